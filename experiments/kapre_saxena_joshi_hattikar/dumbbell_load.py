@@ -33,7 +33,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One trial."""
+    """Return the scenario of one trial."""
     tcp_s, cbr_s = STARTS_S[order]
     return Scenario(
         experiment="dumbbell-load",

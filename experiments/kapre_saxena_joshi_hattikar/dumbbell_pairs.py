@@ -41,7 +41,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One trial."""
+    """Return the scenario of one trial."""
     one, _, other = pair.partition("/")
     tcp = partial(
         dumbbell_settings.tcp, window=window, start_s=dumbbell_settings.GAP_S, profile=profile

@@ -52,7 +52,7 @@ DUMBBELL_QUEUES = {
 def scenario(
     *, variant: str, queue: str, cbr_stop: str, profile: str, duration_s: float, seed: int
 ) -> Scenario:
-    """One trial; the times of CBR scale with its duration."""
+    """Return the scenario of one trial: the times of CBR scale with its duration."""
     *times_s, whole_s = CBR_S[cbr_stop]
     begin_s, end_s = (time_s * duration_s / whole_s for time_s in times_s)
     return Scenario(

@@ -39,7 +39,7 @@ ALL_VARIANTS = (*PAPER_VARIANTS, "sack", "veno", "cubic", "bbr")
 
 
 def network(queue: Queue = DROPTAIL, pairs: int = 1) -> Graph:
-    """The five links; `queue` is the one before N2–N3."""
+    """Return the network of five links, with `queue` before N2–N3."""
     return dumbbell(
         LinkSettings(RATE_MBIT, queue=queue, delay_ms=DELAY_MS),
         pairs=pairs,
@@ -48,7 +48,7 @@ def network(queue: Queue = DROPTAIL, pairs: int = 1) -> Graph:
 
 
 def settled_s(duration_s: float) -> float:
-    """When a trial's means begin; shorter trials leave out a third."""
+    """Return when a trial's means begin: shorter trials leave out a third."""
     return min(SETTLED_S, duration_s / 3)
 
 
@@ -61,7 +61,7 @@ def tcp(
     start_s: float,
     profile: str,
 ) -> Flow:
-    """A flow from one end to the other, or over the link in the middle alone."""
+    """Return a TCP flow from one end to the other, or over the middle link alone."""
     way = "middle" if ends == MIDDLE else "ends"
     return Flow(
         name,
@@ -75,7 +75,7 @@ def tcp(
 
 
 def cbr(src: str, dst: str, rate_mbit: float, start_s: float, stop_s: float | None = None) -> Flow:
-    """UDP at a constant bit rate, without congestion control."""
+    """Return a UDP flow at a constant bit rate, without congestion control."""
     return Flow(
         "cbr",
         FlowKind.CBR,

@@ -31,7 +31,7 @@ LOAD_NAME = "cbr_mbit"
 
 
 def load_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """One figure per profile and window, one row per order; then the general figures."""
+    """Draw one figure per profile and window, one row per order; then the general figures."""
     rows = results.tcp
     if not rows.empty and f"{AXIS}{LOAD_NAME}" in rows:
         for case, own in cases.split(rows, ("profile", "window"), (LOAD_NAME, "order", "variant")):
@@ -57,7 +57,7 @@ def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
 
 
 def _load_caption(rows: pd.DataFrame) -> str:
-    """The leaders at light, middle and heavy load."""
+    """Name the variants with most and least throughput at light, middle and heavy load."""
     said = []
     for load in cases.exemplary(sorted(rows[AXIS + LOAD_NAME].unique())):
         there = rows[rows[AXIS + LOAD_NAME] == load]
@@ -86,7 +86,7 @@ MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 
 def pair_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """The shares of the papers' pairs over load, the matrix, and the general figures."""
+    """Draw the shares of the papers' pairs over load, the matrix, and the general figures."""
     rows = means.with_goodput_shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
         for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
@@ -150,9 +150,9 @@ def _pairs_caption(rows: pd.DataFrame, pairs: list[str]) -> str:
 
 
 def matrix(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean share of the row's variant, as the pair's first, against the column's.
+    """Return the mean share of the row's variant, as the pair's first, against the column's.
 
-    Of a pair that ran only in the other order, it is what that one leaves.
+    If a pair ran only in the other order, its share is the remainder of that one's.
     """
     wide = rows.pivot_table(
         index=["trial"], columns="flow", values=["variant", "share_percent"], aggfunc="first"
@@ -168,7 +168,7 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def widest(rows: pd.DataFrame) -> list[float]:
-    """The loads that most pairs were run at: all panels of a matrix have the same rows."""
+    """Return the loads that most pairs were run at, so that all matrices have the same rows."""
     pairs = rows.groupby(LOAD)[PAIR].nunique()
     return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
 
@@ -243,7 +243,7 @@ ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
 
 def queue_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """JH's timeline, the measures by queue, and the general figures."""
+    """Draw JH's timeline, the measures by queue, and the general figures."""
     if not results.good.empty and QUEUE in results.good:
         for case, rows in cases.split(results.good, ("profile", "cbr_stop"), SHOWN):
             if not results.digest.empty:
@@ -255,7 +255,7 @@ def queue_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
 
 
 def _plane(results: ExperimentResults) -> Figure:
-    """One colour per queue, as the queues are what is compared."""
+    """Draw throughput against delay with one colour per queue."""
     rows = results.tcp.dropna(subset=[plane.X, plane.Y])
     rows = rows.assign(queue_name=rows[QUEUE])
     known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
@@ -276,7 +276,7 @@ def _plane(results: ExperimentResults) -> Figure:
 
 
 def queues(rows: pd.DataFrame) -> list[str]:
-    """The queues present in the results, the papers' first."""
+    """List the queues present in the results, the papers' first."""
     known = [name for name in ORDER if (rows[QUEUE] == name).any()]
     return known + sorted(set(rows[QUEUE]) - set(known))
 
@@ -316,7 +316,7 @@ def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
 
 
 def _story(results: ExperimentResults, rows: pd.DataFrame) -> str:
-    """A caption: the effect of the timeline's CBR on TCP, in numbers."""
+    """Write the timeline's caption: the effect of CBR on TCP, in numbers."""
     scenario = next(t.scenario for t in results.trials if t.path.name == rows["trial"].iloc[0])
     cbr = next((flow for flow in scenario.flows if str(flow.kind) == "cbr"), None)
     if cbr is None:
@@ -336,7 +336,7 @@ def _story(results: ExperimentResults, rows: pd.DataFrame) -> str:
 def _rates(
     results: ExperimentResults, rows: pd.DataFrame, start_s: float, stop_s: float
 ) -> dict[str, float]:
-    """TCP's mean throughput between two times, by variant and queue."""
+    """Return TCP's mean throughput between two times, by variant and queue."""
     found = {}
     for (variant, queue), own in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
         table = over_time.series(own, results.digest)
@@ -374,7 +374,7 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
 def _down(
     rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
 ) -> tuple[DrawnFigure, pd.DataFrame]:
-    """One line per queue, one panel per measure."""
+    """Draw one line per queue and one panel per measure."""
     known = style.series_styles(list(rows["variant"]))
     figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
     tables = []
@@ -410,7 +410,7 @@ HEADS = (
 
 
 def queue_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Drop rate and latency by queue, one table per profile."""
+    """Tabulate drop rate and latency by queue, one table per profile."""
     rows = results.good
     if QUEUE not in rows:
         return

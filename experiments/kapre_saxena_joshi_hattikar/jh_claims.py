@@ -91,7 +91,7 @@ MOST = 0.55  # of ten loads: six
 
 
 def vegas_above_all(group: Group) -> Finding:
-    """Vegas is above every other at every load; NewReno is next on average."""
+    """Judge whether Vegas is above every other at every load and NewReno next on average."""
     every = all_are(ComparisonOutcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
     second = all_are(
         ComparisonOutcome.ABOVE,
@@ -102,7 +102,7 @@ def vegas_above_all(group: Group) -> Finding:
 
 
 def newreno_and_reno(group: Group) -> Finding:
-    """Alike (within 5 %) at low CBR, NewReno ahead under congestion."""
+    """Judge whether NewReno is within 5 % of Reno at low CBR, and ahead under congestion."""
     alike = ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
     ahead = all_are(
         ComparisonOutcome.ABOVE,
@@ -117,7 +117,7 @@ def newreno_and_reno(group: Group) -> Finding:
 
 
 def linear_fall(group: Group) -> Finding:
-    """Vegas's and NewReno's throughput falls on a straight line, Reno's does not."""
+    """Judge whether Vegas's and NewReno's throughput falls linearly and Reno's does not."""
     parts = []
     rows = []
     for variant in ("vegas", "newreno", "reno"):
@@ -146,7 +146,7 @@ def linear_fall(group: Group) -> Finding:
 
 
 def straightness(sweep: pd.Series[float]) -> tuple[float, float]:
-    """R² of a straight line, and how far a parabola bends from its chord, over the range."""
+    """Return R² of a straight line, and a parabola's bend from its chord over the range."""
     x = sweep.index.to_numpy(dtype=np.float64)
     y = sweep.to_numpy(dtype=np.float64)
     span = float(np.ptp(y))
@@ -159,7 +159,7 @@ def straightness(sweep: pd.Series[float]) -> tuple[float, float]:
 
 
 def vegas_latency_at_most_loads(group: Group) -> Finding:
-    """At more than half of the loads Vegas's latency is the lowest of the four."""
+    """Judge whether Vegas's latency is the lowest of the four at more than half of the loads."""
     parts = []
     for name, metric in LATENCIES.items():
         found = {
@@ -184,7 +184,10 @@ def vegas_latency_at_most_loads(group: Group) -> Finding:
 
 
 def vegas_drops_everywhere(group: Group) -> Finding:
-    """Nowhere above another; at CBR 9 the others' rates rise at least twice as much as Vegas's."""
+    """Judge whether Vegas's drop rate is nowhere above another and rises least at CBR 9.
+
+    The rates of the others must rise at least twice as much as Vegas's there.
+    """
     lowest = all_are(
         ComparisonOutcome.BELOW,
         each_load(group, "drop_rate", "vegas", RIVALS),
@@ -218,7 +221,7 @@ def vegas_drops_everywhere(group: Group) -> Finding:
 
 
 def always_takes_more(group: Group, winner: str, loser: str) -> Finding:
-    """At every load."""
+    """Judge whether the winner has the larger share at every load."""
     found = shares(group, winner, loser)
     triples = []
     for load, rows in found.groupby("axis_cbr_mbit"):
@@ -237,7 +240,7 @@ MOST_VARIATION = 0.1
 
 
 def printed_drop_rates(group: Group) -> Finding:
-    """The paper's four drop rates, each within 25 %."""
+    """Judge whether all four printed drop rates are met within 25 %."""
     parts, rows = [], []
     found = {each: queue_sample(group, "drop_rate", *each) for each in CASES}
     for each, theirs in JH_DROP_RATES.items():
@@ -270,7 +273,7 @@ def printed_drop_rates(group: Group) -> Finding:
 
 
 def printed_latencies(group: Group) -> Finding:
-    """By one definition, the same for all, the paper's four latencies are met within 2 %."""
+    """Judge whether one definition of latency meets all four printed values within 2 %."""
     readings: list[ClaimPart] = []
     rows: list[NumberRow] = []
     for name, metric in LATENCIES.items():
@@ -294,7 +297,7 @@ def printed_latencies(group: Group) -> Finding:
 
 
 def _worst(results: tuple[JudgedPart, ...]) -> JudgedPart:
-    """The one that decides whether all hold."""
+    """Return the result that decides whether all hold."""
     return max(results, key=_place)
 
 
@@ -307,7 +310,7 @@ def _place(result: JudgedPart) -> int:
 
 
 def red_least(group: Group) -> Finding:
-    """With RED the drop rate and the latency are lower for both variants."""
+    """Judge whether RED's drop rate and latency are lower for both variants."""
     latency = by_definition(
         "latency", ((name, red_below(group, metric)) for name, metric in LATENCIES.items())
     )
@@ -316,8 +319,10 @@ def red_least(group: Group) -> Finding:
 
 
 def over_time(group: Group) -> Finding:
-    """At its maximum before CBR starts; beside CBR between 6 and 10 Mbit/s for more than half of
-    the seconds; SACK carries more than Reno in the five seconds from CBR's start.
+    """Judge TCP's throughput through DropTail before CBR, beside it and at its start.
+
+    It is at its maximum before CBR starts, and beside CBR between 6 and 10 Mbit/s for more than
+    half of the seconds; SACK carries more than Reno in the five seconds from CBR's start.
     """
     low, high = JH_OSCILLATION_MBPS
     times = phases(group)
@@ -364,7 +369,7 @@ def _most(table: pd.DataFrame, during: Stretch) -> float:
 
 
 def steady_with_red(group: Group) -> Finding:
-    """SACK + RED: steady before CBR and beside it, and above SACK + DropTail."""
+    """Judge whether SACK + RED is steady before and beside CBR, and above SACK + DropTail."""
     times = phases(group)
     stretches = (("before CBR", times.before), ("beside CBR", times.beside))
     found = time_windows.seconds(case(group, "sack", "red"))

@@ -61,7 +61,7 @@ def ns2_load(
     window: str,
     order: str = "",
 ) -> float:
-    """One TCP flow beside CBR: the mean over the loads."""
+    """Return ns-2's metric of one TCP flow beside CBR: the mean over the loads."""
     rows = _rows(reference, "exp1_means.csv", window, "tcp1")
     if rows.empty:
         return math.nan
@@ -74,7 +74,7 @@ def ns2_load(
 def ns2_sweep(
     reference: Reference, variant: str, metric: str, window: str, order: str
 ) -> list[float]:
-    """One TCP flow beside CBR: the metric at each load."""
+    """Return ns-2's metric of one TCP flow beside CBR, at each load."""
     rows = _rows(reference, "exp1_means.csv", window, "tcp1")
     if rows.empty:
         return []
@@ -85,7 +85,7 @@ def ns2_sweep(
 
 
 def ns2_share(reference: Reference, pair: str, loads: Collection[float], window: str) -> float:
-    """The first flow's share of both TCP flows' throughput: the mean over the loads."""
+    """Return the first flow's share of both TCP flows' throughput in ns-2: the loads' mean."""
     name = "/".join(VARIANT_WORDS.get(each, each) for each in pair.split("/"))
     rates = []
     for flow in ("tcp1", "tcp2"):
@@ -98,7 +98,7 @@ def ns2_share(reference: Reference, pair: str, loads: Collection[float], window:
 
 
 def ns2_queue(reference: Reference, variant: str, queue: str, metric: str) -> float:
-    """One TCP flow that CBR joins for a while: over the flow's lifetime."""
+    """Return ns-2's metric of a TCP flow that CBR joins for a while, over its lifetime."""
     rows = _rows(reference, "exp3_means.csv", "large", "tcp1")
     if rows.empty or metric not in ALL_RUNS:
         return math.nan
@@ -116,7 +116,7 @@ def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFra
 
 
 def _mean(rows: pd.DataFrame, name: str) -> float:
-    """NaN where the table has no such column."""
+    """Return a metric's mean, or NaN where the table has no such column."""
     column = f"{name}_mean"
     return float(rows[column].mean()) if column in rows else math.nan
 
@@ -145,7 +145,7 @@ BEND = 0.1
 
 
 def load_group(group: Group, loads: Sequence[int] = LOADS, variants: Sequence[str] = FOUR) -> Group:
-    """The TCP flows of these variants, at those of the loads that were run."""
+    """Return the TCP flows of these variants, at those of the loads that were run."""
     own = _whole(group.where(flow="tcp")).asked("variant", variants).where(cbr_mbit=loads)
     if own.rows.empty:
         raise NotMeasured(f"no usable trials with {where(loads)}")
@@ -153,7 +153,7 @@ def load_group(group: Group, loads: Sequence[int] = LOADS, variants: Sequence[st
 
 
 def _whole(group: Group) -> Group:
-    """Only orders that were run at all loads, where there is one."""
+    """Select the orders of starts that were run at all loads, where there is one."""
     loads = group.values("cbr_mbit")
     orders = [each for each in group.values("order") if _at_all(group.where(order=each), loads)]
     return group.where(order=orders) if orders else group
@@ -164,14 +164,14 @@ def _at_all(group: Group, loads: Sequence[object]) -> bool:
 
 
 def run_of(group: Group, loads: Sequence[int]) -> tuple[int, ...]:
-    """The loads that were run with every variant that was run."""
+    """Return the loads that were run with every variant that was run."""
     variants = [each for each in FOUR if each in group.values("variant")]
     there = [set(group.where(variant=each).values("cbr_mbit")) for each in variants]
     return tuple(load for load in loads if all(load in each for each in there))
 
 
 def where(loads: Sequence[float]) -> str:
-    """The loads, in words."""
+    """Write the loads in words."""
     whole = len(loads) > 2 and list(loads) == [loads[0] + step for step in range(len(loads))]
     text = f"{loads[0]:g}–{loads[-1]:g}" if whole else ", ".join(f"{load:g}" for load in loads)
     return f"CBR {text} Mbit/s"
@@ -180,7 +180,7 @@ def where(loads: Sequence[float]) -> str:
 def beside(
     group: Group, metric: str, hero: str, rivals: Sequence[str], loads: Sequence[int]
 ) -> tuple[Contrast, ...]:
-    """One variant compared with others, averaged over the loads."""
+    """Compare one variant with others, averaged over the loads."""
     own = load_group(group, loads, [hero, *rivals])
     found = samples(own.rows, metric, "variant", LOAD_CELLS)
     return contrasts(
@@ -193,7 +193,7 @@ def beside(
 def each_load(
     group: Group, metric: str, hero: str, rivals: Sequence[str], loads: Sequence[int] = LOADS
 ) -> tuple[Contrast, ...]:
-    """The same, load by load."""
+    """Compare one variant with others, load by load."""
     own = load_group(group, loads, [hero, *rivals])
     pairs = []
     for load in own.values("cbr_mbit"):
@@ -218,7 +218,7 @@ def ratio_within(
 def load_table(
     group: Group, metric: str, loads: Sequence[int] = LOADS, *, order: str = "", name: str = ""
 ) -> tuple[NumberRow, ...]:
-    """Every variant that was run at all of these loads, and ns-2's number beside it."""
+    """Tabulate every variant that was run at all of these loads, with ns-2's number beside it."""
     own = group.where(flow="tcp")
     own = own.where(order=order) if order else _whole(own)
     orders = [str(each) for each in own.values("order")]
@@ -243,7 +243,7 @@ def load_table(
 
 
 def load_latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[NumberRow, ...]:
-    """By all three definitions."""
+    """Tabulate latency over the loads by all three definitions."""
     return tuple(
         row
         for name, metric in LATENCIES.items()
@@ -252,7 +252,7 @@ def load_latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[Num
 
 
 def steps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]]:
-    """By seed, how the metric changes from one load to the next (named by the latter)."""
+    """Return by seed how the metric changes from one load to the next (named by the latter)."""
     own = load_group(group, LOADS, [variant])
     found = sweeps(own.rows, metric, "axis_cbr_mbit")
     if found and len(next(iter(found.values()))) < len(LOADS):
@@ -266,8 +266,9 @@ PAIR_CELLS = ("axis_cbr_mbit", "position")
 
 
 def shares(group: Group, first: str, second: str) -> pd.DataFrame:
-    """One row per trial of the pair, in either position: the first variant's `share`, and both drop
-    rates.
+    """Return one row per trial of the pair, in either position.
+
+    A row has the first variant's `share`, and both drop rates.
     """
     # a pair of the same variant has one position, and its first flow counts as the first
     names = {f"{second}/{first}": ("tcp2", "tcp1")} | {f"{first}/{second}": ("tcp1", "tcp2")}
@@ -293,7 +294,7 @@ def shares(group: Group, first: str, second: str) -> pd.DataFrame:
 
 
 def fair(group: Group, variant: str) -> Finding:
-    """The pair of a variant with itself."""
+    """Judge whether two flows of one variant share evenly."""
     found = shares(group, variant, variant)
     own = sample(found, "share", PAIR_CELLS)
     what = f"share of the first {variant} flow, {loads_of(found)},"
@@ -303,13 +304,14 @@ def fair(group: Group, variant: str) -> Finding:
 
 
 def takes_more(group: Group, winner: str, loser: str) -> Finding:
-    """Averaged over the loads."""
+    """Judge whether the winner has more than half, averaged over the loads."""
     found = shares(group, winner, loser)
     part = takes_more_part(winner, found)
     return Finding((part,), share_rows(group, found, winner, loser))
 
 
 def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
+    """Compare the winner's share with a half, averaged over the loads."""
     own = sample(found, "share", PAIR_CELLS)
     half = dict.fromkeys(own, HALF)
     return all_are(
@@ -320,12 +322,12 @@ def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
 
 
 def loads_of(found: pd.DataFrame) -> str:
-    """The loads that were run; a profile may have fewer than the paper."""
+    """Write the loads that were run: a profile may have fewer than the paper."""
     return where(sorted(found["axis_cbr_mbit"].unique()))
 
 
 def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tuple[NumberRow, ...]:
-    """The mean, and each load."""
+    """Tabulate the pair's share: the mean of the loads, then load by load."""
     loads = sorted(found["axis_cbr_mbit"].unique())
     pair = f"{first}/{second}"
     rows = [_share_row(group, pair, f"share of {first} in {pair}, mean of the loads", found, loads)]
@@ -347,7 +349,7 @@ def _share_row(
 
 
 def _single_runs(found: pd.DataFrame) -> NumberRow:
-    """The largest share in any single trial, which a mean hides."""
+    """Report the largest share in any single trial, which a mean hides."""
     worst = float((found["imbalance"] + HALF).max())
     typical = mean(sample(found, "imbalance", PAIR_CELLS))
     return NumberRow(
@@ -371,7 +373,7 @@ class Phases:
 
 
 def phases(group: Group) -> Phases:
-    """By when the trials' CBR ran."""
+    """Divide the trials into stretches by when their CBR ran."""
     cbr = group.where(flow="cbr").rows
     if cbr.empty or cbr["start_s"].isna().all():
         raise NotMeasured("the trials have no CBR flow")
@@ -388,17 +390,17 @@ CASES = tuple((variant, queue) for variant in ("reno", "sack") for queue in ("dr
 
 
 def case(group: Group, variant: str, queue: str) -> Group:
-    """The trials of a variant through a queue."""
+    """Return the trials of a variant through a queue."""
     return group.asked("variant", [variant]).asked("queue", [queue])
 
 
 def queue_sample(group: Group, metric: str, variant: str, queue: str) -> Sample:
-    """The TCP flow's metric, by seed."""
+    """Return the TCP flow's metric by seed."""
     return sample(case(group, variant, queue).where(flow="tcp").rows, metric)
 
 
 def label(variant: str, queue: str) -> str:
-    """`SACK + RED`."""
+    """Name a variant and its queue, as `SACK + RED`."""
     names = {"droptail": "DropTail", "red": "RED", "sack": "SACK", "reno": "Reno"}
     return f"{names.get(variant, variant)} + {names.get(queue, queue)}"
 
@@ -406,7 +408,7 @@ def label(variant: str, queue: str) -> str:
 def ordered(
     group: Group, metric: str, *pairs: tuple[tuple[str, str], tuple[str, str]]
 ) -> tuple[Contrast, ...]:
-    """Cases compared in pairs."""
+    """Compare cases in pairs."""
     return contrasts(
         MEASURES[metric],
         [
@@ -418,7 +420,7 @@ def ordered(
 
 
 def queue_table(group: Group, metric: str, name: str = "") -> tuple[NumberRow, ...]:
-    """Every variant and queue that was run."""
+    """Tabulate every variant and queue that was run, with ns-2's number beside it."""
     measure = MEASURES[metric]
     rows = []
     cases = group.where(flow="tcp").rows.groupby(["variant", "axis_queue"], sort=False)
@@ -436,26 +438,26 @@ def queue_table(group: Group, metric: str, name: str = "") -> tuple[NumberRow, .
 
 
 def _papers_first(variant: str, queue: str) -> tuple[int, str, str]:
-    """The papers' own cases, then the others in alphabetical order."""
+    """Return a sort key: the papers' cases, then the others in alphabetical order."""
     case = (variant, queue)
     return CASES.index(case) if case in CASES else len(CASES), variant, queue
 
 
 def queue_latency_tables(group: Group) -> tuple[NumberRow, ...]:
-    """By all three definitions, over the whole trial."""
+    """Tabulate latency by queue by all three definitions, over the whole trial."""
     return tuple(
         row for name, metric in LATENCIES.items() for row in queue_table(group, metric, name)
     )
 
 
 def red_below(group: Group, metric: str) -> ClaimPart:
-    """RED below DropTail for both variants."""
+    """Judge whether RED is below DropTail for both variants."""
     pairs = [((variant, "red"), (variant, "droptail")) for variant in ("reno", "sack")]
     return all_are(ComparisonOutcome.BELOW, ordered(group, metric, *pairs))
 
 
 def setting_row(group: Group) -> NumberRow:
-    """The settings of DropTail and RED; the papers state neither RED's thresholds nor its unit."""
+    """Report the settings of DropTail and RED: the papers state neither thresholds nor unit."""
     pairs = group.where(flow="tcp").rows[["axis_queue", "queue"]].drop_duplicates()
     settings = ", ".join(
         f"{name}: {queue}"

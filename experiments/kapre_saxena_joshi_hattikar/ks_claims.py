@@ -67,7 +67,7 @@ KS_P_VALUES = {"tahoe": 0.392, "reno": 0.307, "newreno": 0.464}
 
 
 def vegas_at_low_load(group: Group) -> Finding:
-    """Vegas's throughput is the lowest of the four."""
+    """Judge whether Vegas's throughput is the lowest of the four."""
     part = all_are(
         ComparisonOutcome.BELOW,
         beside(group, "throughput_mbps", "vegas", RIVALS, LOW),
@@ -83,7 +83,7 @@ def vegas_at_low_load(group: Group) -> Finding:
 
 
 def sudden_fall(group: Group) -> Finding:
-    """The others fall suddenly from about CBR 7 on, and Vegas is then highest."""
+    """Judge whether the others fall suddenly from about CBR 7 on and Vegas is then highest."""
     parts = [_falls(group, variant) for variant in RIVALS]
     parts.append(
         all_are(
@@ -108,7 +108,7 @@ def _falls(group: Group, variant: str) -> ClaimPart:
 
 
 def newreno_under_congestion(group: Group) -> Finding:
-    """NewReno's throughput is above Reno's and Tahoe's."""
+    """Judge whether NewReno's throughput is above Reno's and Tahoe's."""
     found = beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), CONGESTED)
     return Finding(
         (all_are(ComparisonOutcome.ABOVE, found, where(run_of(group, CONGESTED))),),
@@ -117,7 +117,7 @@ def newreno_under_congestion(group: Group) -> Finding:
 
 
 def vegas_best_and_steadiest(group: Group) -> Finding:
-    """With CBR first Vegas's mean over the loads is highest and its variance lowest."""
+    """Judge whether Vegas's mean is highest and its variance lowest with CBR first."""
     first = _with_cbr_first(group)
     better = all_are(
         ComparisonOutcome.ABOVE,
@@ -151,7 +151,7 @@ def _with_cbr_first(group: Group) -> Group:
 
 
 def _papers_t_tests(group: Group) -> tuple[NumberRow, ...]:
-    """Excel's: two samples of ten loads each, equal variances, one tail."""
+    """Repeat Excel's t-test: two samples of ten loads, equal variances, one tail."""
     own = load_group(group).rows
     means = own.groupby(["variant", "axis_cbr_mbit"])["throughput_mbps"].mean()
     ns2 = {
@@ -174,7 +174,7 @@ def _papers_t_tests(group: Group) -> tuple[NumberRow, ...]:
 
 
 def vegas_latency(group: Group) -> Finding:
-    """Lowest on average; a little rise before congestion and no peak; Reno's rises steeply."""
+    """Judge whether Vegas's latency is lowest and without a peak, and Reno's rises steeply."""
     lowest = by_definition(
         "latency",
         (
@@ -189,7 +189,7 @@ def vegas_latency(group: Group) -> Finding:
 
 
 def _shape(group: Group, metric: str) -> ClaimPart:
-    """Vegas's largest step stays below a steep one, Reno's from CBR 7 on does not."""
+    """Judge whether Reno's latency has a steep step from CBR 7 on and Vegas's has none."""
     parts = []
     for variant, since, low, high in (
         ("vegas", 2, -math.inf, STEEP),
@@ -207,7 +207,10 @@ def _shape(group: Group, metric: str) -> ClaimPart:
 
 
 def vegas_drops(group: Group) -> Finding:
-    """Lowest on average; steep at the end: 8 to 10 adds at least twice what 1 to 8 adds."""
+    """Judge whether Vegas's drop rate is lowest on average and steep at the end.
+
+    It is steep if CBR 8 to 10 adds at least twice as much as CBR 1 to 8.
+    """
     lowest = all_are(ComparisonOutcome.BELOW, beside(group, "drop_rate", "vegas", RIVALS, LOADS))
     ratio = {}
     for seed, sweep in sweeps(
@@ -222,7 +225,7 @@ def vegas_drops(group: Group) -> Finding:
 
 
 def reno_as_tahoe(group: Group) -> Finding:
-    """Under congestion, Reno's throughput is within a tenth of Tahoe's."""
+    """Judge whether Reno's throughput is within a tenth of Tahoe's under congestion."""
     return Finding(
         (ratio_within(group, "reno", "tahoe", CONGESTED, 0.9, 1.1),),
         load_table(group, "throughput_mbps", CONGESTED),
@@ -230,7 +233,7 @@ def reno_as_tahoe(group: Group) -> Finding:
 
 
 def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
-    """A larger mean share, and a higher drop rate at high CBR rates."""
+    """Judge whether the winner has a larger mean share and drops more at high CBR rates."""
     found = shares(group, winner, loser)
     high = found[found["axis_cbr_mbit"].isin(CONGESTED)]
     if high.empty:
@@ -254,7 +257,7 @@ def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
 
 
 def fairer_to_itself(group: Group) -> Finding:
-    """Pairs of one variant are closer to a half than pairs of different variants."""
+    """Judge whether like pairs are closer to a half than pairs of different variants."""
     like = [shares(group, each, each) for each in ("reno", "vegas")]
     unlike = [shares(group, "newreno", each) for each in ("reno", "vegas")]
     samples = [
@@ -274,7 +277,7 @@ def fairer_to_itself(group: Group) -> Finding:
 
 
 def droptail_slower(group: Group) -> Finding:
-    """Latency is higher with DropTail than with RED, for both variants."""
+    """Judge whether latency is higher with DropTail than with RED, for both variants."""
     part = by_definition(
         "latency", ((name, red_below(group, metric)) for name, metric in LATENCIES.items())
     )
@@ -282,8 +285,9 @@ def droptail_slower(group: Group) -> Finding:
 
 
 def ranking(group: Group) -> Finding:
-    """SACK + RED, Reno + RED, SACK + DropTail, Reno + DropTail: each above the next; the first
-    two may be equal (the paper's next claim).
+    """Judge the paper's order: SACK + RED, Reno + RED, SACK + DropTail, Reno + DropTail.
+
+    Every throughput is above the next; the first two may be equal (the paper's next claim).
     """
     order = (("sack", "red"), ("reno", "red"), ("sack", "droptail"), ("reno", "droptail"))
     steps = ordered(group, "throughput_mbps", *itertools.pairwise(order))
@@ -295,7 +299,7 @@ def ranking(group: Group) -> Finding:
 
 
 def reno_as_sack(group: Group) -> Finding:
-    """With RED, Reno's throughput is within 5 % of SACK's."""
+    """Judge whether Reno's throughput is within 5 % of SACK's with RED."""
     reno, sack = (queue_sample(group, "throughput_mbps", each, "red") for each in ("reno", "sack"))
     part = within(
         "ratio of Reno's to SACK's throughput with RED", RATIO, relative(reno, sack), 0.95, 1.05
@@ -304,7 +308,7 @@ def reno_as_sack(group: Group) -> Finding:
 
 
 def cbr_ahead(group: Group) -> Finding:
-    """While CBR is running, its one-way delay is below TCP's and its throughput above."""
+    """Judge whether CBR has a lower one-way delay and more throughput than TCP beside it."""
     parts: list[ClaimPart] = []
     rows: list[NumberRow] = []
     for variant, queue in CASES:
@@ -329,7 +333,7 @@ def cbr_ahead(group: Group) -> Finding:
 
 
 def _ways(group: Group) -> list[NumberRow]:
-    """Each flow's path, and its mean time in the queue that both share."""
+    """Report the path of every flow, and its mean time in the queue that both share."""
     rows = []
     for flow, own in group.rows.groupby("flow"):
         ends = own[["src", "dst"]].drop_duplicates().agg(" to ".join, axis=1)
