@@ -45,14 +45,14 @@ class ClaimMeasure:
 # thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
 # takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
 RATE = ClaimMeasure("Mbit/s", 3, relative=0.02)
-DROPS = ClaimMeasure("%", 3, factor=100, relative=0.05, absolute=1e-4)
+DROP_RATE = ClaimMeasure("%", 3, factor=100, relative=0.05, absolute=1e-4)
 DELAY = ClaimMeasure("ms", 2, absolute=0.1)
 SHARE = ClaimMeasure("%", 1, factor=100, absolute=0.01)
 RATIO = ClaimMeasure("", 3, relative=0.02)
 MEASURES = {
     "throughput_mbps": RATE,
     "goodput_mbps": RATE,
-    "drop_rate": DROPS,
+    "drop_rate": DROP_RATE,
     "owd_mean_ms": DELAY,
     "rtt_mean_ms": DELAY,
     "recovery_latency_mean_ms": DELAY,

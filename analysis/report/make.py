@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from analysis.claims.ledger import Answer
+from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
-from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.report import (
     claims_section,
@@ -95,15 +95,13 @@ def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> 
     )
 
 
-def _shown(
-    figure: NamedFigure | Figure, folder: Path, numbers: Mapping[str, int], single: bool
-) -> page.Shown:
+def _shown(figure: Figure, folder: Path, numbers: Mapping[str, int], single: bool) -> page.Shown:
     """Save the figure, and make it an element of the page, and data for the page's own plot."""
-    saved = presentation.save(figure, folder)
+    saved = static_renderer.save(figure, folder)
     svg = folder / f"{figure.stem}.svg"
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
     data = ""
-    if isinstance(figure, Figure) and not figure.static:
+    if not figure.static:
         data = plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", numbers)
     files = tuple(_file(path, single) for path in saved)
     return page.Shown(figure.stem, figure.caption, figure.reading, element, files, data)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures import style
+from analysis.figures import static_renderer, style
 from analysis.figures.figure import (
     Annotation,
     Curve,
@@ -21,7 +21,6 @@ from analysis.figures.figure import (
     ReferenceLine,
     resolved_limits,
 )
-from analysis.figures.general import presentation
 from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
@@ -253,7 +252,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def written() -> dict[str, bytes]:
         (figure,) = figures.draw(results([trial()]))
-        return {path.name: path.read_bytes() for path in presentation.save(figure, tmp_path)}
+        return {path.name: path.read_bytes() for path in static_renderer.save(figure, tmp_path)}
 
     first = written()
     assert list(first) == [f"x-guest-segments.{kind}" for kind in ("png", "svg", "csv")]

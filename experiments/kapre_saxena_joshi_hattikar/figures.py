@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure as DrawnFigure
-from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import cases, means, style
 from analysis.figures.cases import cell_means
-from analysis.figures.figure import Axis, Boxes, Figure, Mark, Panel, ReferenceLine, in_rows
+from analysis.figures.figure import (
+    Axis,
+    Boxes,
+    Figure,
+    Mark,
+    Panel,
+    ReferenceLine,
+    in_rows,
+    legend_entries,
+    share_limits,
+)
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
-from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
@@ -30,7 +33,7 @@ from experiments.kapre_saxena_joshi_hattikar.jh_claims import JH_DROP_RATES, JH_
 LOAD_NAME = "cbr_mbit"
 
 
-def load_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def load_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw one figure per profile and window, one row per order; then the general figures."""
     rows = results.tcp
     if not rows.empty and f"{AXIS}{LOAD_NAME}" in rows:
@@ -82,10 +85,9 @@ PAPERS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
 TCP_SHARE = means.Measure("share_percent", "share of TCP's goodput (%)")
 DARK, LIGHT = "#1B1B1B", "#FDFDFD"  # on coloured cells, whatever the page's colours
 CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
-MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 
-def pair_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def pair_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw the shares of the papers' pairs over load, the matrix, and the general figures."""
     rows = means.with_goodput_shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
@@ -216,7 +218,7 @@ def _cells(table: pd.DataFrame) -> Boxes:
         right=across + 0.5,
         bottom=down - 0.5,
         top=down + 0.5,
-        colours=[to_hex(colormaps[MAP](value / 100)) for value in values],
+        colours=[style.diverging_colour(value / 100) for value in values],
         edge=style.PAPER,
         texts=[f"{value:.0f}" for value in values],
         text_colours=[LIGHT if abs(value - 50) > 33 else DARK for value in values],
@@ -242,7 +244,7 @@ SHOWN = ("queue", "variant")
 ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
 
-def queue_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def queue_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw JH's timeline, the measures by queue, and the general figures."""
     if not results.good.empty and QUEUE in results.good:
         for case, rows in cases.split(results.good, ("profile", "cbr_stop"), SHOWN):
@@ -281,37 +283,37 @@ def queues(rows: pd.DataFrame) -> list[str]:
     return known + sorted(set(rows[QUEUE]) - set(known))
 
 
-def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    """Draw throughput over time: a row per variant, a column per queue."""
     across, column = queues(rows), f"{AXIS}variant"
     down = sorted(set(rows.loc[rows["kind"] == "tcp", "variant"]), key=variant_key)
-    known = style.series_styles(down)
-    figure, grid = figure_layout.grid(len(down), len(across), panel=1.35, share=True)
-    tables = []
-    for line, variant in zip(grid, down, strict=True):
-        for axes, queue in zip(line, across, strict=True):
-            own = rows[(rows[QUEUE] == queue) & (rows[column] == variant)]
-            for kind, look in (("cbr", CBR), ("tcp", known[variant])):
-                table = over_time.series(own[own["kind"] == kind], results.digest)
+    looks = style.series_styles(down)
+    grid, tables = [], []
+    for variant in down:
+        line = []
+        for queue in across:
+            flows = rows[(rows[QUEUE] == queue) & (rows[column] == variant)]
+            marks: list[Mark] = []
+            for kind, name, look in (("cbr", "cbr", CBR), ("tcp", variant, looks[variant])):
+                table = over_time.series(flows[flows["kind"] == kind], results.digest)
                 tables.append(table.assign(queue=queue, variant=variant, flow=kind))
-                over_time.line(axes, table, look)
-            axes.set_ylim(bottom=0)
-        line[0].set_ylabel(f"{variant}\nthroughput (Mbit/s)")
-    for axes, queue in zip(grid[0], across, strict=True):
-        axes.set_title(queue, loc="left", fontweight="bold", fontsize=7)
-    for axes in grid[-1]:
-        axes.set_xlabel("time (s)")
-        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    figure_layout.legend(figure, {**known, "cbr": CBR})
-    words = cases.case_words(case)
+                marks += over_time.mean_curve(table, look, name)
+            words = ("", f"{variant}\nthroughput (Mbit/s)")[queue == across[0]]
+            heading = ("", queue)[variant == down[0]]
+            x = Axis(("", "time (s)")[variant == down[-1]], tick_count=5, margin=0)
+            line.append(Panel(marks, x, Axis(words, limits=(0, None)), title=heading))
+        grid.append(line)
+    panels = iter(share_limits([panel for line in grid for panel in line], "y"))
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
-    figure_layout.title_and_foot(
-        figure, f"TCP and CBR through each queue: {words}", cases.foot(results, rows, reading)
-    )
-    return NamedFigure(
-        cases.stem(results.key, "timeline", *case.values()),
-        _story(results, rows),
-        figure,
-        pd.concat(tables, ignore_index=True),
+    return Figure(
+        stem=cases.stem(results.key, "timeline", *case.values()),
+        title=f"TCP and CBR through each queue: {cases.case_words(case)}",
+        panels=tuple(tuple(next(panels) for _ in line) for line in grid),
+        legend=legend_entries({**looks, "cbr": CBR}),
+        row_inches=1.35,
+        foot=cases.foot(results, rows, reading),
+        caption=_story(results, rows),
+        data=pd.concat(tables, ignore_index=True),
     )
 
 
@@ -346,18 +348,10 @@ def _rates(
     return found
 
 
-def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
-    place = {name: number for number, name in enumerate(queues(rows))}
-    ordered = rows.sort_values(QUEUE, key=lambda c: c.map(place), kind="stable")
-    measures = (THROUGHPUT, DROPS, LATENCY)
-    parts = [("", ordered)]
-    if len(place) > 3:  # names of six queues stand upright in no third of a page
-        figure, data = _down(ordered, list(place), measures)
-    else:
-        figure, data = load_sweep.panels(parts, "queue", measures, "variant")
-    figure_layout.title_and_foot(
-        figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(results, rows)
-    )
+def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    """Draw throughput, drops and delay, each queue on a line of its own."""
+    names = queues(rows)
+    measures = (means.THROUGHPUT, means.DROPS, means.LATENCY)
     by_queue = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", QUEUE_METRICS)
     lost, late = (by_queue[metric].dropna() for metric in QUEUE_METRICS)
     caption = ""
@@ -368,30 +362,14 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
             f"{late.idxmin()} ({late.min():.3g} ms), highest with {late.idxmax()} "
             f"({late.max():.3g} ms)."
         )
-    return NamedFigure(cases.stem(results.key, "queues", *case.values()), caption, figure, data)
-
-
-def _down(
-    rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
-) -> tuple[DrawnFigure, pd.DataFrame]:
-    """Draw one line per queue and one panel per measure."""
-    known = style.series_styles(list(rows["variant"]))
-    figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
-    tables = []
-    for axes, measure in zip(line, measures, strict=True):
-        table = error_bars.summary(rows, ["variant", QUEUE], measure)
-        tables.append(table.assign(measure=measure.label))
-        for number, (variant, look) in enumerate(known.items()):
-            for _, cell in table[table["variant"] == variant].iterrows():
-                shift = 0.22 * (number - (len(known) - 1) / 2)
-                error_bars.point(axes, order.index(cell[QUEUE]) + shift, cell, look)
-        axes.set_yticks(range(len(order)), order if axes is line[0] else [""] * len(order))
-        axes.set_ylim(len(order) - 0.5, -0.5)
-        axes.set_xlabel(measure.label)
-        axes.tick_params(axis="y", length=0)
-    line[1].set_xlim(left=0)
-    figure_layout.legend(figure, known)
-    return figure, pd.concat(tables, ignore_index=True)
+    return dataclasses.replace(
+        load_sweep.figure([("", rows)], "queue", measures, "variant", order=names),
+        stem=cases.stem(results.key, "queues", *case.values()),
+        title=f"TCP by queue: {cases.case_words(case)}",
+        row_inches=max(1.5, 0.3 * len(names) + 0.6),
+        foot=cases.foot(results, rows),
+        caption=caption,
+    )
 
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.

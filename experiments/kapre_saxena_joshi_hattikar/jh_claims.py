@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.claims import time_windows
 from analysis.claims.comparisons import (
     DELAY,
-    DROPS,
+    DROP_RATE,
     MEASURES,
     RATE,
     RATIO,
@@ -245,14 +245,14 @@ def printed_drop_rates(group: Group) -> Finding:
     found = {each: queue_sample(group, "drop_rate", *each) for each in CASES}
     for each, theirs in JH_DROP_RATES.items():
         bounds = theirs * (1 - PAPERS_DROPS), theirs * (1 + PAPERS_DROPS)
-        parts.append(within(f"drop rate, {label(*each)},", DROPS, found[each], *bounds))
+        parts.append(within(f"drop rate, {label(*each)},", DROP_RATE, found[each], *bounds))
         ns2 = ns2_queue(group.reference, *each, "drop_rate")
         rows.append(
             NumberRow(
                 f"drop rate, {label(*each)}",
-                spread(DROPS, found[each]),
-                DROPS.write(theirs),
-                DROPS.write(ns2) if math.isfinite(ns2) else "",
+                spread(DROP_RATE, found[each]),
+                DROP_RATE.write(theirs),
+                DROP_RATE.write(ns2) if math.isfinite(ns2) else "",
             )
         )
     for variant in ("reno", "sack"):

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.claims import time_windows
 from analysis.claims.comparisons import (
     DELAY,
-    DROPS,
+    DROP_RATE,
     MEASURES,
     RATE,
     RATIO,
@@ -244,14 +244,14 @@ def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
     )
     drops = all_are(
         ComparisonOutcome.ABOVE,
-        contrasts(DROPS, [(f"{winner}'s drop rate", ours, f"{loser}'s", theirs)], paired=True),
+        contrasts(DROP_RATE, [(f"{winner}'s drop rate", ours, f"{loser}'s", theirs)], paired=True),
         where(CONGESTED),
     )
     more = takes_more_part(winner, found)
     rows = (
         *share_rows(group, found, winner, loser),
-        NumberRow(f"drop rate of {winner}, {where(CONGESTED)}", spread(DROPS, ours)),
-        NumberRow(f"drop rate of {loser}, {where(CONGESTED)}", spread(DROPS, theirs)),
+        NumberRow(f"drop rate of {winner}, {where(CONGESTED)}", spread(DROP_RATE, ours)),
+        NumberRow(f"drop rate of {loser}, {where(CONGESTED)}", spread(DROP_RATE, theirs)),
     )
     return Finding((more, drops), rows)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +27,6 @@ SAME_MEANING = {
     "CLAIMS": "the claims of its paper, which the ledger collects",
     "PAPER": "the paper of its folder, which the ledger collects",
 }
-# Names that still have several meanings. Their owners rename them and take them off the list.
-STILL_SEVERAL = Path(__file__).with_name("still_defined_twice.txt")
 
 
 def names_defined(tree: ast.Module) -> Iterator[str]:
@@ -62,21 +59,9 @@ def defined_twice(root: Path) -> dict[str, list[str]]:
     return {name: where for name, where in files.items() if len(where) > 1}
 
 
-def still_several() -> list[str]:
-    """Return the names of the list, whose lines are `NAME: reason`."""
-    return [line.partition(": ")[0] for line in STILL_SEVERAL.read_text().splitlines()]
-
-
 def test_names_are_defined_once(root: Path) -> None:
-    allowed = {*SAME_MEANING, *still_several()}
     twice = defined_twice(root)
-    assert {name: where for name, where in twice.items() if name not in allowed} == {}
-
-
-def test_the_temporary_list_has_nothing_else(root: Path) -> None:
-    done = set(still_several()) - defined_twice(root).keys()
-    assert all(": " in line for line in STILL_SEVERAL.read_text().splitlines()), "a reason each"
-    assert not done, "defined once by now: python -m tests.unit.test_defined_once"
+    assert {name: where for name, where in twice.items() if name not in SAME_MEANING} == {}
 
 
 @pytest.mark.parametrize(
@@ -100,13 +85,3 @@ def test_a_second_definition_is_found(tmp_path: Path) -> None:
     (tmp_path / "testbed" / "x.py").write_text("class Part: ...\nMOST = 1\nif a:\n    MOST = 2")
     (tmp_path / "analysis" / "y.py").write_text("class Part: ...")
     assert defined_twice(tmp_path) == {"Part": ["testbed/x.py", "analysis/y.py"]}
-
-
-if __name__ == "__main__":
-    here = Path(__file__).resolve().parent.parent.parent
-    twice = defined_twice(here)
-    left = [name for name in still_several() if name in twice]
-    lines = STILL_SEVERAL.read_text().splitlines(keepends=True)
-    STILL_SEVERAL.write_text("".join(line for line in lines if line.partition(": ")[0] in left))
-    for name in left:
-        sys.stdout.write(f"{name}: {' '.join(twice[name])}\n")

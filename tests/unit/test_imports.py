@@ -33,6 +33,12 @@ MAY_IMPORT = {
 }
 STARTS_PROCESSES = "testbed/machine/process.py"
 PRINTS_AND_EXITS = (TOP, "testbed/runs/progress.py")
+DRAW = (  # what uses matplotlib: all other figures are data
+    "analysis/figures/static_renderer.py",
+    "analysis/figures/style.py",  # its style sheet and colour maps
+    "testbed/own_files/experiment_template.py",  # a user's own figures may be matplotlib's
+    "testbed/runs/experiment_file.py",
+)
 STARTERS = ("fork", "exec", "posix_spawn", "spawn", "popen", "system")  # of os
 BROAD = frozenset({"killall", "killall5", "pkill"})
 
@@ -167,6 +173,14 @@ def without_main_block(tree: ast.Module) -> ast.Module:
     return ast.Module(kept, [])
 
 
+def one_renderer(source: Source) -> Iterator[str]:
+    """Figures are data, which one module draws with matplotlib."""
+    if source.path not in DRAW:
+        for name in imported(source):
+            if covers("matplotlib", name):
+                yield f"imports {name}"
+
+
 def no_shell_strings(source: Source) -> Iterator[str]:
     """Commands are lists of words; no shell reads them."""
     for name, call in calls(source.tree):
@@ -195,6 +209,7 @@ RULES: tuple[Rule, ...] = (
     topologies_need_mininet_alone,
     one_process_boundary,
     only_the_cli_prints_and_exits,
+    one_renderer,
     no_shell_strings,
     no_broad_kills,
 )
@@ -255,6 +270,7 @@ VIOLATIONS = [
     (only_the_cli_prints_and_exits, "testbed/x.py", "raise SystemExit(1)"),
     (only_the_cli_prints_and_exits, "analysis/x.py", "from rich.console import Console"),
     (only_the_cli_prints_and_exits, "analysis/x.py", "import sys\nsys.stdout.write('x')"),
+    (one_renderer, "experiments/x.py", "from matplotlib.axes import Axes"),
     (no_shell_strings, "testbed/machine/process.py", "subprocess.run('ls', shell=True)"),
     (no_shell_strings, "testbed/machine/process.py", "subprocess.run('ls', shell=really)"),
     (no_shell_strings, "testbed/machine/process.py", "os.system('ls')"),
@@ -289,6 +305,7 @@ ALLOWED = [
         "testbed/x.py",
         "import sys\nif __name__ == '__main__':\n    sys.exit(main())",
     ),
+    (one_renderer, "analysis/figures/static_renderer.py", "import matplotlib as mpl"),
     (no_shell_strings, "testbed/machine/process.py", "subprocess.run(['ls'], shell=False)"),
     (no_broad_kills, "testbed/x.py", "os.kill(pid, 9)"),
 ]

@@ -23,7 +23,6 @@ from matplotlib.text import Text
 from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
-from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
 from analysis.report.facts import command
@@ -79,7 +78,7 @@ class Made:
     """The report's page, and the figures that were drawn for it."""
 
     page: Path
-    figures: list[AnyFigure]
+    figures: list[Figure]
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +89,10 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
         made_up("KS1.1", "supported", (TrialEvidence("dumbbell-load", some, "load"),)),
         made_up("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
-    drawn: list[AnyFigure] = []
+    drawn: list[Figure] = []
     draw = presentation.figures
 
-    def figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+    def figures(results: ExperimentResults) -> Iterator[Figure]:
         for figure in draw(results):
             drawn.append(figure)
             yield figure
@@ -114,7 +113,7 @@ def drawn(made: Made) -> list[Picture]:
     """Every figure of every experiment, as matplotlib draws it."""
     pictures = []
     for each in made.figures:
-        figure = static_renderer.draw(each) if isinstance(each, Figure) else each.figure
+        figure = static_renderer.draw(each)
         figure.draw_without_rendering()
         pictures.append(Picture(each.stem, (each.caption, each.reading), figure))
     return pictures

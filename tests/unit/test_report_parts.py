@@ -10,14 +10,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Annotation
 
 from analysis.claims.ledger import Answer
+from analysis.figures import means
 from analysis.figures.cases import exemplary
+from analysis.figures.figure import (
+    Axis,
+    Panel,
+    PointSeries,
+    resolved_limits,
+    share_like_limits,
+)
 from analysis.figures.general import general_figures, load_sweep, plane, presentation
-from analysis.figures.plotting import figure_layout
-from analysis.figures.plotting.figure_layout import APART
 from analysis.metrics import digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, show
@@ -157,33 +161,30 @@ def test_the_matrix_is_of_the_loads_that_have_it() -> None:
     assert widest(rows) == [5.0]
 
 
+def points(x: tuple[float, float], y: tuple[float, float], widen: bool = False) -> Panel:
+    axis = Axis(margin=0, widen=widen)
+    return Panel((PointSeries(x, y, "#000000"),), axis, axis)
+
+
 def test_differences_of_no_account_are_not_blown_up() -> None:
-    axes = Figure().subplots()
-    axes.set(xlim=(1.0002, 1.0004), ylim=(1.0, 2.0))
-    figure_layout.widen_flat_axes(axes, "x", "y")
-    assert axes.get_xlim() == pytest.approx((0.95, 1.05), rel=1e-3)
-    assert axes.get_ylim() == (1.0, 2.0)
+    x, y = resolved_limits(points((1.0002, 1.0004), (1.0, 2.0), widen=True))
+    assert x == pytest.approx((0.95, 1.05), rel=1e-3)
+    assert y == (1.0, 2.0)
 
 
 def test_panels_with_like_ranges_share_one() -> None:
     """A panel of another order of magnitude would be a dot in its own."""
-    one, other = Figure().subplots(1, 2)
-    one.set(xlim=(50, 60), ylim=(1, 2))
-    other.set(xlim=(52, 64), ylim=(1, 200))
-    figure_layout.share_like_ranges([one, other], "x", "y")
-    assert one.get_xlim() == other.get_xlim() == (50, 64)
-    assert (one.get_ylim(), other.get_ylim()) == ((1, 2), (1, 200))
+    given = [points((50, 60), (1, 2)), points((52, 64), (1, 200))]
+    one, other = map(resolved_limits, share_like_limits(given, "x", "y"))
+    assert one[0] == other[0] == (50, 64)
+    assert (one[1], other[1]) == ((1, 2), (1, 200))
 
 
 def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
-    axes = Figure().subplots()
-    axes.set_ylim(0, 100)
-    figure_layout.name_line_ends(
-        axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")]
-    )
-    heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    ends = [(50.5, "one", "#000000"), (50, "other", "#000000"), (90, "third", "#000000")]
+    heights = {name.text: name.y for name in means.line_end_names(ends, (0, 100))}
     assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
-    assert heights["one"] >= heights["other"] + APART
+    assert heights["one"] >= heights["other"] + means.LABEL_APART
 
 
 def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures.plotting.named_figure import svg_text
 from analysis.figures.sheet import Sheet
+from analysis.figures.static_renderer import svg_text
 from analysis.report import collect, inline, make_report, page
 from experiments.catalogue import EXPERIMENTS
 from tests import report_writer

@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as DrawnFigure
-from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import cases, means, style
 from analysis.figures.figure import (
@@ -22,8 +19,6 @@ from analysis.figures.figure import (
     resolved_limits,
     top_of,
 )
-from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.trials.labels import by_number, variant_key
@@ -50,43 +45,6 @@ def is_number(rows: pd.DataFrame, axis: str) -> bool:
     return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
 
 
-def panels(
-    parts: Sequence[tuple[str, pd.DataFrame]],
-    axis: str,
-    measures: Sequence[Measure],
-    series: str,
-) -> tuple[DrawnFigure, pd.DataFrame]:
-    """One row of panels per part, one column per measure; and the table of what is drawn."""
-    known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
-    lines = is_number(parts[0][1], axis)
-    height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
-    figure, grid = figure_layout.grid(len(parts), len(measures), panel=height)
-    tables = []
-    for line, (words, rows) in zip(grid, parts, strict=True):
-        for axes, measure in zip(line, measures, strict=True):
-            table = error_bars.summary(rows, [series, AXIS + axis], measure)
-            tables.append(table.assign(part=words, measure=measure.label))
-            _panel(axes, table, AXIS + axis, series, known)
-            if lines:
-                axes.set_ylabel(measure.label)
-            else:
-                axes.set_xlabel(measure.label)
-            figure_layout.widen_flat_axes(axes, "y" if lines else "x")
-            if measure.zero:
-                axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
-            if lines and measure.zero and (most := float(table["mean"].max())) > 0:
-                # the band of two seeds can be ten times as high as what it is about
-                axes.set_ylim(top=min(axes.get_ylim()[1], TOP_OVER_MEAN * most))
-            if lines and towers(table, AXIS + axis):
-                _bend(axes, measure)
-        if words:
-            figure_layout.panel_title(line[0], words)
-    for axes in grid[-1] if lines else ():
-        axes.set_xlabel(axis_label(axis))
-    figure_layout.legend(figure, known)
-    return figure, pd.concat(tables, ignore_index=True)
-
-
 def towers(table: pd.DataFrame, x: str) -> bool:
     """Return whether one line is so far above the others that they look flat."""
     ratios = []
@@ -97,60 +55,8 @@ def towers(table: pd.DataFrame, x: str) -> bool:
     return bool(ratios) and float(np.median(ratios)) > TOWER
 
 
-def _bend(axes: Axes, measure: Measure) -> None:
-    """Make the axis linear below a bound and logarithmic above it, and say so in its label."""
-    bound = measure.linear_below
-    if not np.isfinite(bound):
-        return
-    _, top = axes.get_ylim()
-    axes.set_yscale("symlog", linthresh=bound, linscale=0.5)
-    ticks = [0.0, *(bound * 10.0**power for power in range(int(np.log10(top / bound)) + 1))]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.set_ylim(0, top)
-    axes.axhline(bound, color=style.GREY, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1.5)
-    axes.set_ylabel(f"{measure.label.removesuffix(')')}; log > {bound:g})")
-
-
-def _panel(
-    axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
-) -> None:
-    if not pd.api.types.is_numeric_dtype(table[x]):
-        _dots(axes, table, x, series, known)
-        return
-    for name, look in known.items():
-        own = table[table[series] == name]
-        if len(own):
-            error_bars.line_with_band(axes, own, x, look)
-    values = np.sort(table[x].unique())
-    if len(values) <= 10:
-        axes.set_xticks(values)
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(8))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-
-
 def _name_key(value: object) -> tuple[object, ...]:
     return variant_key(str(value))[0], by_number(str(value))
-
-
-def _dots(
-    axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
-) -> None:
-    """One line per name with the series side by side; only the first panel shows the names."""
-    values = sorted(dict.fromkeys(table[x]), key=_name_key)
-    alone = table.groupby(x)[series].nunique().max() == 1
-    width = 0.0 if alone else 0.7 / max(1, len(known))
-    for number, (name, look) in enumerate(known.items()):
-        shift = (number - (len(known) - 1) / 2) * width
-        for _, cell in table[table[series] == name].iterrows():
-            error_bars.point(axes, values.index(cell[x]) + shift, cell, look)
-    first = axes.get_subplotspec()
-    shown = first is None or first.is_first_col()
-    axes.set_yticks(range(len(values)), [cases.text(v) if shown else "" for v in values])
-    axes.set_ylim(len(values) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
 
 
 def figure(
@@ -158,8 +64,12 @@ def figure(
     axis: str,
     measures: Sequence[means.Measure],
     series: str,
+    order: Sequence[str] = (),
 ) -> Figure:
-    """Return one row of panels per part, one column per measure; its words are the caller's."""
+    """Return one row of panels per part, one column per measure; its words are the caller's.
+
+    `order` is that of categories, where it is not that of their names.
+    """
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     lines = is_number(parts[0][1], axis)
     height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
@@ -169,8 +79,10 @@ def figure(
         for column, measure in enumerate(measures):
             table = means.summary(rows, [series, AXIS + axis], measure)
             tables.append(table.assign(part=words, measure=measure.label))
-            draw_panel = lines_panel if lines else dots_panel
-            panel = draw_panel(table, axis, series, looks, measure)
+            if lines:
+                panel = lines_panel(table, axis, series, looks, measure)
+            else:
+                panel = dots_panel(table, axis, series, looks, measure, order)
             x = panel.x
             if lines and place == len(parts) - 1:
                 x = dataclasses.replace(x, label=axis_label(axis))
@@ -236,10 +148,11 @@ def dots_panel(
     series: str,
     looks: Mapping[str, SeriesStyle],
     measure: means.Measure,
+    order: Sequence[str] = (),
 ) -> Panel:
     """Return a panel with a line per category, on which the series stand side by side."""
     column = AXIS + axis
-    values = sorted(dict.fromkeys(table[column]), key=_name_key)
+    values = list(order) or sorted(dict.fromkeys(table[column]), key=_name_key)
     alone = table.groupby(column)[series].nunique().max() == 1
     width = 0.0 if alone else 0.7 / max(1, len(looks))
     marks: list[Mark] = []

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from scipy import special
 
 from analysis.figures import style
 from analysis.figures.figure import (
+    TRIALS,
     Area,
     Axis,
     Curve,
@@ -21,7 +21,7 @@ from analysis.figures.figure import (
     in_rows,
     legend_entries,
 )
-from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
+from analysis.figures.means import trial_names
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.statistics.intervals import CONFIDENCE
@@ -120,18 +120,3 @@ def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield the series of each trial."""
     for _, own in rows.groupby("trial", sort=False):
         yield series(own, digest)
-
-
-def line(
-    axes: Axes, table: pd.DataFrame, look: SeriesStyle, label: str = "", *, band: bool = True
-) -> None:
-    """Mean and band."""
-    if band:
-        low = table["low"].clip(lower=0)
-        axes.fill_between(
-            table["time_s"], low, table["high"], color=look.colour, alpha=0.2, linewidth=0
-        )
-    (curve,) = axes.plot(
-        table["time_s"], table["mean"], color=look.colour, linewidth=0.9, label=label
-    )
-    note(curve, table)

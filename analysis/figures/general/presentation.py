@@ -12,14 +12,13 @@ from pathlib import Path
 from analysis.figures import static_renderer, style
 from analysis.figures.figure import Figure
 from analysis.figures.general import general_figures
-from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.sheet import Sheet
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
 from testbed.scenario.experiment import Experiment
 
 
-def figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def figures(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the experiment's figures, or those that suit any."""
     definition = results.definition
     draw = definition.figures if definition and definition.figures else general_figures.draw
@@ -49,15 +48,8 @@ def summaries(all_results: list[ExperimentResults]) -> Iterator[TextTable]:
             yield results.definition.summary(results)
 
 
-def save(figure: AnyFigure, folder: Path) -> list[Path]:
-    """Write a figure as PNG, SVG and CSV."""
-    if isinstance(figure, Figure):
-        return static_renderer.save(figure, folder)
-    return figure.save(folder)
-
-
 def save_figures(all_results: list[ExperimentResults], folder: Path) -> Iterator[Path]:
     """Write the figures as PNG, SVG and CSV; yield the PNG files as they are written."""
     for results in all_results:
         for figure in figures(results):
-            yield save(figure, folder)[0]
+            yield static_renderer.save(figure, folder)[0]

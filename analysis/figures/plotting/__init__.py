@@ -1,1 +1,0 @@
-"""Building blocks of figures and tables: style, layout, error bars, cases, saving."""
