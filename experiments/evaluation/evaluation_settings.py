@@ -6,9 +6,10 @@ A seed changes when flows start (within 100 ms), and every rate and delay of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from testbed.scenario import named_networks
+from testbed.scenario.experiment import Axes, Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings
 from testbed.scenario.network import Graph, Queue, Schedule
@@ -23,8 +24,43 @@ JITTER_FRACTION = 0.01
 SETTLING = 0.25  # of a trial: left out, where slow start is not what is asked about
 
 
+def evaluation(
+    *,
+    name: str,
+    paper: str,
+    about: str,
+    axes: Axes,
+    build: Callable[..., Scenario],
+    quick: Axes,
+    scores: str,
+    parts: tuple[Axes, ...] = ({},),
+    figures: str = "score_figures",
+    tables: str = "tables",
+    laws: str = "",
+) -> Experiment:
+    """Declare a standard evaluation, which compares variants and queues where both are axes.
+
+    `scores`, `figures`, `tables` and `laws` are names in the modules of this room that hold them.
+    """
+    return Experiment(
+        name=name,
+        paper=paper,
+        about=about,
+        axes=axes,
+        build=build,
+        quick=quick,
+        parts=parts,
+        compares=tuple(axis for axis in ("variant", "queue") if axis in axes),
+        figures=on_demand("experiments.evaluation.figures", figures),
+        tables=on_demand("experiments.evaluation.figures", tables),
+        summary=on_demand("experiments.evaluation.figures", "summary"),
+        scores=on_demand("experiments.evaluation.scores", scores),
+        laws=on_demand("experiments.evaluation.theory", laws) if laws else None,
+    )
+
+
 def buffer(discipline: str, bdp: float = 1.0) -> Queue:
-    """A queue with the limit in bandwidth–delay products; it drops, even if it could mark."""
+    """Return a queue with its limit in bandwidth–delay products; it drops and does not mark."""
     return Queue(discipline, limit_bdp=bdp)
 
 
@@ -50,7 +86,7 @@ def dumbbell(
 def flow(
     name: str, pair: int, variant: str, start_s: float = 0.0, lasts_s: float | None = None
 ) -> Flow:
-    """A transfer without an end, or of `lasts_s`, from a pair's sender to its receiver."""
+    """Return a transfer from a pair's sender to its receiver, unbounded without `lasts_s`."""
     return Flow(
         name,
         FlowKind.TCP,
@@ -63,7 +99,7 @@ def flow(
 
 
 def same_variant_flows(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
-    """Flows of one variant, spread over the pairs."""
+    """Return flows of one variant, spread over the pairs."""
     return tuple(flow(f"flow{n + 1}", n % pairs + 1, variant) for n in range(flows))
 
 
@@ -78,7 +114,7 @@ def trial(
     settling: float = SETTLING,
     asks_ecn: bool = True,
 ) -> Scenario:
-    """A trial of an evaluation; `words` tell it from the others."""
+    """Return a trial of an evaluation; `words` distinguish it from the others."""
     return Scenario(
         experiment=experiment,
         label="-".join(words),

@@ -53,7 +53,7 @@ USE_AND_DELAY = plane.Plane(
 
 
 def score_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """The scores; then the general figure of throughput over time."""
+    """Draw the scores, then the general figure of throughput over time."""
     table = outcome(results)
     if table.empty:
         return
@@ -62,7 +62,7 @@ def score_figures(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def with_plane(results: ExperimentResults) -> Iterator[Figure]:
-    """The scores; then throughput against delay, with the regions of the means."""
+    """Draw the scores, then throughput against delay with the regions of the means."""
     table = outcome(results)
     if table.empty:
         return
@@ -73,8 +73,9 @@ def with_plane(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
-    """The use of changing links against the delay of all but 5 % of the packets, as Yan and others
-    (Pantheon, 2018) show it; then the scores.
+    """Draw the use of changing links against the 95th percentile of the delay, then the scores.
+
+    Yan and others (Pantheon, 2018) show changing links so.
     """
     table = outcome(results)
     if table.empty:
@@ -89,7 +90,7 @@ def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
 def _in_plane(
     results: ExperimentResults, table: pd.DataFrame, of: plane.Plane, title: str, caption: str
 ) -> Figure:
-    """One panel per setting, one mean per subject."""
+    """Draw one panel per setting, with one mean per subject."""
     return dataclasses.replace(
         plane.figure(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of),
         stem=cases.stem(results.key, "plane"),
@@ -100,7 +101,7 @@ def _in_plane(
 
 
 def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
-    """One row of panels per case of the other axes, one column per score."""
+    """Draw one row of panels per case of the other axes, one column per score."""
     own = scores(results)
     axis = main_axis(table)
     column = AXIS + axis if axis else SUBJECT
@@ -123,7 +124,7 @@ def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
 
 
 def main_axis(table: pd.DataFrame) -> str:
-    """The numeric axis with most values, or the name with most; none if nothing varies."""
+    """Return the numeric axis with most values, else the axis of names with most, else nothing."""
     varied = [each for each in setting_columns(table) if table[each].nunique() > 1]
     numbers = [each for each in varied if pd.api.types.is_numeric_dtype(table[each])]
     found = max(numbers or varied, key=lambda each: table[each].nunique(), default="")
@@ -148,7 +149,7 @@ def _parts(
 
 
 def _from_zero(rows: pd.DataFrame, score: Score) -> bool:
-    """Whether the score's axis begins at zero: not if all of it is in the upper half."""
+    """Return whether the score's axis begins at zero: not if all values are in the upper half."""
     known = rows[score.name].dropna()
     return bool(known.empty or (known.min() >= 0 and known.min() < 0.5 * known.max()))
 
@@ -165,7 +166,7 @@ def _spread(panel: Panel, rows: pd.DataFrame, column: str) -> Panel:
 
 
 def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """The scores of every setting, and what theory says of some."""
+    """Tabulate the scores of every setting, and theory's numbers where there are any."""
     table = outcome(results)
     if not table.empty:
         yield "Scores by setting", findings.sheet(table, scores(results))
@@ -174,7 +175,7 @@ def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
 
 
 def summary(results: ExperimentResults) -> TextTable:
-    """The same for the terminal, with the sentence."""
+    """Tabulate the scores for the terminal, with the sentence about them."""
     own: Sequence[Score] = scores(results)
     table = outcome(results)
     if table.empty:
@@ -192,7 +193,7 @@ COMPLETION_READING = (
 
 
 def completion_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """The scores; the percentiles by size; the distributions of the slowdown."""
+    """Draw the scores, the percentiles by size and the distributions of the slowdown."""
     table = outcome(results)
     if table.empty:
         return
@@ -209,7 +210,7 @@ def completion_figures(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame:
-    """A row per setting, subject and class of sizes, of all seeds: in ms, with their numbers."""
+    """Return percentiles in ms over all seeds, a row per setting, subject and class of sizes."""
     varied = [name for name in setting_columns(table) if table[name].nunique() > 1]
     beside = table[["trial", SUBJECT, *varied]]
     transfers = transfers_of(results.trials).merge(beside, on="trial")
@@ -278,7 +279,7 @@ def _percentile_marks(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list
 
 
 def _caption(found: pd.DataFrame) -> str:
-    """Who is fastest and slowest: the short ones' 99th percentile, the long ones' median."""
+    """Name the fastest and the slowest: short transfers by 99th percentile, long by median."""
     said = []
     for size, column, words in (("short", "p99_ms", "99 %"), ("long", "p50_ms", "median")):
         means = found[found["size"] == size].groupby(SUBJECT)[column].mean().dropna()
@@ -291,7 +292,7 @@ def _caption(found: pd.DataFrame) -> str:
 
 
 def completion_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """The percentiles, the scores, and what theory says."""
+    """Tabulate the percentiles, the scores and theory's numbers."""
     table = outcome(results)
     if not table.empty:
         yield "Completion times by size", _sheet(percentiles(results, table))
@@ -330,7 +331,7 @@ HARM_READING = (
 
 
 def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """One panel per kind of harm."""
+    """Draw one panel per kind of harm."""
     table = outcome(results)
     if table.empty:
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.named_networks import LinkSettings, parking_lot
 
@@ -15,7 +14,7 @@ SHORT_MS = 20.0
 def rtt_fairness_trial(
     *, variant: str, queue: str, ratio: float, beside: str, duration_s: float, seed: int
 ) -> Scenario:
-    """Two flows whose round trips differ: 20 ms, and up to sixteen times that.
+    """Run two flows whose round trips differ: 20 ms, and up to sixteen times that.
 
         sender1 ── left ══ right ── receiver1     20 ms
         sender2 ──┘          └── receiver2        20 ms × ratio
@@ -35,7 +34,7 @@ def rtt_fairness_trial(
     )
 
 
-RTT_FAIRNESS = Experiment(
+RTT_FAIRNESS = settings.evaluation(
     name="rtt-fairness",
     paper="RFC 5166, 2.3",
     about="two flows with round trips 1:1 to 1:16, beside themselves and beside Cubic",
@@ -48,16 +47,12 @@ RTT_FAIRNESS = Experiment(
     },
     build=rtt_fairness_trial,
     quick={"ratio": (1.0, 8.0), "beside": ("itself",), "duration_s": (10.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "RTT_FAIRNESS_SCORES"),
+    scores="RTT_FAIRNESS_SCORES",
 )
 
 
 def coming_and_going(variant: str, flows: int, step_s: float) -> tuple[Flow, ...]:
-    """Whoever came first goes first, so that each flow lasts equally long."""
+    """Return flows that end in the order in which they start, so that all last equally long."""
     return tuple(
         settings.flow(f"flow{n + 1}", n + 1, variant, n * step_s, flows * step_s)
         for n in range(flows)
@@ -67,7 +62,7 @@ def coming_and_going(variant: str, flows: int, step_s: float) -> tuple[Flow, ...
 def convergence_trial(
     *, variant: str, queue: str, flows: float, step_s: float, seed: int
 ) -> Scenario:
-    """Flows that come and go: one more every step until there are four, then one less every step.
+    """Start a flow every step until there are four, then end one every step.
 
     four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
     """
@@ -83,7 +78,7 @@ def convergence_trial(
     )
 
 
-CONVERGENCE = Experiment(
+CONVERGENCE = settings.evaluation(
     name="convergence",
     paper="RFC 5166, 2.2",
     about="flows that come and go every 10 s: time to a fair share, fairness, oscillation",
@@ -95,11 +90,7 @@ CONVERGENCE = Experiment(
     },
     build=convergence_trial,
     quick={"flows": (3.0,), "step_s": (4.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "CONVERGENCE_SCORES"),
+    scores="CONVERGENCE_SCORES",
 )
 
 
@@ -109,7 +100,7 @@ LATE = 1 / 3  # of the trial
 def latecomer_trial(
     *, variant: str, queue: str, beside: str, duration_s: float, seed: int
 ) -> Scenario:
-    """A flow that comes when another has the link to itself.
+    """Start a flow when another has the link to itself.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
         sender2 ──┘          └── receiver2
@@ -131,7 +122,7 @@ def latecomer_trial(
     )
 
 
-LATECOMER = Experiment(
+LATECOMER = settings.evaluation(
     name="latecomer",
     paper="RFC 5166, 2.3",
     about="a flow that comes to a full link: its share, and when it has it",
@@ -143,11 +134,7 @@ LATECOMER = Experiment(
     },
     build=latecomer_trial,
     quick={"beside": ("itself",), "duration_s": (15.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "LATECOMER_SCORES"),
+    scores="LATECOMER_SCORES",
 )
 
 
@@ -157,7 +144,7 @@ MOST_PAIRS = 4
 def intra_protocol_trial(
     *, variant: str, queue: str, flows: float, duration_s: float, seed: int
 ) -> Scenario:
-    """Flows of one variant among themselves: 2 to 64 of them.
+    """Run 2 to 64 flows of one variant.
 
     four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
     """
@@ -172,7 +159,7 @@ def intra_protocol_trial(
     )
 
 
-INTRA_PROTOCOL = Experiment(
+INTRA_PROTOCOL = settings.evaluation(
     name="intra-protocol",
     paper="RFC 9743, 5.1.4",
     about="2 to 64 flows of one variant: fairness, delay, losses",
@@ -184,16 +171,12 @@ INTRA_PROTOCOL = Experiment(
     },
     build=intra_protocol_trial,
     quick={"flows": (4.0,), "duration_s": (10.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "INTRA_PROTOCOL_SCORES"),
+    scores="INTRA_PROTOCOL_SCORES",
 )
 
 
 def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Scenario:
-    """What a flow does to another one: each variant beside each, and beside itself.
+    """Measure the harm of a flow to another: each variant beside each, and beside itself.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
         sender2 ──┘          └── receiver2
@@ -211,7 +194,7 @@ def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Sc
     )
 
 
-HARM = Experiment(
+HARM = settings.evaluation(
     name="harm",
     paper="Ware 2019; RFC 9743, 5.2.1",
     about="each variant beside each: the harm in throughput, delay and losses",
@@ -222,11 +205,8 @@ HARM = Experiment(
     },
     build=harm_trial,
     quick={"duration_s": (8.0,)},
-    compares=("variant",),
-    figures=on_demand("experiments.evaluation.figures", "harm_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "HARM_SCORES"),
+    figures="harm_figures",
+    scores="HARM_SCORES",
 )
 
 
@@ -237,7 +217,7 @@ PATH_ACCESS_MS = 5.0
 def parking_lot_trial(
     *, variant: str, queue: str, bottlenecks: float, duration_s: float, seed: int
 ) -> Scenario:
-    """One flow across 1 to 5 bottlenecks, and one beside it on each of them.
+    """Run one flow across 1 to 5 bottlenecks, and one beside it on each of them.
 
         router1 ══ router2 ══ … ══ routerN      10 Mbit/s each
 
@@ -258,7 +238,7 @@ def parking_lot_trial(
     )
 
 
-PARKING_LOT = Experiment(
+PARKING_LOT = settings.evaluation(
     name="parking-lot",
     paper="RFC 5166, 2.3",
     about="one flow across 1 to 5 bottlenecks against one flow on each",
@@ -270,16 +250,13 @@ PARKING_LOT = Experiment(
     },
     build=parking_lot_trial,
     quick={"bottlenecks": (1.0, 3.0), "duration_s": (8.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "PARKING_LOT_SCORES"),
+    scores="PARKING_LOT_SCORES",
+    laws="parking_lot_laws",
 )
 
 
 def back(number: int) -> Flow:
-    """A flow from the receivers' side to the senders'."""
+    """Return a Cubic flow from the receivers' side to the senders'."""
     there = settings.flow(f"back{number}", 2, "cubic")
     return dataclasses.replace(there, src=there.dst, dst=there.src)
 
@@ -287,7 +264,7 @@ def back(number: int) -> Flow:
 def reverse_traffic_trial(
     *, variant: str, queue: str, reverse_flows: float, duration_s: float, seed: int
 ) -> Scenario:
-    """A flow whose acknowledgements wait behind data: none, 1 or 4 Cubic flows the other way.
+    """Run a flow whose acknowledgements wait behind the data of 0, 1 or 4 reverse Cubic flows.
 
     sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms, the same queue both ways
     """
@@ -301,7 +278,7 @@ def reverse_traffic_trial(
     )
 
 
-REVERSE_TRAFFIC = Experiment(
+REVERSE_TRAFFIC = settings.evaluation(
     name="reverse-traffic",
     paper="RFC 5166, 2.1",
     about="a flow beside 0, 1 and 4 Cubic flows in the other direction",
@@ -313,9 +290,5 @@ REVERSE_TRAFFIC = Experiment(
     },
     build=reverse_traffic_trial,
     quick={"reverse_flows": (1.0,), "duration_s": (8.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "REVERSE_TRAFFIC_SCORES"),
+    scores="REVERSE_TRAFFIC_SCORES",
 )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from experiments.evaluation import evaluation_settings as settings
 from testbed.errors import UsageError, nearest, quoted
-from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Change, Graph, Link, Node
@@ -17,7 +16,7 @@ from testbed.scenario.workload import Arrivals, Sizes, Workload
 
 
 def losses(percent: float, burst: float) -> Loss:
-    """That share of the packets, in events of so many packets in a row; the same dice for all."""
+    """Lose that percentage of the packets, `burst` in a row, by the same dice in all trials."""
     events = LossEvents(percent / 100 / burst, losses=round(burst), one_at_a_time=False)
     return Loss(events, spare_retransmissions=False, dice="lossy")
 
@@ -25,7 +24,7 @@ def losses(percent: float, burst: float) -> Loss:
 def lossy_trial(
     *, variant: str, loss_percent: float, burst: float, duration_s: float, seed: int
 ) -> Scenario:
-    """Losses that are no sign of congestion: 0.001 to 5 % of the packets, singly and in bursts.
+    """Lose 0.001 to 5 % of the packets, singly and in bursts, without congestion.
 
     sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
     """
@@ -40,7 +39,7 @@ def lossy_trial(
     )
 
 
-LOSSY = Experiment(
+LOSSY = settings.evaluation(
     name="lossy",
     paper="RFC 9743, 6.4",
     about="random losses of 0.001 to 5 %, singly and in bursts, beside models of the throughput",
@@ -52,11 +51,8 @@ LOSSY = Experiment(
     },
     build=lossy_trial,
     quick={"loss_percent": (0.1, 2.0), "burst": (1.0,), "duration_s": (10.0,)},
-    compares=("variant",),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "LOSSY_SCORES"),
+    scores="LOSSY_SCORES",
+    laws="lossy_laws",
 )
 
 
@@ -64,8 +60,10 @@ RETURN_LINK = ("receiver1", "right")  # the data come back
 
 
 def reordering_network(percent: float) -> Graph:
-    """Return the dumbbell with the chance on the path to the receiver; it has no name, so each
-    direction of a link is drawn by itself, and addresses are numbered.
+    """Return the dumbbell with reordering on the receiver's link.
+
+    It is built without the dumbbell's names: each direction of a link is drawn by itself, and
+    addresses are numbered.
     """
     graph = settings.dumbbell(settings.buffer(settings.FIFO), 1)
     *others, last = (Link(link.ends, *link.directions, link.observed) for link in graph.links)
@@ -81,7 +79,7 @@ def reordering_network(percent: float) -> Graph:
 def reordering_trial(
     *, variant: str, reordered_percent: float, duration_s: float, seed: int
 ) -> Scenario:
-    """A path on which packets overtake others: 0.01 to 20 % of the data.
+    """Let 0.01 to 20 % of the data packets overtake others.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
 
@@ -98,7 +96,7 @@ def reordering_trial(
     )
 
 
-REORDERING = Experiment(
+REORDERING = settings.evaluation(
     name="reordering",
     paper="RFC 9743, 7.7",
     about="packets that overtake others, 0.01 to 20 % of them: goodput, spurious retransmissions",
@@ -109,11 +107,7 @@ REORDERING = Experiment(
     },
     build=reordering_trial,
     quick={"reordered_percent": (0.1, 5.0), "duration_s": (8.0,)},
-    compares=("variant",),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "REORDERING_SCORES"),
+    scores="REORDERING_SCORES",
 )
 
 
@@ -128,7 +122,7 @@ def trace_network(trace: str, queue: str) -> Graph:
 def cellular_trial(
     *, variant: str, queue: str, trace: str, duration_s: float, seed: int
 ) -> Scenario:
-    """Links whose rate changes from moment to moment: traces of delivery opportunities.
+    """Replay traces of delivery opportunities: links whose rate changes from moment to moment.
 
         sender1 ── left ══ right ── receiver1      a trace each way's data, 40 ms
 
@@ -148,7 +142,7 @@ def cellular_trial(
     )
 
 
-CELLULAR = Experiment(
+CELLULAR = settings.evaluation(
     name="cellular",
     paper="RFC 9743, 6.4",
     about="traces of cellular and satellite links: their use against the delay",
@@ -160,11 +154,9 @@ CELLULAR = Experiment(
     },
     build=cellular_trial,
     quick={"trace": ("driving", "step"), "duration_s": (15.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "use_and_delay"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "CELLULAR_SCORES"),
+    figures="use_and_delay",
+    scores="CELLULAR_SCORES",
+    laws="cellular_laws",
 )
 
 
@@ -178,7 +170,7 @@ SLOW_MBIT = settings.EVALUATION_MBIT / FACTOR
 
 
 def changing_network(step: str, queue: str, at_s: float) -> Graph:
-    """Return the dumbbell whose bottleneck changes then; a step down begins at the higher value."""
+    """Return the dumbbell whose bottleneck changes at `at_s`, by a factor of four."""
     buffer, short_ms = settings.buffer(queue), settings.BOTTLENECK_MS
     match step:
         case "delay-up":
@@ -199,8 +191,7 @@ def changing_network(step: str, queue: str, at_s: float) -> Graph:
 def path_change_trial(
     *, variant: str, queue: str, step: str, duration_s: float, seed: int
 ) -> Scenario:
-    """A path that changes at once, in the middle of a trial: its delay or its rate, four times up
-    or down.
+    """Change the delay or the rate of the path by a factor of four in the middle of a trial.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s and 40 ms, before or after
 
@@ -218,7 +209,7 @@ def path_change_trial(
     )
 
 
-PATH_CHANGE = Experiment(
+PATH_CHANGE = settings.evaluation(
     name="path-change",
     paper="RFC 9743, 7.9",
     about="a step of the delay or the rate: time to the new equilibrium, use of the link, queue",
@@ -230,11 +221,8 @@ PATH_CHANGE = Experiment(
     },
     build=path_change_trial,
     quick={"step": ("delay-up", "rate-down"), "duration_s": (16.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "PATH_CHANGE_SCORES"),
+    scores="PATH_CHANGE_SCORES",
+    laws="path_change_laws",
 )
 
 
@@ -244,7 +232,7 @@ LAST_TRANSFERS_S = 5.0  # for the last transfers to end in
 
 
 def web(load: float, duration_s: float) -> Workload:
-    """As many transfers as are over before the trial is."""
+    """Return a workload of the number of transfers that can end before the trial does."""
     arrivals, sizes = Arrivals(load=load), Sizes(scale=SCALE)
     per_s = rate_per_s(Workload(arrivals, sizes), settings.EVALUATION_MBIT)
     count = max(1, round(per_s * (duration_s - LAST_TRANSFERS_S) / POISSON_MARGIN))
@@ -254,7 +242,7 @@ def web(load: float, duration_s: float) -> Workload:
 def completion_trial(
     *, variant: str, queue: str, load: float, duration_s: float, seed: int
 ) -> Scenario:
-    """Completion times: web-search transfers, short ones and long ones, through one bottleneck.
+    """Send short and long web-search transfers through one bottleneck.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
 
@@ -282,7 +270,7 @@ def completion_trial(
     )
 
 
-COMPLETION = Experiment(
+COMPLETION = settings.evaluation(
     name="completion",
     paper="RFC 9743, 5.1.5",
     about="completion times of short and long transfers, by load",
@@ -294,9 +282,8 @@ COMPLETION = Experiment(
     },
     build=completion_trial,
     quick={"queue": (settings.FIFO,), "load": (0.6,), "duration_s": (32.0,)},
-    compares=("variant", "queue"),
-    figures=on_demand("experiments.evaluation.figures", "completion_figures"),
-    tables=on_demand("experiments.evaluation.figures", "completion_tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "COMPLETION_SCORES"),
+    figures="completion_figures",
+    tables="completion_tables",
+    scores="COMPLETION_SCORES",
+    laws="completion_laws",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Change, Graph, Queue
 
@@ -13,7 +12,7 @@ AQM_PAIRS = 4
 def buffer_sizing_trial(
     *, variant: str, buffer_bdp: float, flows: float, duration_s: float, seed: int
 ) -> Scenario:
-    """How much buffer is enough: 0.05 to 8 bandwidth–delay products for 1 to 64 flows.
+    """Give 1 to 64 flows 0.05 to 8 bandwidth–delay products of buffer.
 
     four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
     """
@@ -28,7 +27,7 @@ def buffer_sizing_trial(
     )
 
 
-BUFFER_SIZING = Experiment(
+BUFFER_SIZING = settings.evaluation(
     name="buffer-sizing",
     paper="RFC 9743, 5.1.2",
     about="0.05 to 8 bandwidth–delay products of buffer, 1 to 64 flows: use of the link, delay",
@@ -41,11 +40,8 @@ BUFFER_SIZING = Experiment(
     parts=({}, {"buffer_bdp": (0.25, 1.0), "flows": (64.0,)}),
     build=buffer_sizing_trial,
     quick={"buffer_bdp": (0.25, 2.0), "flows": (1.0, 8.0), "duration_s": (8.0,)},
-    compares=("variant",),
-    figures=on_demand("experiments.evaluation.figures", "score_figures"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "BUFFER_SIZING_SCORES"),
+    scores="BUFFER_SIZING_SCORES",
+    laws="buffer_sizing_laws",
 )
 
 
@@ -54,7 +50,7 @@ ECN_LIMIT_BDP = 4.0
 
 
 def queue(name: str, marks: bool) -> Queue:
-    """CoDel, or a step: its threshold for marks, below which CoDel's own target never is."""
+    """Return CoDel with its defaults, or a step: it marks from a threshold on, without a target."""
     step_ms = settings.RTT_MS / STEP_PART
     options = {"ce_threshold_ms": round(step_ms, 3), "target_ms": 1000.0} if name == "step" else {}
     return Queue("codel", limit_bdp=ECN_LIMIT_BDP, ecn=marks, options=options)
@@ -63,7 +59,7 @@ def queue(name: str, marks: bool) -> Queue:
 def ecn_trial(
     *, variant: str, signal: str, aqm: str, beside: str, duration_s: float, seed: int
 ) -> Scenario:
-    """ECN: the same queue with marks and with drops, alone and beside Cubic; and DCTCP on its step.
+    """Run a variant through a queue that marks or drops, alone or beside Cubic.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
         sender2 ──┘          └── receiver2
@@ -84,7 +80,7 @@ def ecn_trial(
     )
 
 
-ECN = Experiment(
+ECN = settings.evaluation(
     name="ecn",
     paper="RFC 9743, 7.1",
     about="marks against drops, for each variant, alone and beside Cubic; DCTCP with its step",
@@ -101,11 +97,9 @@ ECN = Experiment(
     ),
     build=ecn_trial,
     quick={"aqm": ("codel",), "beside": ("alone",), "duration_s": (8.0,)},
-    compares=("variant",),
-    figures=on_demand("experiments.evaluation.figures", "with_plane"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "ECN_SCORES"),
+    figures="with_plane",
+    scores="ECN_SCORES",
+    laws="ecn_laws",
 )
 
 
@@ -121,7 +115,7 @@ BURST_AT = 0.6  # of the trial: when the burst comes
 
 
 def cbr(rate_mbit: float, start_s: float = 0.0, lasts_s: float | None = None) -> Flow:
-    """Traffic that does not respond, from the last pair."""
+    """Return unresponsive traffic from the last pair's sender."""
     return Flow(
         "cbr",
         FlowKind.CBR,
@@ -135,7 +129,7 @@ def cbr(rate_mbit: float, start_s: float = 0.0, lasts_s: float | None = None) ->
 
 
 def flows(traffic: str, duration_s: float) -> tuple[Flow, ...]:
-    """What is sent through the queue."""
+    """Return the flows of a kind of traffic."""
     friendly = {
         "mild": 2,
         "medium": 8,
@@ -170,7 +164,7 @@ def aqm_network(queue: str, traffic: str, duration_s: float) -> Graph:
 
 
 def aqm_trial(*, queue: str, traffic: str, duration_s: float, seed: int) -> Scenario:
-    """Queues under the traffic that RFC 7928 asks about, as far as one machine can make it.
+    """Send the traffic of RFC 7928 through a queue, as far as one machine can make it.
 
         four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms, a limit of 4 BDP
 
@@ -189,7 +183,7 @@ def aqm_trial(*, queue: str, traffic: str, duration_s: float, seed: int) -> Scen
     )
 
 
-AQM = Experiment(
+AQM = settings.evaluation(
     name="aqm",
     paper="RFC 7928, 8.2",
     about="queues under mild to heavy and unresponsive traffic, round trips, bursts, other rates",
@@ -200,9 +194,7 @@ AQM = Experiment(
     },
     build=aqm_trial,
     quick={"traffic": ("mild", "medium", "unresponsive"), "duration_s": (8.0,)},
-    compares=("queue",),
-    figures=on_demand("experiments.evaluation.figures", "with_plane"),
-    tables=on_demand("experiments.evaluation.figures", "tables"),
-    summary=on_demand("experiments.evaluation.figures", "summary"),
-    scores=on_demand("experiments.evaluation.scores", "AQM_SCORES"),
+    figures="with_plane",
+    scores="AQM_SCORES",
+    laws="aqm_laws",
 )

@@ -17,8 +17,10 @@ LEAST_SHARE_OF_RATE, MOST_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its qu
 
 
 def settling_s(seen: TrialView) -> float:
-    """From the change until a second with 90 % of the rate, and no more than 110 % of the queue (or
-    a packet), of the last third; if there is none, until the end.
+    """Return the time from the change of the path to its new equilibrium.
+
+    The equilibrium begins with the first second that has 90 % of the rate of the last third, and no
+    more than 110 % of its queue (or one packet); without such a second, the whole rest counts.
     """
     changed_s = seen.trial.scenario.measure_from_s
     rate = _since(seen.rates().sum(axis=1), changed_s)
@@ -32,7 +34,7 @@ def settling_s(seen: TrialView) -> float:
 
 
 def _since(values: pd.Series, begin_s: float) -> pd.Series:
-    """Of whole seconds from then on."""
+    """Return the values of the seconds from `begin_s` on."""
     return values[values.index >= begin_s]
 
 
@@ -41,14 +43,15 @@ LATE_PART = 1 / 3  # of a trial: where a latecomer has had time
 
 
 def jain_over_time(seen: TrialView) -> float:
-    """The mean over the seconds in which several flows ran, in percent."""
+    """Return the mean of Jain's index over the seconds in which several flows ran, in percent."""
     rates = _shared(seen.rates())
     return 100 * float(rates.apply(jain, axis=1).mean())
 
 
 def time_to_fair_s(seen: TrialView) -> float:
-    """From a flow's arrival among others until Jain's index reaches 0.9: the mean of all arrivals.
-    One that does not before the next change counts with the time until then.
+    """Return the mean time from a flow's arrival until Jain's index reaches 0.9.
+
+    If it does not before the next arrival or end of a flow, the time until then counts.
     """
     rates, changes = seen.rates(), seen.changes()
     return _mean(_waits(seen, rates, changes))
@@ -65,8 +68,9 @@ def _waits(seen: TrialView, rates: pd.DataFrame, changes: list[float]) -> Iterat
 
 
 def oscillation(seen: TrialView) -> float:
-    """The deviation of a flow's rate in seconds, in percent of its mean, where no flow comes or
-    goes; the first second of each such time is left out.
+    """Return the mean deviation of a flow's rate over seconds, in percent of its mean rate.
+
+    Only the times between arrivals and ends of flows count, without their first second.
     """
     rates, changes = seen.rates(), seen.changes()
     found = []
@@ -80,8 +84,9 @@ def oscillation(seen: TrialView) -> float:
 
 
 def lesser_share(seen: TrialView) -> float:
-    """The lesser of the two flows' shares of the last third of the trial, in percent: half is fair,
-    and a latecomer that takes most of the link is as unfair as one that gets little.
+    """Return the lesser of the two flows' shares in the last third of the trial, in percent.
+
+    Half is fair; a latecomer that takes most of the link is as unfair as one that gets little.
     """
     end = max(each.stopped_s for each in seen.trial.record.flows)
     rates = seen.rates()
@@ -91,19 +96,19 @@ def lesser_share(seen: TrialView) -> float:
 
 
 def long_of_fair(seen: TrialView) -> float:
-    """What the flow across all bottlenecks has of its max–min share, half of the link: percent."""
+    """Return the long flow's throughput in percent of its max–min share, half of the link."""
     return 100 * float(seen.flow("long")["throughput_mbps"]) / (seen.rate_mbit / 2)
 
 
 def lot_utilisation(seen: TrialView) -> float:
-    """The bottlenecks' mean utilisation, in percent."""
+    """Return the bottlenecks' mean utilisation, in percent."""
     cross = seen.without("long")["throughput_mbps"].mean()
     long = seen.flow("long")["throughput_mbps"]
     return 100 * float(cross + long) / seen.rate_mbit
 
 
 def _shared(rates: pd.DataFrame) -> pd.DataFrame:
-    """The seconds in which at least two flows ran."""
+    """Select the seconds in which at least two flows ran."""
     return rates[rates.notna().sum(axis=1) > 1]
 
 
@@ -117,8 +122,10 @@ HIGH = 0.99
 
 
 def took_s(seen: TrialView, size: str) -> pd.Series:
-    """The completion times of a class of sizes. A transfer that did not finish counts with the
-    time until the flow's end, so that who finishes less does not look faster.
+    """Return the completion times of a class of sizes.
+
+    A transfer that did not finish counts with the time until the flow's end, so that a variant that
+    finishes less does not look faster.
     """
     own = seen.transfers[seen.transfers["size_class"] == size]
     begun_s = own["start_s"].fillna(own["due_s"])
@@ -128,18 +135,18 @@ def took_s(seen: TrialView, size: str) -> pd.Series:
 
 
 def short_99_ms(seen: TrialView) -> float:
-    """The 99th percentile of the short ones."""
+    """Return the 99th percentile of the completion times of short transfers."""
     found = took_s(seen, SHORT)
     return 1e3 * float(found.quantile(HIGH)) if len(found) else NAN
 
 
 def long_mean_s(seen: TrialView) -> float:
-    """The mean of the long ones; a seed of which none is long does not count."""
+    """Return the mean completion time of long transfers; NaN if none is long."""
     return float(took_s(seen, LONG).mean())
 
 
 def _mean_score(name: str, words: str, better: int, metric: str, factor: float = 1.0) -> Score:
-    """The mean over the trial's flows of a column of metrics.csv."""
+    """Return a score that is the mean of a column of metrics.csv over the trial's flows."""
     return Score(name, words, better, lambda seen: factor * seen.mean(metric))
 
 
@@ -148,13 +155,13 @@ def _utilisation(seen: TrialView) -> float:
 
 
 def _losses(seen: TrialView) -> float:
-    """Of all flows' packets."""
+    """Return the percentage of all flows' packets that were dropped."""
     sent = seen.flows["sent_packets"]
     return 100 * float((seen.flows["drop_rate"] * sent).sum() / sent.sum())
 
 
 def _needless(seen: TrialView) -> float:
-    """Of all flows' packets: what was sent again and not dropped before."""
+    """Return the percentage of all flows' packets that were sent again and not dropped before."""
     sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
     dropped = (seen.flows["drop_rate"] * sent).round()  # packets
     return 100 * float((again - dropped).clip(lower=0).sum() / sent.sum())

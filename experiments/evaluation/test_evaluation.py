@@ -335,7 +335,9 @@ def results(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
     bottleneck = SimpleNamespace(trace=None)
     network = SimpleNamespace(bottleneck_mbit=rate_mbit, bottleneck=bottleneck)
     trial = SimpleNamespace(scenario=SimpleNamespace(network=network))
-    return SimpleNamespace(experiment=experiment, tcp=tcp, good=tcp, trials=(trial,))
+    definition = EXPERIMENTS[experiment]
+    parts = {"experiment": experiment, "definition": definition}
+    return SimpleNamespace(**parts, tcp=tcp, good=tcp, trials=(trial,))
 
 
 def test_theory_stands_beside_ours_with_the_difference() -> None:

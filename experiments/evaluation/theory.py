@@ -1,9 +1,9 @@
-"""Theory's number beside ours, where there is one: a row per setting that a law speaks about."""
+"""Theory's numbers beside the measured ones: a row per setting that a law speaks about."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -30,7 +30,7 @@ FULL_LINK_PERCENT = 100.0  # percent of the link, from a buffer of BDP/√n on
 
 @dataclass(frozen=True)
 class Law:
-    """What theory says of a setting, and what the seeds gave."""
+    """A number that theory predicts for a setting, and its measured values by seed."""
 
     words: str
     unit: str
@@ -39,13 +39,15 @@ class Law:
 
 
 def laws(results: ExperimentResults) -> tuple[Law, ...]:
-    """The laws that speak about an evaluation's settings."""
-    find = LAWS.get(results.experiment)
-    return tuple(find(results)) if find and not results.good.empty else ()
+    """Return the laws that the evaluation declares, for the settings that they speak about."""
+    definition = results.definition
+    if definition is None or definition.laws is None or results.good.empty:
+        return ()
+    return tuple(definition.laws(results))
 
 
 def sheet(found: tuple[Law, ...]) -> Sheet:
-    """Theory's number, ours, and how far ours is from it."""
+    """Tabulate theory's number, ours, and the difference in percent."""
     heads = (
         Head("what"),
         Head("unit"),
@@ -68,14 +70,14 @@ def _row(law: Law) -> tuple[Cell, ...]:
 
 
 def _groups(rows: pd.DataFrame, *axes: str) -> Iterator[tuple[tuple[object, ...], pd.DataFrame]]:
-    """The rows by these axes, one row per trial: the mean of its flows."""
+    """Group the rows by the values of these axes."""
     columns = [AXIS + name for name in axes]
     for key, own in rows.groupby(columns, sort=True):
         yield (key if isinstance(key, tuple) else (key,)), own
 
 
-def _lossy(results: ExperimentResults) -> Iterator[Law]:
-    """The square-root law and RFC 9438, 5.1, at the round trip that the flow saw."""
+def lossy_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare throughput with the square-root law and RFC 9438, 5.1, at the measured round trip."""
     single = results.tcp[results.tcp[AXIS + "burst"] == 1]
     for (name, percent), own in _groups(single, "variant", "loss_percent"):
         model = VARIANT_MODELS.get(str(name))
@@ -94,21 +96,24 @@ def _rate(results: ExperimentResults) -> float:
     return results.trials[0].scenario.network.bottleneck_mbit
 
 
-def _parking_lot(results: ExperimentResults) -> Iterator[Law]:
+def parking_lot_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare the long flow's throughput with its max–min share, half of a link."""
     long = results.tcp[results.tcp["flow"] == "long"]
     for (name, number), own in _groups(long, "variant", "bottlenecks"):
         words = f"max–min share of {name} across {number:g}"
         yield Law(words, "Mbit/s", _rate(results) / 2, own["throughput_mbps"])
 
 
-def _ecn(results: ExperimentResults) -> Iterator[Law]:
+def ecn_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare DCTCP's queueing delay with the threshold of its step."""
     rows = results.tcp
     step = rows[(rows[AXIS + "aqm"] == "step") & (rows["variant"] == "dctcp")]
     for (beside,), own in _groups(step[step["flow"] == "flow"], "beside"):
         yield Law(f"DCTCP's threshold, {beside}", "ms", STEP_MS, own["queue_p95_ms"])
 
 
-def _aqm(results: ExperimentResults) -> Iterator[Law]:
+def aqm_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare the queueing delay of the disciplines with their targets, in medium traffic."""
     medium = results.tcp[results.tcp[AXIS + "traffic"] == "medium"]
     for (queue,), own in _groups(medium, "queue"):
         if str(queue) in TARGETS_MS:
@@ -116,9 +121,10 @@ def _aqm(results: ExperimentResults) -> Iterator[Law]:
             yield Law(f"{queue}'s target, medium traffic", "ms", TARGETS_MS[str(queue)], mean)
 
 
-def _buffers(results: ExperimentResults) -> Iterator[Law]:
-    """The √n rule for Reno; BBR's cap of two BDP in flight: a queue of one, however long it may
-    be.
+def buffer_sizing_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare Reno's use of the link with the √n rule, and BBR's queue with its cap in flight.
+
+    BBR keeps two BDP in flight at most: a queue of one, however long the buffer is.
     """
     rows = results.tcp
     reno = rows[rows["variant"] == "linux-reno"]
@@ -140,10 +146,12 @@ def _buffers(results: ExperimentResults) -> Iterator[Law]:
             yield Law(words, "ms", DUMBBELL_RTT_MS, own["queue_p95_ms"])
 
 
-def _completion(results: ExperimentResults) -> Iterator[Law]:
-    """Shared fairly, a link at load ρ slows every transfer down 1/(1-ρ) times in the mean, whatever
-    the distribution of sizes (M/G/1 with processor sharing; Kleinrock, 1976, 4.4). Long ones: of
-    short ones most is round trips, which no load makes longer.
+def completion_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare the slowdown of long transfers with that of processor sharing.
+
+    Shared fairly, a link at load ρ slows every transfer down 1/(1-ρ) times in the mean, whatever
+    the distribution of sizes (M/G/1; Kleinrock, 1976, 4.4). Short transfers take mostly round
+    trips, which no load makes longer.
     """
     fair = results.good[results.good[AXIS + "queue"] == FAIR_QUEUE]
     if fair.empty:
@@ -156,8 +164,8 @@ def _completion(results: ExperimentResults) -> Iterator[Law]:
         yield Law(words, "times", 1 / (1 - float(str(load))), mean)
 
 
-def _cellular(results: ExperimentResults) -> Iterator[Law]:
-    """A trace is an upper bound, here over whole periods."""
+def cellular_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare throughput with the mean rate of the trace, which is an upper bound."""
     rows = results.tcp
     for (name, trace), own in _groups(rows, "variant", "trace"):
         trial = next(each for each in results.trials if each.path.name in set(own["trial"]))
@@ -167,24 +175,14 @@ def _cellular(results: ExperimentResults) -> Iterator[Law]:
             yield Law(words, "Mbit/s", parse_trace(content).mean_mbit, own["throughput_mbps"])
 
 
-def _path_change(results: ExperimentResults) -> Iterator[Law]:
-    """BBR believes its least round trip for 10 s (Cardwell and others, 2016), so that a longer path
-    has two of the shorter one's BDP in flight until then.
+def path_change_laws(results: ExperimentResults) -> Iterator[Law]:
+    """Compare BBR's time to use a longer path with the memory of its least round trip.
+
+    BBR believes its least round trip for 10 s (Cardwell and others, 2016); until then it keeps two
+    BDP of the shorter path in flight.
     """
     table = outcome(results)
     longer = table[(table[AXIS + "variant"] == "bbr") & (table[AXIS + "step"] == "delay-up")]
     if len(longer) and longer[AXIS + "duration_s"].astype(float).min() > 2 * BBR_MEMORY_S:
         words = "BBR's memory of the shorter path: until it uses the longer one"
         yield Law(words, "s", BBR_MEMORY_S, longer["settling_s"])
-
-
-LAWS: Mapping[str, Callable[[ExperimentResults], Iterator[Law]]] = {
-    "completion": _completion,
-    "cellular": _cellular,
-    "lossy": _lossy,
-    "path-change": _path_change,
-    "parking-lot": _parking_lot,
-    "ecn": _ecn,
-    "aqm": _aqm,
-    "buffer-sizing": _buffers,
-}

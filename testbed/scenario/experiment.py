@@ -24,8 +24,8 @@ class Experiment:
     place; what two parts have in common runs once. `build` makes the scenario of one
     combination; `quick` sets axes for a first look, as `--set` does.
 
-    The rest says how its results are shown and judged. `figures`, `tables` and `summary` are
-    functions of its results on one engine (`ExperimentResults` in `analysis.results`); `scores`
+    The rest says how its results are shown and judged. `figures`, `tables`, `summary` and `laws`
+    are functions of its results on one engine (`ExperimentResults` in `analysis.results`); `scores`
     and `claims` return the scores of a standard evaluation, and the papers with the claims that
     are tested on its trials.
     """
@@ -43,6 +43,7 @@ class Experiment:
     tables: Callable[[Any], Iterable[tuple[str, Any]]] | None = None  # titles and tables
     summary: Callable[[Any], Any] | None = None  # in place of the table of the metrics
     scores: Callable[[], Sequence[Any]] | None = None
+    laws: Callable[[Any], Iterable[Any]] | None = None  # theory's numbers for an evaluation
     claims: Callable[[], Sequence[Any]] | None = None
 
     def scenarios(
