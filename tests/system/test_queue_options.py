@@ -147,11 +147,14 @@ def reason(fault: Fault, out: Path) -> str:
     return record.reason if record.status is Status.FAILED else ""
 
 
-@pytest.mark.parametrize("number", range(len(FAULTS)), ids=lambda number: FAULTS[number].message)
-def test_a_wrong_option_ends_the_trial_by_name(number: int, tmp_path: Path, full: bool) -> None:
-    if number % EVERY and not full:
-        pytest.skip("--full sets every option wrongly")
-    fault = FAULTS[number]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Set every option wrongly with --full, some of them without."""
+    if "fault" in metafunc.fixturenames:
+        faults = FAULTS if metafunc.config.getoption("--full") else FAULTS[::EVERY]
+        metafunc.parametrize("fault", faults, ids=lambda fault: fault.message)
+
+
+def test_a_wrong_option_ends_the_trial_by_name(fault: Fault, tmp_path: Path) -> None:
     assert fault.message in reason(fault, tmp_path)
 
 
