@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.tcp import Rows, rows_at
 
-def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Find each packet of `after` in `before`.
+Integers = npt.NDArray[np.int64]
 
-    In the order of time: its `time_ns`, and `before_ns` and `before_row` (its place in `before` by
-    time), NaN where it is not in `before`. Of several packets with one identity it is the last
-    that was captured no later: the identification comes round every 65536 packets, and none takes
-    that long.
+
+@dataclass(frozen=True)
+class Matches:
+    """Packets of a later capture that are in an earlier one too, in the order of time."""
+
+    time_ns: Integers
+    before_ns: npt.NDArray[Any]  # numbers of 53 bits if any packet was only in the later capture
+    before_row: Integers  # place in the earlier capture by time
+
+    @property
+    def delay_ns(self) -> npt.NDArray[Any]:
+        """How long each packet took."""
+        return np.asarray(self.time_ns - self.before_ns)
+
+
+def match(before: Rows, after: Rows) -> Matches:
+    """Find the packets of `after` in `before`.
+
+    Of several packets with one identity it is the last that was captured no later: the
+    identification comes round every 65536 packets, and none takes that long.
     """
     earlier, later = _by_time(before), _by_time(after)
     time_ns, *identity = map(np.concatenate, zip(earlier, later, strict=True))
@@ -30,103 +48,98 @@ def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     rows = np.full(len(order), -1)
     rows[order] = np.where(last >= begin, order[last], -1)
     rows = rows[len(before) :]
-    before_ns, missing = time_ns[rows], rows < 0
-    if missing.any():
-        before_ns, rows = (np.where(missing, np.nan, each) for each in (before_ns, rows))
-    return pd.DataFrame({"time_ns": later[0], "before_ns": before_ns, "before_row": rows})
+    before_ns, known = time_ns[rows], rows >= 0
+    if not known.all():
+        before_ns = before_ns.astype(np.float64)
+    return Matches(later[0][known], before_ns[known], rows[known])
 
 
-def _by_time(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], ...]:
+def _by_time(rows: Rows) -> tuple[npt.NDArray[np.int64], ...]:
     """Return the times in order, and the fields that a router leaves unchanged.
 
     IP's identification counts a connection's packets, so that a retransmission differs from the
     original.
     """
     names = ("time_ns", "src_port", "ip_id", "seq", "payload")
-    columns = [rows[name].to_numpy().astype(np.int64) for name in names]
+    columns = [np.asarray(rows[name]).astype(np.int64) for name in names]
     order = np.argsort(columns[0], kind="stable")
     time_ns, src_port, ip_id, seq, payload = (column[order] for column in columns)
     return time_ns, seq << 16 | src_port, payload << 32 | ip_id & 0xFFFFFFFF
 
 
-def one_way_delays_ms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def one_way_delays_ms(before: Rows, after: Rows) -> pd.DataFrame:
     """Delays of the data packets (`owd_ms`) by the time when they were sent (`sent_ns`)."""
-    pairs = match(_data(before), _data(after)).dropna()
+    found = match(_data(before), _data(after))
     return pd.DataFrame(
-        {
-            "sent_ns": pairs["before_ns"].astype("int64"),
-            "owd_ms": (pairs["time_ns"] - pairs["before_ns"]) / 1e6,
-        }
+        {"sent_ns": found.before_ns.astype(np.int64), "owd_ms": found.delay_ns / 1e6}
     )
 
 
-def lost_packets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def lost_packets(before: Rows, after: Rows) -> Rows:
     """Return the data packets of `before` that never arrived at `after`, in the order of time.
 
     Packets that may still be on their way when the captures end are not lost: those behind the
     last packet that arrived, within the longest delay of any.
     """
-    sent = _data(before).sort_values("time_ns", kind="stable")
-    pairs = match(sent, _data(after)).dropna()
-    if sent.empty or pairs.empty:
+    sent = _data(before)
+    sent = rows_at(sent, np.argsort(np.asarray(sent["time_ns"]), kind="stable"))
+    found = match(sent, _data(after))
+    if not len(found.time_ns):
         return sent
-    came = pairs["before_row"].astype("int64")
-    longest_ns = int((pairs["time_ns"] - pairs["before_ns"]).max())
-    lost = np.ones(len(sent), dtype=bool)
-    lost[came] = False
+    lost: npt.NDArray[np.bool_] = np.ones(len(sent), dtype=np.bool_)
+    lost[found.before_row] = False
     end_ns = max(int(before["time_ns"].max()), int(after["time_ns"].max()))
-    late = sent["time_ns"].to_numpy() + longest_ns >= end_ns
-    return sent[lost & ~(late & (np.arange(len(sent)) > came.max()))]
+    late = np.asarray(sent["time_ns"]) + int(found.delay_ns.max()) >= end_ns
+    lost &= ~(late & (np.arange(len(sent)) > found.before_row.max()))
+    return sent[lost]
 
 
-def _data(rows: pd.DataFrame) -> pd.DataFrame:
+def _data(rows: Rows) -> Rows:
     """Select the data packets that have an identification."""
-    return rows[(rows["payload"] > 0) & (rows["ip_id"] >= 0)]
+    known: npt.NDArray[np.bool_] = np.asarray((rows["payload"] > 0) & (rows["ip_id"] >= 0))
+    return rows[known]
 
 
-def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int, begin_ns: int = 0) -> float:
+def drop_rate(entered: Rows, left: Rows, end_ns: int, begin_ns: int = 0) -> float:
     """Return the share of packets that entered a queue and did not leave it; NaN if none entered.
 
     Packets that entered before `begin_ns` don't count, nor do those that may still have been
     inside when the captures ended (`end_ns`): those behind the last that left, if they entered
     within the longest stay.
     """
-    if entered.empty:
+    if not len(entered):
         return float("nan")
-    pairs = match(entered, left).dropna()
+    found = match(entered, left)
     inside = 0
-    if len(pairs):
-        last_row = int(pairs["before_row"].max())
-        stay_ns = int((pairs["time_ns"] - pairs["before_ns"]).max())
-        behind = entered["time_ns"].sort_values().iloc[last_row + 1 :]
-        inside = int((behind + stay_ns >= end_ns).sum())
+    if len(found.time_ns):
+        behind = np.sort(np.asarray(entered["time_ns"]))[int(found.before_row.max()) + 1 :]
+        inside = int((behind + int(found.delay_ns.max()) >= end_ns).sum())
     known = int((entered["time_ns"] >= begin_ns).sum()) - inside
-    gone = known - len(left) + int((pairs["before_ns"] < begin_ns).sum())
+    gone = known - len(left) + int((found.before_ns < begin_ns).sum())
     return gone / known if known > 0 else float("nan")
 
 
-def numbering_drop_rate(left: pd.DataFrame) -> float:
+def numbering_drop_rate(left: Rows) -> float:
     """Return the share of a connection's packets that their sender's own queue dropped.
 
     NaN if unknown. A capture there has only what left the queue, but the kernel numbered the
     packets before, one by one (IP's identification): each number missing between the first packet
     and the last is a drop. Fewer than 65536 in a row, and none behind the last, can be seen.
     """
-    rows = left[left["ip_id"] >= 0].sort_values("time_ns", kind="stable")
-    if rows.empty or rows["src_port"].nunique() > 1:  # each connection counts for itself
+    rows = left[left["ip_id"] >= 0]
+    if len(np.unique(rows["src_port"])) != 1:  # each connection counts for itself
         return float("nan")
-    steps = np.diff(rows["ip_id"].to_numpy()) % 65536
+    order = np.argsort(np.asarray(rows["time_ns"]), kind="stable")
+    steps = np.mod(np.diff(np.asarray(rows["ip_id"], dtype=np.int64)[order]), 65536)
     numbered = int(steps.sum()) + 1
     return (numbered - len(rows)) / numbered
 
-
-Integers = npt.NDArray[np.int64]
 
 NOWHERE = -1
 ID_HALF = 1 << 15  # of the identifications
 
 
-def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
+def pair(before: Rows, after: Rows) -> Integers:
     """For each packet of `after` its place in `before`, NOWHERE if it is not there.
 
     Packets that look alike (resets, keep-alives) are paired in their order. Where some of them did
@@ -134,7 +147,7 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     place among its neighbours; where none does, because the queue has bands or flows, the last
     that had been sent by then.
     """
-    start = int(before["ip_id"].iloc[0]) if len(before) else 0
+    start = int(np.asarray(before["ip_id"])[0]) if len(before) else 0
     first, second = _identities(before, start), _identities(after, start)
     keys = np.concatenate((first, second))
     order = np.argsort(keys, kind="stable")  # packets of `before` come first among equals
@@ -155,7 +168,7 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
         for place in unsure
         for here in [order[starts[place] :][: befores[place] + afters[place]]]
     ]
-    times = (before["time_ns"].to_numpy(), after["time_ns"].to_numpy())
+    times = (np.asarray(before["time_ns"]), np.asarray(after["time_ns"]))
     _pair_alike(found, alike, times)
     return found
 
@@ -180,9 +193,7 @@ def _pair_alike(
             found[place] = sent[last] if last >= 0 else NOWHERE
 
 
-def differences(
-    before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
-) -> tuple[int, int]:
+def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[int, int]:
     """Count the packets that are only in `before`, and those that are only in `after`.
 
     Of `before`, those that had the time to cross by `until_ns`; of `after`, those before it.
@@ -191,13 +202,13 @@ def differences(
     crossed = found != NOWHERE
     lost = np.ones(len(before), dtype=bool)
     lost[found[crossed]] = False
-    sent_ns, came_ns = (rows["time_ns"].to_numpy(dtype=np.int64) for rows in (before, after))
+    sent_ns, came_ns = (np.asarray(rows["time_ns"], dtype=np.int64) for rows in (before, after))
     longest_ns = (came_ns[crossed] - sent_ns[found[crossed]]).max(initial=0)
     in_time = sent_ns < until_ns - longest_ns
     return int((lost & in_time).sum()), int((~crossed & (came_ns < until_ns)).sum())
 
 
-def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
+def overtakers(before: Rows, after: Rows) -> int:
     """Count the packets that arrived before one that had been sent earlier."""
     found = pair(before, after)
     places = found[found != NOWHERE]
@@ -207,15 +218,16 @@ def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
     return int((places[:-1] > behind[1:]).sum())
 
 
-def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
+def _place_in_stream(rows: Rows, start: int) -> Integers:
     """Return TCP's sequence numbers; for UDP the IP identification, unwrapped from near `start`."""
-    if len(rows) and rows["protocol"].iloc[0] == "udp":
-        steps = np.diff(rows["ip_id"].to_numpy(dtype=np.int64), prepend=start)
+    if len(rows) and np.asarray(rows["protocol"][:1])[0] == "udp":
+        ids: Integers = np.asarray(rows["ip_id"], dtype=np.int64)
+        steps: Integers = np.diff(ids, prepend=start)
         return np.asarray(np.cumsum((steps + ID_HALF) % (2 * ID_HALF) - ID_HALF))
-    return rows["seq"].to_numpy(dtype=np.int64)
+    return np.asarray(rows["seq"], dtype=np.int64)
 
 
-def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
+def _identities(rows: Rows, start: int) -> npt.NDArray[np.uint64]:
     """Return ports, IP identification, sequence number and payload as 64 bits.
 
     A multiplicative hash keeps overlapping fields apart.
@@ -229,6 +241,6 @@ def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
             ("dst_port", 0xD6E8FEB86659FD93),
             ("ack", 0xFF51AFD7ED558CCD),
         ):
-            column = rows[name].to_numpy().astype(np.int64).astype(np.uint64)
+            column = np.asarray(rows[name]).astype(np.int64).astype(np.uint64)
             found = found * np.uint64(0x2545F4914F6CDD1D) + column * np.uint64(factor)
     return found

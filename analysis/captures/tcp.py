@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -81,39 +82,119 @@ CAPTURE_COLUMNS = (
 )
 
 
+PROTOCOLS = ("tcp", "udp")
 ACKED_DATA = "acked_data"  # a further column: the acknowledged frame carried data
-
-
-@dataclass(frozen=True)
-class Packets:
-    """The TCP and UDP packets of a capture, and what was wrong with the file."""
-
-    rows: pd.DataFrame
-    sacks: pd.DataFrame  # one row per block: `frame`, `left`, `right`, relative like `relative_ack`
-    start_ns: int  # the capture's first packet, of whatever protocol
-    warnings: tuple[str, ...] = ()
-    frames: int = 0  # all, of whatever protocol
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Packets as plain arrays.
 
-    `marks` has a bit for each of WIRESHARK_MARKS, `protocol` is 0 for TCP, `src` and `dst` are
-    places in `addresses`.
+    `marks` has a bit for each of WIRESHARK_MARKS, `protocol` is a place in PROTOCOLS, `src` and
+    `dst` are places in `addresses`.
     """
 
     columns: dict[str, Array]
     addresses: tuple[str, ...]
     sacks: Array  # of the fields `frame`, `left` and `right`
-    start_ns: int
+    start_ns: int  # the capture's first packet, of whatever protocol
     warnings: tuple[str, ...]
-    frames: int
+    frames: int  # all, of whatever protocol
 
     def marked(self, name: str) -> Array:
         """Return a mask of the packets that have a mark."""
         found: Array = (self.columns["marks"] & np.uint32(1 << WIRESHARK_MARKS.index(name))) != 0
         return found
+
+    def column(self, name: str) -> Array:
+        """Return one of CAPTURE_COLUMNS, or ACKED_DATA; those of texts are places."""
+        if name in WIRESHARK_MARKS:
+            return self.marked(name)
+        array = self.columns[name]
+        return array.view(np.bool_) if name == ACKED_DATA else array
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return what the places in a column stand for; nothing if it has numbers."""
+        if column == "protocol":
+            return PROTOCOLS
+        return self.addresses if column in ("src", "dst") else ()
+
+
+class Packets:
+    """The TCP and UDP packets of a capture, and what was wrong with the file.
+
+    `rows` is a table of all columns; `part` has a few of them, and sooner.
+    """
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.start_ns, self.warnings, self.frames = arrays.start_ns, arrays.warnings, arrays.frames
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """A row for each packet: CAPTURE_COLUMNS and ACKED_DATA."""
+        import pandas as pd
+
+        columns = {name: _column(self.arrays, name) for name in (*CAPTURE_COLUMNS, ACKED_DATA)}
+        return pd.DataFrame(columns, copy=self.frames < FEW_FRAMES)
+
+    @cached_property
+    def sacks(self) -> pd.DataFrame:
+        """A row for each block: `frame`, `left`, `right`, relative like `relative_ack`."""
+        import pandas as pd
+
+        return pd.DataFrame({name: self.arrays.sacks[name] for name in ("frame", "left", "right")})
+
+    @cached_property
+    def part(self) -> PacketArrays:
+        """All packets, as plain arrays."""
+        return PacketArrays(self.arrays, np.arange(len(self.arrays.columns["time_ns"])))
+
+
+class PacketArrays:
+    """Some of a capture's packets: `part["seq"]` is a column, and `part[mask]` selects.
+
+    It is used like a table of pandas, which takes longer to make and to select from than all that
+    is computed from a short capture. A column is taken when it is first used.
+    """
+
+    def __init__(self, whole: Arrays, index: Array) -> None:
+        self._whole = whole
+        self.index = index  # places among the capture's packets
+        self._columns: dict[str, Array] = {}
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @overload
+    def __getitem__(self, key: str) -> Array: ...
+
+    @overload
+    def __getitem__(self, key: Array) -> PacketArrays: ...
+
+    def __getitem__(self, key: str | Array) -> Array | PacketArrays:
+        if not isinstance(key, str):
+            return PacketArrays(self._whole, self.index[key])
+        if key not in self._columns:
+            column = self._whole.column(key)[self.index]
+            names = self._whole.names(key)
+            self._columns[key] = np.array(names)[column] if names else column
+        return self._columns[key]
+
+    def places(self, column: str, name: str) -> Array:
+        """Return a mask of the packets with this protocol or address."""
+        names = self._whole.names(column)
+        place = names.index(name) if name in names else -1
+        found: Array = self._whole.column(column)[self.index] == place
+        return found
+
+
+Rows = TypeVar("Rows", "pd.DataFrame", PacketArrays)
+
+
+def rows_at(rows: Rows, places: Array) -> Rows:
+    """Return the packets at these places, in their order."""
+    return rows[places] if isinstance(rows, PacketArrays) else rows.iloc[places]
 
 
 class _Chunk:
@@ -173,31 +254,16 @@ def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = Fal
 
 def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
     """Read a capture as a table; `tunnels`: with the packets that VXLAN and GENEVE carry."""
-    import pandas as pd
-
-    arrays = read_arrays(path, tunnels=tunnels)
-    columns = {name: _column(arrays, name) for name in (*CAPTURE_COLUMNS, ACKED_DATA)}
-    sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
-    rows = pd.DataFrame(columns, copy=arrays.frames < FEW_FRAMES)
-    return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
+    return Packets(read_arrays(path, tunnels=tunnels))
 
 
 def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:
-    """Make a column of the table from its array, which is given up."""
-    if name in WIRESHARK_MARKS:
-        return arrays.marked(name)
-    array = arrays.columns.pop(name)
-    if name == ACKED_DATA:
-        return array.view(np.bool_)
-    if name == "protocol":
-        return _category(array, ("tcp", "udp"))
-    return _category(array, arrays.addresses) if name in ("src", "dst") else array
-
-
-def _category(codes: Array, names: Sequence[str]) -> pd.Categorical:
     import pandas as pd
 
-    return pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"))
+    if name not in ("protocol", "src", "dst"):
+        return arrays.column(name)
+    categories = pd.Index(list(arrays.names(name)), dtype="str")
+    return pd.Categorical.from_codes(arrays.column(name), categories=categories)
 
 
 def contiguous(begins: Array, ends: Array, edge: int) -> Array:

@@ -6,19 +6,23 @@ They are one table: a row has a flow, the name of the series or distribution, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.lengths import packet_lengths
+from analysis.captures.tcp import PacketArrays
 from analysis.metrics.metric import MeasuredFlow
 from analysis.metrics.video_columns import ERRORS, packets_per_second
-from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.packets import FlowTables, epoch_ns
 from analysis.trials.series import Floats, rates_mbps
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
 from testbed.store import Trial
 
+Integers = npt.NDArray[np.int64]
 SeriesPart = tuple[str, Floats, Floats]  # what, x, value
 
 THROUGHPUT_BIN_S = 1.0
@@ -35,7 +39,7 @@ RTT_QUANTILES = "rtt_ms"  # the same
 def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield a flow's throughput and the quantiles of its delays, as far as its captures reach."""
     receiver, delays, rtts = (
-        flow.at("receiver"),
+        flow.part("receiver"),
         flow.delays("sender", "receiver"),
         flow.round_trips,
     )
@@ -49,9 +53,9 @@ def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
         yield _quantiles(RTT_QUANTILES, counting.to_numpy(dtype=np.float64))
 
 
-def _throughput(flow: MeasuredFlow, data: pd.DataFrame) -> SeriesPart:
-    seconds = (data["time_ns"].to_numpy() - epoch_ns(flow.trial)) / 1e9
-    sizes, record = data["length"].to_numpy(), flow.record
+def _throughput(flow: MeasuredFlow, data: PacketArrays) -> SeriesPart:
+    seconds = (data["time_ns"] - epoch_ns(flow.trial)) / 1e9
+    sizes, record = data["length"], flow.record
     found = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, THROUGHPUT_BIN_S)
     return THROUGHPUT_SERIES, found.time_s, found.value
 
@@ -71,12 +75,12 @@ VIDEO_LENGTHS = "lengths "
 
 def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield packets per second and packet lengths at a video's viewer, if that was captured."""
-    receiver = flow.at("receiver")
-    if flow.scenario_flow.kind is FlowKind.VIDEO and receiver is not None:
+    receiver = flow.at("receiver") if flow.scenario_flow.kind is FlowKind.VIDEO else None
+    if receiver is not None:
         yield from video_parts(receiver, flow.record.protocol)
 
 
-def video_parts(found: FlowPackets, protocol: str) -> Iterator[SeriesPart]:
+def video_parts(found: FlowTables, protocol: str) -> Iterator[SeriesPart]:
     """Packets and errors second by second, in both directions, and the lengths of packets."""
     both = pd.concat((found.data, found.acks)).sort_values("frame")
     if both.empty:
@@ -118,43 +122,44 @@ class NotMeasured(TestbedError):
 
 def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield a flow's rate and mean delays second by second; nothing if it was not captured."""
-    receiver = flow.at("receiver")
+    receiver = flow.part("receiver")
     if receiver is None:
         return
     zero, count = epoch_ns(flow.trial), int(np.ceil(flow.trial.scenario.duration_s))
     x = np.arange(count, dtype=np.float64)
-    rates = _sums(receiver.data, "time_ns", "length", zero, count) * 8e-6
+    came = receiver.data
+    rates = _sums(came["time_ns"], came["length"], zero, count) * 8e-6
     yield f"{SECOND_PREFIX}throughput_mbps", x, rates
-    for name, table in _delays(flow).items():
-        numbers = _sums(table.assign(one=1.0), "ns", "one", zero, count)
+    for name, (times_ns, delays_ms) in _delays(flow).items():
+        numbers = _sums(times_ns, np.ones(len(times_ns)), zero, count)
         with np.errstate(invalid="ignore", divide="ignore"):
-            yield f"{SECOND_PREFIX}{name}_ms", x, _sums(table, "ns", "ms", zero, count) / numbers
+            yield f"{SECOND_PREFIX}{name}_ms", x, _sums(times_ns, delays_ms, zero, count) / numbers
         yield f"{SECOND_PREFIX}{name}_n", x, numbers
 
 
-def _delays(flow: MeasuredFlow) -> dict[str, pd.DataFrame]:
+def _delays(flow: MeasuredFlow) -> dict[str, tuple[Integers, Floats]]:
     """Return times and delays of each kind; nothing where they cannot be known."""
-    tables = dict.fromkeys(SECOND_DELAYS, pd.DataFrame({"ns": [], "ms": []}))
+    tables = dict.fromkeys(SECOND_DELAYS, (np.zeros(0, np.int64), np.zeros(0)))
     delays = flow.delays("sender", "receiver")
     if delays is not None:
-        tables["owd"] = _named(delays, "sent_ns", "owd_ms")
+        tables["owd"] = _columns(delays, "sent_ns", "owd_ms")
     if flow.scenario_flow.kind is not FlowKind.TCP:
         return tables
     if flow.round_trips is not None and flow.recoveries is not None:
-        tables["rtt"] = _named(flow.round_trips, "time_ns", "rtt_ms")
-        tables["recovery"] = _named(flow.recoveries, "sent_ns", "recovery_ms")
+        tables["rtt"] = _columns(flow.round_trips, "time_ns", "rtt_ms")
+        tables["recovery"] = _columns(flow.recoveries, "sent_ns", "recovery_ms")
     return tables
 
 
-def _named(table: pd.DataFrame, time: str, value: str) -> pd.DataFrame:
-    return table.rename(columns={time: "ns", value: "ms"})
+def _columns(table: pd.DataFrame, time: str, value: str) -> tuple[Integers, Floats]:
+    return table[time].to_numpy(dtype=np.int64), table[value].to_numpy(dtype=np.float64)
 
 
-def _sums(table: pd.DataFrame, time: str, value: str, zero: int, count: int) -> Floats:
+def _sums(times_ns: Integers, values: npt.NDArray[Any], zero: int, count: int) -> Floats:
     """Sum the values in each second; those outside the trial are left out."""
-    places = (table[time].to_numpy(dtype=np.int64) - zero) // 1_000_000_000
+    places = (times_ns - zero) // 1_000_000_000
     inside = (places >= 0) & (places < count)
-    weights = table[value].to_numpy(dtype=np.float64)[inside]
+    weights = np.asarray(values[inside], dtype=np.float64)
     return np.asarray(
         np.bincount(places[inside], weights=weights, minlength=count), dtype=np.float64
     )
@@ -196,17 +201,13 @@ ALL_SERIES: tuple[Callable[[MeasuredFlow], Iterator[SeriesPart]], ...] = (
 
 def series_table(flows: Iterable[MeasuredFlow]) -> pd.DataFrame:
     """Return the series and quantiles of all flows, one under the other."""
-    return _table(
-        [_rows(flow, part) for flow in flows for find in ALL_SERIES for part in find(flow)]
+    parts = [
+        (flow.record.name, *part) for flow in flows for find in ALL_SERIES for part in find(flow)
+    ]
+    lengths = [len(x) for _, _, x, _ in parts]
+    names, whats, x, value = zip(*parts, strict=True) if parts else ((), (), (), ())
+    columns = (
+        *(pd.Series(texts, dtype="str").repeat(lengths).array for texts in (names, whats)),
+        *(np.concatenate([np.zeros(0), *each]) for each in (x, value)),
     )
-
-
-def _rows(flow: MeasuredFlow, part: SeriesPart) -> pd.DataFrame:
-    what, x, value = part
-    return pd.DataFrame({"flow": flow.record.name, "what": what, "x": x, "value": value})
-
-
-def _table(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    empty = pd.DataFrame({name: pd.Series(dtype="str") for name in SERIES_COLUMNS})
-    found = pd.concat(parts, ignore_index=True) if parts else empty
-    return found.astype({"x": float, "value": float})
+    return pd.DataFrame(dict(zip(SERIES_COLUMNS, columns, strict=True)))

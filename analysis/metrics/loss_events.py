@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
+from analysis.captures.tcp import PacketArrays
 from analysis.trials.packets import FlowPackets, TrialPackets, sender_queue
 from analysis.trials.tcp_stream import Booleans, Integers, Segments
 from testbed.store import FlowRecord, Trial
@@ -208,20 +208,20 @@ def lossy_connections(
     receiver's capture. Without one, a segment that was retransmitted counts as lost, unless it had
     been acknowledged by then.
     """
-    sender, every = packets.flow("sender", flow), packets.connections(flow)
+    sender, every = packets.part("sender", flow), packets.connections(flow)
     if sender is None or every is None:
         return None
-    receiver = packets.flow("receiver", flow)
-    gone = None if receiver is None else lost_packets(sender.data, receiver.data).index.to_numpy()
+    receiver = packets.part("receiver", flow)
+    gone = None if receiver is None else lost_packets(sender.data, receiver.data).index
     late_ns = _late_ns(trial, packets, flow, sender)
     found = []
     for segments in every:
-        own = sender.data[["payload", "spurious_retransmission"]].loc[segments.row]
+        places = np.searchsorted(sender.data.index, segments.row)
+        own = sender.data[places]
         lost = _repaired(segments, own) if gone is None else np.isin(segments.row, gone)
-        late = np.asarray(late_ns.reindex(segments.row), dtype=np.int64)
-        answers = responses(segments, _stack(trial, flow, late))
+        answers = responses(segments, _stack(trial, flow, late_ns[places]))
         events = loss_events(segments, lost, answers)
-        payload = own["payload"].to_numpy(dtype=np.int64)
+        payload = own["payload"].astype(np.int64)
         found.append(LossyConnection(segments, payload, lost, answers, events))
     return tuple(found)
 
@@ -236,20 +236,19 @@ def _stack(trial: Trial, flow: FlowRecord, late_ns: Integers) -> Stack:
 
 
 def _late_ns(
-    trial: Trial, packets: TrialPackets, flow: FlowRecord, sender: FlowPackets
-) -> pd.Series[int]:
+    trial: Trial, packets: TrialPackets, flow: FlowRecord, sender: FlowPackets[PacketArrays]
+) -> Integers:
     """Return how long before its capture TCP may have sent each packet.
 
     That is the time since the sender's own queue was last idle.
     """
-    late_ns = pd.Series(PROMPT_NS, index=sender.data.index)
+    late_ns = np.full(len(sender.data), PROMPT_NS)
     queue, capture = sender_queue(trial, flow), packets.capture("sender", flow.name)
     if queue is None or capture is None:
         return late_ns
-    out = capture.rows[capture.rows["src"] == flow.src_address]
-    times_ns, sizes = out["time_ns"].to_numpy(dtype=np.int64), out["length"].to_numpy()
-    waited = pd.Series(busy_ns(times_ns, sizes, queue.rate_mbit), index=out.index)
-    return late_ns + waited.reindex(sender.data.index)
+    out = capture.part[capture.part.places("src", flow.src_address)]
+    waited_ns = busy_ns(out["time_ns"], out["length"], queue.rate_mbit)
+    return late_ns + waited_ns[np.searchsorted(out.index, sender.data.index)]
 
 
 def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Integers:
@@ -261,7 +260,7 @@ def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Intege
     return np.asarray(time_ns - since_ns + takes_ns)
 
 
-def _repaired(segments: Segments, rows: pd.DataFrame) -> Booleans:
+def _repaired(segments: Segments, rows: PacketArrays) -> Booleans:
     """Return a mask of the repaired transmissions: the one before each needed retransmission."""
     order = np.argsort(segments.begin, kind="stable")
     follows = np.diff(segments.begin[order], prepend=-1) == 0
@@ -269,8 +268,8 @@ def _repaired(segments: Segments, rows: pd.DataFrame) -> Booleans:
     covering = np.searchsorted(segments.new_end, segments.begin, side="right")
     before = new[np.minimum(covering, len(new) - 1)]
     before[order[follows]] = order[np.flatnonzero(follows) - 1]
-    needed = segments.again & ~rows["spurious_retransmission"].to_numpy()
-    needed &= rows["payload"].to_numpy() > 0
+    needed = segments.again & ~rows["spurious_retransmission"]
+    needed &= rows["payload"] > 0
     lost: Booleans = np.zeros(len(segments.begin), dtype=np.bool_)
     lost[before[needed]] = True
     return lost

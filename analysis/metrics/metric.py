@@ -12,9 +12,11 @@ import pandas as pd
 
 from analysis.captures.flow_tables import Metric
 from analysis.captures.packet_matching import one_way_delays_ms
+from analysis.captures.tcp import PacketArrays
 from analysis.trials.packets import (
     NAN,
     FlowPackets,
+    FlowTables,
     Interval,
     TrialPackets,
     measured_interval,
@@ -55,13 +57,25 @@ class MeasuredFlow:
         """The time from which packets count, including those after the flow's stop; 0: all."""
         return settled_ns(self.trial)
 
-    def at(self, role: str) -> FlowPackets | None:
+    def at(self, role: str) -> FlowTables | None:
         """All of its packets at a capture."""
         return self.packets.flow(role, self.record)
 
-    def settled_at(self, role: str) -> FlowPackets | None:
+    def settled_at(self, role: str) -> FlowTables | None:
         """Its packets at a capture that count."""
         found = self.at(role)
+        if found is None or not self.begin_ns:
+            return found
+        data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
+        return FlowPackets(data, acks)
+
+    def part(self, role: str) -> FlowPackets[PacketArrays] | None:
+        """All of its packets at a capture, as plain arrays."""
+        return self.packets.part(role, self.record)
+
+    def settled_part(self, role: str) -> FlowPackets[PacketArrays] | None:
+        """Its packets at a capture that count, as plain arrays."""
+        found = self.part(role)
         if found is None or not self.begin_ns:
             return found
         data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
@@ -70,7 +84,7 @@ class MeasuredFlow:
     def delays(self, first: str, second: str) -> pd.DataFrame | None:
         """Return the one-way delays between two captures; None if one of them is missing."""
         if (first, second) not in self._delays:
-            before, after = self.at(first), self.at(second)
+            before, after = self.part(first), self.part(second)
             self._delays[first, second] = (
                 None
                 if before is None or after is None
@@ -85,13 +99,13 @@ class MeasuredFlow:
     @cached_property
     def round_trips(self) -> pd.DataFrame | None:
         """A TCP flow's round-trip times at its sender; None if that was not captured."""
-        sender = self.at("sender")
+        sender = self.part("sender")
         return round_trips(sender.acks) if sender and self.is_tcp else None
 
     @cached_property
     def recoveries(self) -> pd.DataFrame | None:
         """The times until its segments were acknowledged, likewise."""
-        sender = self.at("sender")
+        sender = self.part("sender")
         return recovery_latencies(sender.data, sender.acks) if sender and self.is_tcp else None
 
 
@@ -116,7 +130,7 @@ class ColumnGroup:
 
 def low_mean_high(values: Iterable[float]) -> tuple[float, float, float]:
     """Minimum, mean and 95th percentile; NaN for nothing."""
-    array: npt.NDArray[np.float64] = np.asarray(list(values), dtype=np.float64)
+    array: npt.NDArray[np.float64] = np.asarray(values, dtype=np.float64)
     if not len(array):
         return NAN, NAN, NAN
     return float(array.min()), float(array.mean()), float(np.percentile(array, 95))

@@ -48,9 +48,9 @@ RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retra
 
 def _measure_counts(flow: MeasuredFlow) -> Row:
     row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
-    if received := flow.settled_at("receiver"):
+    if received := flow.settled_part("receiver"):
         row["received_packets"] = int((received.data["payload"] > 0).sum())
-    if sent := flow.settled_at("sender"):
+    if sent := flow.settled_part("sender"):
         row["sent_packets"] = int((sent.data["payload"] > 0).sum())
         if flow.is_tcp:
             row |= {
@@ -61,10 +61,10 @@ def _measure_counts(flow: MeasuredFlow) -> Row:
 
 def _drop_rate(flow: MeasuredFlow) -> float:
     first, last = first_and_last_queue(flow)
-    left = flow.settled_at(f"{last}{BEHIND}")
+    left = flow.settled_part(f"{last}{BEHIND}")
     if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
         return numbering_drop_rate(left.data)
-    entered, left = flow.at(f"{first}{BEFORE}"), flow.at(f"{last}{BEHIND}")
+    entered, left = flow.part(f"{first}{BEFORE}"), flow.part(f"{last}{BEHIND}")
     if entered is None or left is None:
         return NAN
     return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
@@ -79,7 +79,7 @@ def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
 def mark_rate(flow: MeasuredFlow) -> float:
     """Return the share of the flow's packets that left its last queue with CE."""
     _, last = first_and_last_queue(flow)
-    found = flow.settled_at(f"{last}{BEHIND}") or flow.settled_at("receiver")
+    found = flow.settled_part(f"{last}{BEHIND}") or flow.settled_part("receiver")
     if found is None or not len(found.data):
         return NAN
     return float((found.data["ecn"] == CE).mean())
@@ -104,9 +104,9 @@ def _measure_order(flow: MeasuredFlow) -> Row:
     row: Row = {}
     if not flow.is_tcp:
         return row
-    if received := flow.settled_at("receiver"):
+    if received := flow.settled_part("receiver"):
         row["out_of_order"] = int(received.data["out_of_order"].sum())
-    if sent := flow.settled_at("sender"):
+    if sent := flow.settled_part("sender"):
         row["out_of_order_sent"] = int(sent.data["out_of_order"].sum())
         row["duplicate_acks"] = int(sent.acks["duplicate_ack"].sum())
     return row

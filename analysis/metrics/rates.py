@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.flow_tables import FLOW_METRICS, Metric
+from analysis.captures.tcp import Rows
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, PORTS, FlowPackets, Interval, whole_interval
-from analysis.trials.tcp_stream import delivered_bytes
+from analysis.trials.tcp_stream import by_ports, delivered_bytes
 from testbed.scenario.model import FlowKind
 
 RATE_COLUMNS = (
@@ -28,24 +29,24 @@ RATE_COLUMNS = (
 )
 
 
-def throughput_mbps(data: pd.DataFrame, interval: Interval) -> float:
+def throughput_mbps(data: Rows, interval: Interval) -> float:
     """Rate of the frames."""
-    return interval.rate_mbps(float(data.loc[interval.holds(data["time_ns"]), "length"].sum()))
+    return interval.rate_mbps(float(data["length"][interval.holds(data["time_ns"])].sum()))
 
 
-def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float:
+def goodput_mbps(data: Rows, interval: Interval, protocol: str) -> float:
     """Rate of the bytes that reached the application, summed over the flow's connections."""
     if protocol == "udp":
-        payload = data.loc[interval.holds(data["time_ns"]), "payload"]
+        payload = data["payload"][interval.holds(data["time_ns"])]
         return interval.rate_mbps(float(payload.sum()))
-    size = sum(_advance(rows, interval) for _, rows in data.groupby(PORTS))
+    size = sum(_advance(rows, interval) for rows in by_ports(data, PORTS).values())
     return interval.rate_mbps(size)
 
 
-def _advance(rows: pd.DataFrame, interval: Interval) -> int:
+def _advance(rows: Rows, interval: Interval) -> int:
     """How far one connection's contiguous bytes advanced within the interval."""
     delivered = np.concatenate(([0], delivered_bytes(rows)))
-    times = rows["time_ns"].to_numpy()
+    times = np.asarray(rows["time_ns"])
     before = int((times < interval.start_ns).sum())
     until = int((times <= interval.stop_ns).sum())
     return int(delivered[until] - delivered[before])
@@ -53,7 +54,7 @@ def _advance(rows: pd.DataFrame, interval: Interval) -> int:
 
 def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
-    if found := flow.at("receiver"):
+    if found := flow.part("receiver"):
         row["throughput_mbps"] = throughput_mbps(found.data, flow.interval)
         row["goodput_mbps"] = goodput_mbps(found.data, flow.interval, flow.record.protocol)
     return row
@@ -93,7 +94,7 @@ def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
+def steady_after_s(found: FlowPackets[Rows] | None, interval: Interval) -> float:
     """Return from when on a receiver's rate is steady; NaN if it is not, or was not captured.
 
     The rate of a bin without packets is zero, not unknown.
@@ -101,11 +102,11 @@ def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
     if found is None:
         return NAN
     own = found.data[interval.holds(found.data["time_ns"])]
-    places = ((own["time_ns"].to_numpy() - interval.start_ns) / 1e9 / STEADINESS_BIN_S).astype(
+    places = ((np.asarray(own["time_ns"]) - interval.start_ns) / 1e9 / STEADINESS_BIN_S).astype(
         np.int64
     )
     bins = int(interval.seconds / STEADINESS_BIN_S) + 1
-    sizes = np.bincount(places, weights=own["length"].to_numpy(), minlength=bins)
+    sizes = np.bincount(places, weights=own["length"], minlength=bins)
     middles = np.arange(0.5, bins) * STEADINESS_BIN_S
     return steady_time_s(
         middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
@@ -114,7 +115,7 @@ def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
 
 def _measure_steadiness(flow: MeasuredFlow) -> Row:
     whole = whole_interval(flow.trial, flow.record)
-    return {"steady_after_s": steady_after_s(flow.at("receiver"), whole)}
+    return {"steady_after_s": steady_after_s(flow.part("receiver"), whole)}
 
 
 STEADINESS_GROUP = ColumnGroup(
@@ -179,7 +180,7 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     """NaN for an interval of no length, or a flow that was not captured at its receiver."""
     if common == flow.interval:
         return over_its_own
-    found = flow.at("receiver")
+    found = flow.part("receiver")
     if found is None:
         return NAN
     return goodput_mbps(found.data, common, flow.record.protocol)

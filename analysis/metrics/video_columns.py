@@ -12,7 +12,7 @@ from analysis.captures.flow_tables import Metric
 from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import WIRESHARK_MARKS
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import FlowTables
 from analysis.trials.tcp_stream import Integers
 from analysis.trials.video import measures, read_server
 from testbed.scenario.model import FlowKind
@@ -154,7 +154,10 @@ def _measure_video(flow: MeasuredFlow) -> Row:
 
 
 def video_columns(
-    trial: Trial, flow: FlowRecord, sender: FlowPackets | None, receiver: FlowPackets | None
+    trial: Trial,
+    flow: FlowRecord,
+    sender: FlowTables | None,
+    receiver: FlowTables | None,
 ) -> Row:
     """Every video column that is known; the packets are those that count."""
     row = _player(trial, flow.name)
@@ -179,7 +182,7 @@ def _player(trial: Trial, flow: str) -> Row:
     return {**{name: seen[name] for name in PLAYER_METRICS}, "video_mbps": seen["mean_mbps"]}
 
 
-def _at_receiver(found: FlowPackets, protocol: str, begin_ns: int) -> Row:
+def _at_receiver(found: FlowTables, protocol: str, begin_ns: int) -> Row:
     """Lengths and spikes of all packets, and for TCP those that Wireshark marks as errors."""
     both = pd.concat((found.data, found.acks))
     tall = spikes(packets_per_second(both, begin_ns))
@@ -199,7 +202,7 @@ def _sum_and_peak(name: str, rows: pd.DataFrame, begin_ns: int) -> Row:
     return {name: len(rows), f"{name}_peak": int(counts.max(initial=0))}
 
 
-def _begin_ns(*found: FlowPackets | None) -> int:
+def _begin_ns(*found: FlowTables | None) -> int:
     """Return the time of the first packet anywhere: the viewer's, which opens the connection."""
     every = [rows for each in found if each is not None for rows in (each.data, each.acks)]
     return min((int(rows["time_ns"].min()) for rows in every if len(rows)), default=0)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from analysis.transfers.connection_streams import NEVER, STRETCH, Streams, connection_key, streams
 from analysis.transfers.transfer_reports import Planned, Reported
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import FlowTables
 from testbed.scenario.workload import Connections
 
 Integers = npt.NDArray[np.int64]
@@ -47,8 +47,8 @@ def on_the_wire(
     planned: Planned,
     reported: Reported,
     connections: Connections,
-    receiver: FlowPackets,
-    sender: FlowPackets | None,
+    receiver: FlowTables,
+    sender: FlowTables | None,
 ) -> OnTheWire:
     """Find the logged transfers in the client's capture, retransmissions in the server's."""
     data = streams(receiver.data, to_client=True)
@@ -88,7 +88,7 @@ def _opened_ns(requests: Streams, key: Integers) -> Integers:
     return found
 
 
-def _retransmissions(sender: FlowPackets, key: Integers, before: Integers) -> Integers:
+def _retransmissions(sender: FlowTables, key: Integers, before: Integers) -> Integers:
     """Count each transfer's retransmitted packets, its connection's SYN-ACK included."""
     found = streams(sender.data, to_client=True)
     again, first_byte = found.sent_again()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import Packets, read_capture
+from analysis.captures.tcp import PacketArrays, Packets, Rows, read_capture
 from analysis.trials.labels import by_number
 from analysis.trials.tcp_stream import Segments, connection
 from testbed.errors import TestbedError
@@ -97,7 +98,8 @@ class TrialPackets:
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._read: dict[Path, Packets] = {}
-        self._selected: dict[tuple[Path, str], FlowPackets] = {}
+        self._selected: dict[tuple[Path, str], FlowTables] = {}
+        self._parts: dict[tuple[Path, str], FlowPackets[PacketArrays]] = {}
         self._connections: dict[str, tuple[Segments, ...] | None] = {}
 
     def capture(self, role: str, flow: str) -> Packets | None:
@@ -111,17 +113,32 @@ class TrialPackets:
             self._read[path] = read_cached(path)
         return self._read[path]
 
-    def flow(self, role: str, record: FlowRecord) -> FlowPackets | None:
+    def flow(self, role: str, record: FlowRecord) -> FlowTables | None:
         """Return the flow's packets at a capture with this role; None if it was not taken."""
         path = self._trial.capture(f"{role}:{record.name}")
         return None if path is None else self.at(path, record)
 
-    def at(self, path: Path, record: FlowRecord) -> FlowPackets:
+    def at(self, path: Path, record: FlowRecord) -> FlowTables:
         """Return the flow's packets in one of the captures."""
         key = (path, record.name)
         if key not in self._selected:
-            self._selected[key] = select(self.read(path).rows, record)
+            rows, part = self.read(path).rows, self.part_at(path, record)
+            self._selected[key] = FlowPackets(
+                rows.iloc[part.data.index], rows.iloc[part.acks.index]
+            )
         return self._selected[key]
+
+    def part(self, role: str, record: FlowRecord) -> FlowPackets[PacketArrays] | None:
+        """Return the flow's packets at a capture as plain arrays; None if it was not taken."""
+        path = self._trial.capture(f"{role}:{record.name}")
+        return None if path is None else self.part_at(path, record)
+
+    def part_at(self, path: Path, record: FlowRecord) -> FlowPackets[PacketArrays]:
+        """Return the flow's packets in one of the captures as plain arrays."""
+        key = (path, record.name)
+        if key not in self._parts:
+            self._parts[key] = select(self.read(path).part, record)
+        return self._parts[key]
 
     def connections(self, record: FlowRecord) -> tuple[Segments, ...] | None:
         """Return a TCP flow's connections at its sender.
@@ -134,7 +151,7 @@ class TrialPackets:
         return self._connections[record.name]
 
     def _at_sender(self, record: FlowRecord) -> tuple[Segments, ...] | None:
-        found = self.flow("sender", record)
+        found = self.part("sender", record)
         if found is None or self._trial.scenario.flow(record.name).workload is not None:
             return None
         whole = [connection(found.data, found.acks, ends) for ends in ports_of(found, record)]
@@ -155,37 +172,47 @@ class TrialPackets:
     def end_ns(self) -> int:
         """Return the time of the last packet of all captures."""
         captures = [self.read(path) for path in capture_files(self._trial).values()]
-        ends = [int(each.rows["time_ns"].max()) for each in captures if len(each.rows)]
+        ends = [int(each.part["time_ns"].max()) for each in captures if len(each.part)]
         return max(ends, default=0)
 
 
 @dataclass(frozen=True)
-class FlowPackets:
+class FlowPackets(Generic[Rows]):
     """A flow's packets at one capture, by direction."""
 
-    data: pd.DataFrame
-    acks: pd.DataFrame
+    data: Rows
+    acks: Rows
 
 
-def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
+FlowTables = FlowPackets[pd.DataFrame]
+
+
+def _is(rows: pd.DataFrame | PacketArrays, column: str, name: str) -> npt.NDArray[np.bool_]:
+    if isinstance(rows, PacketArrays):
+        return rows.places(column, name)
+    return np.asarray(rows[column] == name)
+
+
+def select(rows: Rows, flow: FlowRecord) -> FlowPackets[Rows]:
     """Select the packets with the flow's addresses, and its ports where they are known."""
-    own = rows["protocol"] == flow.protocol
+    own = _is(rows, "protocol", flow.protocol)
 
-    def between(src: str, dst: str) -> pd.Series[bool]:
-        return own & (rows["src"] == src) & (rows["dst"] == dst)
+    def between(src: str, dst: str) -> npt.NDArray[np.bool_]:
+        return own & _is(rows, "src", src) & _is(rows, "dst", dst)
 
     there = between(flow.src_address, flow.dst_address)
     back = between(flow.dst_address, flow.src_address)
+    src_port, dst_port = np.asarray(rows["src_port"]), np.asarray(rows["dst_port"])
     if flow.src_ports:
-        there &= rows["src_port"].isin(flow.src_ports)
-        back &= rows["dst_port"].isin(flow.src_ports)
+        there &= np.isin(src_port, flow.src_ports)
+        back &= np.isin(dst_port, flow.src_ports)
     if flow.dst_port:
-        there &= rows["dst_port"] == flow.dst_port
-        back &= rows["src_port"] == flow.dst_port
+        there &= dst_port == flow.dst_port
+        back &= src_port == flow.dst_port
     return FlowPackets(rows[there], rows[back])
 
 
-def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...]:
+def ports_of(found: FlowPackets[Rows], flow: FlowRecord) -> tuple[tuple[int, int], ...]:
     """Return the ports, the sender's first, of each of a flow's connections.
 
     They are as planned or, where a program chose them, as captured, in the order of their first
@@ -193,8 +220,8 @@ def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...
     """
     if not flow.has_many_connections:
         return tuple((port, flow.dst_port) for port in flow.src_ports)
-    pairs = found.data[["src_port", "dst_port"]].drop_duplicates()
-    return tuple((int(src), int(dst)) for src, dst in pairs.itertuples(index=False))
+    columns = (np.asarray(found.data[name]).tolist() for name in PORTS)
+    return tuple(dict.fromkeys(zip(*columns, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -213,8 +240,9 @@ class Interval:
         """Bytes in the interval as a rate; NaN for an interval of no length."""
         return size_bytes * 8e-6 / self.seconds if self.stop_ns > self.start_ns else NAN
 
-    def holds(self, time_ns: pd.Series[int]) -> pd.Series[bool]:
+    def holds(self, times: pd.Series[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return a mask of the times that lie in the interval."""
+        time_ns = np.asarray(times)
         return (time_ns >= self.start_ns) & (time_ns <= self.stop_ns)
 
 

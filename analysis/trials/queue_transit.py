@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from analysis.captures.packet_matching import NOWHERE, pair
+from analysis.captures.tcp import PacketArrays
 from analysis.trials.packets import (
     BEFORE,
     BEHIND,
@@ -33,8 +33,8 @@ class FlowAtQueue:
 
     flow: FlowRecord
     is_data: bool  # or acknowledgements
-    entered: pd.DataFrame | None
-    left: pd.DataFrame
+    entered: PacketArrays | None
+    left: PacketArrays
 
 
 def flows_at_queue(
@@ -47,7 +47,7 @@ def flows_at_queue(
     """
     path = capture_files(trial)[queue.interface]
     for flow in trial.record.flows:
-        seen = packets.at(path, flow)
+        seen = packets.part_at(path, flow)
         forward = _role_at(trial, flow, queue.interface) != ""
         left = seen.data if forward else seen.acks
         if forward or len(left):  # of a flow's SYNs it may be that none left
@@ -57,14 +57,14 @@ def flows_at_queue(
 
 def _entered(
     trial: Trial, packets: TrialPackets, queue: QueueRecord, flow: FlowRecord, forward: bool
-) -> pd.DataFrame | None:
+) -> PacketArrays | None:
     """Return the same packets at the interface by which they reached the queue's node."""
     if forward:
-        found = packets.flow(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
+        found = packets.part(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
         return None if found is None else found.data
     nodes = {each.interface: each.node for each in trial.record.captures}
     for role in (f"{name}{BEHIND}" for name in queue_roles(trial, flow)):
-        seen = packets.flow(role, flow)
+        seen = packets.part(role, flow)
         if seen is not None and nodes[capture_interface(trial, role, flow)] == queue.node:
             return seen.acks
     return None
@@ -124,13 +124,13 @@ def queue_transit(
 
 
 def _of_flow(at_queue: FlowAtQueue) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-    left = at_queue.left["time_ns"].to_numpy(dtype=np.int64)
-    length = at_queue.left["length"].to_numpy(dtype=np.int64)
+    left = at_queue.left["time_ns"].astype(np.int64)
+    length = at_queue.left["length"].astype(np.int64)
     if at_queue.entered is None:
         nothing = np.zeros(0, dtype=np.int64)
         return left, np.full(len(left), NOWHERE), length, nothing, nothing
-    entered = at_queue.entered["time_ns"].to_numpy(dtype=np.int64)
-    sizes = at_queue.entered["length"].to_numpy(dtype=np.int64)
+    entered = at_queue.entered["time_ns"].astype(np.int64)
+    sizes = at_queue.entered["length"].astype(np.int64)
     places = pair(at_queue.entered, at_queue.left)
     arrived = np.where(places == NOWHERE, NOWHERE, entered[places])
     lost = np.ones(len(entered), dtype=np.bool_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import ACK, ACKED_DATA, FIN, HALF_SEQUENCE_SPACE, SYN, contiguous
+from analysis.captures.tcp import (
+    ACK,
+    ACKED_DATA,
+    FIN,
+    HALF_SEQUENCE_SPACE,
+    SYN,
+    Rows,
+    contiguous,
+    rows_at,
+)
 from analysis.trials.samples import read_counters
 from testbed.store import Trial
 
@@ -30,40 +40,42 @@ def unwrap(seq: Integers) -> Integers:
     return np.asarray(seq[:1].sum() + np.cumsum(steps), dtype=np.int64)
 
 
-def delivered_bytes(rows: pd.DataFrame) -> Integers:
+def delivered_bytes(rows: Rows) -> Integers:
     """Bytes delivered in order after each packet.
 
     `rows` are one connection's packets from the sender of the data, in the order of
     their arrival. The first byte is the one after the SYN; where the capture began
     later, the first byte of the first packet.
     """
-    if rows.empty:
+    if not len(rows):
         return np.zeros(0, dtype=np.int64)
-    seq = unwrap(rows["seq"].to_numpy(dtype=np.int64))
-    syn = np.flatnonzero(rows["flags"].to_numpy() & SYN)
+    seq = unwrap(np.asarray(rows["seq"], dtype=np.int64))
+    syn = np.flatnonzero(np.asarray(rows["flags"]) & SYN)
     start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
-    ends = seq + rows["payload"].to_numpy(dtype=np.int64)
+    ends = seq + np.asarray(rows["payload"], dtype=np.int64)
     return np.asarray(contiguous(seq, ends, start) - start)
 
 
-def round_trips(acks: pd.DataFrame) -> pd.DataFrame:
+def round_trips(acks: Rows) -> pd.DataFrame:
     """Return round-trip times (`rtt_ms`) by the time of the acknowledgement (`time_ns`).
 
     Wireshark's ack_rtt also measures handshakes: only what acknowledges data counts.
     """
-    found = acks[acks[ACKED_DATA] & acks["ack_rtt_ms"].notna()]
-    return found[["time_ns", "ack_rtt_ms"]].rename(columns={"ack_rtt_ms": "rtt_ms"})
+    rtt_ms = np.asarray(acks["ack_rtt_ms"])
+    known = np.asarray(acks[ACKED_DATA]) & ~np.isnan(rtt_ms)
+    time_ns = np.asarray(acks["time_ns"])[known]
+    return pd.DataFrame({"time_ns": time_ns, "rtt_ms": rtt_ms[known]})
 
 
-def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
+def recovery_latencies(data: Rows, acks: Rows) -> pd.DataFrame:
     """Return the time from each segment's first transmission to the ACK that covers it.
 
     Columns `sent_ns` and `recovery_ms`; segments that were never acknowledged are left out.
     """
-    answers = dict(iter(acks.groupby(_PORTS[::-1])))
-    found = [
+    answers = by_ports(acks, _PORTS[::-1])
+    found: list[tuple[Integers, Integers]] = [
         _until_covered(rows, answers[ports])
-        for ports, rows in data.groupby(_PORTS)
+        for ports, rows in by_ports(data, _PORTS).items()
         if ports in answers
     ]
     sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in found)])
@@ -71,20 +83,35 @@ def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"sent_ns": sent, "recovery_ms": (covered - sent) / 1e6})
 
 
-def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> tuple[Integers, Integers]:
+def by_ports(rows: Rows, columns: Sequence[str]) -> dict[tuple[int, int], Rows]:
+    """Return the packets of each connection by its ports, in the ports' order."""
+    first, second = (np.asarray(rows[name]).astype(np.int64) for name in columns)
+    both = first << 16 | second
+    order = np.argsort(both, kind="stable")
+    ports, starts = np.unique(both[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    return {
+        (each >> 16, each & 0xFFFF): rows_at(rows, group)
+        for each, group in zip(ports.tolist(), groups, strict=False)  # of no packets one, empty
+    }
+
+
+def _until_covered(data: Rows, acks: Rows) -> tuple[Integers, Integers]:
     """Return the times at which one connection's segments were first sent, and covered."""
     data = data[data["payload"] > 0]
     acks = acks[(acks["flags"] & ACK) > 0]
-    if data.empty or acks.empty:
+    if not len(data) or not len(acks):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    both = pd.concat((data["seq"].iloc[:1], acks["ack"])).to_numpy(dtype=np.int64)
-    reached = np.maximum.accumulate(unwrap(both)[1:])
-    ends = unwrap(data["seq"].to_numpy(dtype=np.int64)) + data["payload"].to_numpy(dtype=np.int64)
+    seq, payload, ack = (
+        np.asarray(column, dtype=np.int64) for column in (data["seq"], data["payload"], acks["ack"])
+    )
+    reached = np.maximum.accumulate(unwrap(np.concatenate((seq[:1], ack)))[1:])
+    ends = unwrap(seq) + payload
     highest = np.maximum.accumulate(ends)
     first = np.diff(highest, prepend=highest[:1] - 1) > 0  # a retransmission reaches no further
     place = np.searchsorted(reached, ends[first])
     known = place < len(reached)
-    sent, covered = data["time_ns"].to_numpy()[first], acks["time_ns"].to_numpy()
+    sent, covered = np.asarray(data["time_ns"])[first], np.asarray(acks["time_ns"])
     return sent[known], covered[place[known]]
 
 
@@ -199,28 +226,28 @@ class Segments:
         return self.ack_ns, known, calm & (so_far > 0)
 
 
-def connection(data: pd.DataFrame, acks: pd.DataFrame, ports: tuple[int, int]) -> Segments | None:
+def connection(data: Rows, acks: Rows, ports: tuple[int, int]) -> Segments | None:
     """Return one of a flow's connections, by its sender's and its receiver's port.
 
     None if its first packet was not captured.
     """
     sent = data[(data["src_port"] == ports[0]) & (data["dst_port"] == ports[1])]
-    flags = sent["flags"].to_numpy()
+    flags = np.asarray(sent["flags"])
     if not len(sent) or not flags[0] & SYN:
         return None
-    seq = unwrap(sent["seq"].to_numpy(dtype=np.int64))
-    room = sent["payload"].to_numpy(dtype=np.int64)
+    seq = unwrap(np.asarray(sent["seq"], dtype=np.int64))
+    room = np.asarray(sent["payload"], dtype=np.int64)
     room = room + ((flags & SYN) > 0) + ((flags & FIN) > 0)
     takes = room > 0
     begin = (seq - seq[0])[takes]
     own = (acks["dst_port"] == ports[0]) & (acks["src_port"] == ports[1])
     heard = acks[own & ((acks["flags"] & ACK) > 0)]
-    edges = unwrap(np.concatenate((seq[:1], heard["ack"].to_numpy(dtype=np.int64)))) - seq[0]
+    edges = unwrap(np.concatenate((seq[:1], np.asarray(heard["ack"], dtype=np.int64)))) - seq[0]
     return Segments(
-        row=sent.index.to_numpy()[takes],
-        time_ns=sent["time_ns"].to_numpy(dtype=np.int64)[takes],
+        row=np.asarray(sent.index)[takes],
+        time_ns=np.asarray(sent["time_ns"], dtype=np.int64)[takes],
         begin=begin,
         end=begin + room[takes],
-        ack_ns=heard["time_ns"].to_numpy(dtype=np.int64),
+        ack_ns=np.asarray(heard["time_ns"], dtype=np.int64),
         acked=np.maximum.accumulate(edges)[1:],
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.packet_matching import NOWHERE, pair
+from analysis.captures.tcp import PacketArrays
 from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, QueueTransit, flows_at_queue
@@ -141,7 +142,7 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
         return
     arrived = 0
     for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
-        received = evidence.packets.flow(
+        received = evidence.packets.part(
             "receiver" if at_queue.is_data else "sender", at_queue.flow
         )
         if received is not None:
@@ -151,11 +152,11 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
     yield compare("down", queue.interface, evidence.virtual_time, arrived, 0)
 
 
-def _left_ns(at_queue: FlowAtQueue, received: FlowPackets) -> Integers:
+def _left_ns(at_queue: FlowAtQueue, received: FlowPackets[PacketArrays]) -> Integers:
     """Return when the packets that were received had left the queue."""
     rows = received.data if at_queue.is_data else received.acks
     places = pair(at_queue.left, rows)
-    times: Integers = at_queue.left["time_ns"].to_numpy(dtype=np.int64)
+    times: Integers = at_queue.left["time_ns"].astype(np.int64)
     return np.asarray(times[places[places != NOWHERE]])
 
 

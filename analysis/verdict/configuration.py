@@ -55,7 +55,7 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:
     """Return whether a flow's SYNs all got lost: options are agreed on in the answer to one."""
-    packets = evidence.packets.flow("sender", flow)
+    packets = evidence.packets.part("sender", flow)
     return packets is not None and not len(packets.acks)
 
 
@@ -105,7 +105,7 @@ def offloads(evidence: Evidence) -> Iterator[Check]:
     for capture in evidence.trial.record.captures:
         if not capture.file:
             continue
-        lengths = evidence.packets.read(evidence.trial.path / capture.file).rows["length"]
+        lengths = evidence.packets.read(evidence.trial.path / capture.file).part["length"]
         longest = int(lengths.max()) if len(lengths) else 0
         mtu = begin.get(f"{capture.node}: mtu of {capture.interface}", "")
         most = (int(mtu) if mtu.isdigit() else MTU_BYTES) + FRAME_OVERHEAD_BYTES

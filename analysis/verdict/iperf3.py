@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.captures.tcp import FIN
+from analysis.captures.tcp import FIN, PacketArrays
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
 from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
@@ -52,7 +52,7 @@ def udp(evidence: Evidence) -> Iterator[Check]:
             continue
         report, packets = (
             read_iperf3(evidence.trial, flow, "server"),
-            evidence.packets.flow("receiver", flow),
+            evidence.packets.part("receiver", flow),
         )
         if report is None or packets is None:
             yield unknown(
@@ -60,7 +60,7 @@ def udp(evidence: Evidence) -> Iterator[Check]:
             )
             continue
         stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
-        captured = int(packets.data.loc[packets.data["time_ns"] <= stop_ns, "payload"].sum())
+        captured = int(packets.data["payload"][packets.data["time_ns"] <= stop_ns].sum())
         yield _goodput(evidence, flow, report, captured, captured)
 
 
@@ -124,7 +124,7 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     """Check the bytes that the server received, in all and by interval."""
     report, packets = (
         read_iperf3(evidence.trial, flow, "server"),
-        evidence.packets.flow("receiver", flow),
+        evidence.packets.part("receiver", flow),
     )
     if report is None or packets is None:
         why = NO_IPERF3_REPORT if report is None else NOT_CAPTURED
@@ -159,18 +159,18 @@ def _block_bytes(report: dict[str, Any]) -> int:
 class _Delivered:
     """The bytes that one connection's receiver could read, over time."""
 
-    def __init__(self, packets: FlowPackets, port: int) -> None:
+    def __init__(self, packets: FlowPackets[PacketArrays], port: int) -> None:
         data = packets.data[packets.data["src_port"] == port]
         acks = packets.acks[packets.acks["dst_port"] == port]
-        self._time_ns = data["time_ns"].to_numpy(dtype=np.int64)
+        self._time_ns = np.asarray(data["time_ns"], dtype=np.int64)
         self._bytes = np.concatenate(([0], delivered_bytes(data)))
         self.largest = int(data["payload"].max()) if len(data) else 0
         # not the end of the handshake: the first packet of data may be lost
         known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)
         self.accepted_ns = int(self._time_ns[known[0]]) if len(known) else 0
         self._acks = acks
-        ends = acks.loc[(acks["flags"] & (FIN | RST)) > 0, "time_ns"]
-        self._end_ns = int(ends.iloc[0]) if len(ends) else None
+        ends = np.asarray(acks["time_ns"][(acks["flags"] & (FIN | RST)) > 0])
+        self._end_ns = int(ends[0]) if len(ends) else None
 
     def until(self, at_ns: Integers) -> Integers:
         """Return the bytes of data delivered by given times."""
@@ -180,7 +180,7 @@ class _Delivered:
     def acknowledged(self, at_ns: int) -> int:
         """Return the bytes of data acknowledged by a time; the first ACK is the SYN's."""
         own = self._acks[(self._acks["time_ns"] <= at_ns) & ((self._acks["flags"] & RST) == 0)]
-        ends = unwrap(own["ack"].to_numpy(dtype=np.int64))
+        ends = unwrap(np.asarray(own["ack"], dtype=np.int64))
         return max(0, int(ends[-1] - ends[0]) - COOKIE_BYTES) if len(ends) else 0
 
     def by_the_end(self) -> int:

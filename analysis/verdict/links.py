@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from analysis.captures.packet_matching import differences, overtakers
+from analysis.captures.tcp import PacketArrays
 from analysis.trials.injected import Injected
 from analysis.trials.packets import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.samples import frames_lost, read_medium, read_samples
@@ -65,8 +65,8 @@ class _CapturePair:
     flow: FlowRecord
     first: str  # interfaces
     second: str
-    before: pd.DataFrame
-    after: pd.DataFrame
+    before: PacketArrays
+    after: PacketArrays
     is_queue: bool  # a shaped queue lies between them, which may drop
     to_receiver: bool
 
@@ -85,7 +85,7 @@ def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePai
     roles = {capture_interface(evidence.trial, role, flow): role for role in path}
     roles.pop("", None)
     for (first, role), (second, next_role) in itertools.pairwise(roles.items()):
-        one, other = evidence.packets.flow(role, flow), evidence.packets.flow(next_role, flow)
+        one, other = evidence.packets.part(role, flow), evidence.packets.part(next_role, flow)
         if (role, next_role) not in itertools.pairwise(path) or one is None or other is None:
             continue
         around_queue = role.endswith(BEFORE)
@@ -183,8 +183,8 @@ def losses_by_chance(evidence: Evidence) -> Iterator[Check]:
 
 def _missing_segments(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> Check:
     before, behind = _roles_around(evidence, flow, dropper)
-    one = evidence.packets.flow(before, flow) if before else None
-    other = evidence.packets.flow(behind, flow) if before else None
+    one = evidence.packets.part(before, flow) if before else None
+    other = evidence.packets.part(behind, flow) if before else None
     if one is None or other is None:
         return unknown(BY_CHANCE, flow.name, NOT_CAPTURED)
     missing, _ = differences(one.data, other.data)

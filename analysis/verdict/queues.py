@@ -65,10 +65,10 @@ def senders(evidence: Evidence) -> Iterator[Check]:
     """
     for queue in evidence.trial.record.queues:
         parts = [
-            packets.data[["time_ns", "length"]]
+            pd.DataFrame({name: packets.data[name] for name in ("time_ns", "length")})
             for flow in evidence.flows
             if capture_interface(evidence.trial, "sender", flow) == queue.interface
-            and (packets := evidence.packets.flow("sender", flow)) is not None
+            and (packets := evidence.packets.part("sender", flow)) is not None
         ]
         if not parts or queue.interface in {other.interface for other in evidence.bottlenecks}:
             continue
@@ -273,7 +273,7 @@ def _other_frames(evidence: Evidence, interface: str) -> int:
     for capture in evidence.trial.record.captures:
         if capture.interface == interface and capture.file:
             packets = evidence.packets.read(evidence.trial.path / capture.file)
-            return packets.frames - len(packets.rows)
+            return packets.frames - len(packets.part)
     return 0
 
 
@@ -318,7 +318,7 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
     arrived: dict[str, int] = {}
     all_captured = True
     for flow in evidence.flows:
-        packets = evidence.packets.flow("receiver", flow)
+        packets = evidence.packets.part("receiver", flow)
         if packets is None:
             all_captured = False
             continue
@@ -328,7 +328,7 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         if flow.protocol == "tcp":
             # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
             data = int((marked["payload"] > 0).sum())
-            yield _echo(evidence, flow.name, data, packets.acks["flags"].to_numpy())
+            yield _echo(evidence, flow.name, data, packets.acks["flags"])
     for node, ce in arrived.items():
         counters = read_counters(evidence.trial, node)
         if not counters or not all_captured:

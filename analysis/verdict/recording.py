@@ -61,11 +61,11 @@ def first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
     if evidence.packets.starts_at_bottleneck(flow.name) or kind is FlowKind.COMMAND:
         return None
     if kind is FlowKind.VIDEO:
-        viewer = evidence.packets.flow("receiver", flow)
+        viewer = evidence.packets.part("receiver", flow)
         if viewer is None or not len(viewer.acks):
             return None
-        return float(viewer.acks["time_ns"].iloc[0] - epoch_ns(evidence.trial)) / 1e9
-    sent = evidence.packets.flow("sender", flow) if flow.protocol == "tcp" else None
+        return float(viewer.acks["time_ns"][0] - epoch_ns(evidence.trial)) / 1e9
+    sent = evidence.packets.part("sender", flow) if flow.protocol == "tcp" else None
     if sent is not None and not len(sent.data):
         return flow.stopped_s
     segments = evidence.packets.connections(flow) if flow.protocol == "tcp" else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analysis.trials.packets import PORTS, FlowPackets
+from analysis.trials.packets import PORTS, FlowTables
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
 from analysis.verdict.checks import (
@@ -67,7 +67,7 @@ def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: dict[str, Any]
     return compare("video capture", flow.name, evidence.virtual_time, came, payload, deviation=over)
 
 
-def _payload(packets: FlowPackets, protocol: str) -> int:
+def _payload(packets: FlowTables, protocol: str) -> int:
     if protocol == "udp":
         return int(packets.data["payload"].sum())
     delivered = delivered_bytes(packets.data)

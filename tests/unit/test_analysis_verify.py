@@ -3,20 +3,26 @@ in which a packet may be wrapped."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from analysis.captures import tshark
-from analysis.captures.tcp import CAPTURE_COLUMNS, read_capture
+from analysis.captures.tcp import CAPTURE_COLUMNS, Packets, read_capture
 from analysis.captures.tshark import TsharkComparison, verify
 from experiments.command import main
 from tests.conversations import conversations
 from tests.installed import followed_wireshark
 from tests.pcap_writer import ETHERNET, pcap, write_pcap
 from tests.wrappings import frames, write_all
+
+
+def changed(packets: Packets, **tables: pd.DataFrame) -> Packets:
+    """Replace tables of a capture by others."""
+    vars(packets).update(tables)
+    return packets
+
 
 CONVERSATIONS = 1000
 
@@ -52,7 +58,7 @@ def test_a_difference_is_told(
         payload = packets.rows["payload"].to_numpy(copy=True)
         payload[3] += 1
         rows = packets.rows.assign(payload=payload).drop(index=5)
-        return replace(packets, rows=rows)
+        return changed(packets, rows=rows)
 
     monkeypatch.setattr(tshark, "read_capture", wrong)
     path = wrapped[0]
@@ -84,7 +90,7 @@ def test_another_wireshark_may_judge_otherwise_but_not_read(
 ) -> None:
     def wrong(path: Path, *, tunnels: bool) -> object:
         packets = read_capture(path, tunnels=tunnels)
-        return replace(packets, rows=packets.rows.assign(**{column: packets.rows[column] + 1}))
+        return changed(packets, rows=packets.rows.assign(**{column: packets.rows[column] + 1}))
 
     monkeypatch.setattr(tshark, "read_capture", wrong)
     monkeypatch.setattr(tshark, "version", lambda: "9.8.7")
@@ -112,7 +118,7 @@ def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.Mo
         ours = pd.DataFrame({"frame": [10**6], "left": [1], "right": [2]})
         last = sacks["frame"].iloc[-1]
         sacks = pd.concat([sacks[sacks["frame"] != last], ours], ignore_index=True)
-        return replace(packets, sacks=sacks)
+        return changed(packets, sacks=sacks)
 
     monkeypatch.setattr(tshark, "read_capture", wrong)
     first, last = int(blocks["frame"][second]), int(blocks["frame"].iloc[-1])

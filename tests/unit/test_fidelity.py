@@ -143,7 +143,7 @@ def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
         packets = SimpleNamespace(
             starts_at_bottleneck=lambda _name: shared,
             connections=lambda _flow: [every],
-            flow=lambda *_: SimpleNamespace(data=[0] * sent),
+            part=lambda *_: SimpleNamespace(data=[0] * sent),
         )
         scenario = SimpleNamespace(flow=lambda _name: SimpleNamespace(kind=FlowKind.TCP))
         trial = SimpleNamespace(scenario=scenario, record=SimpleNamespace(epoch_s=0.0))
@@ -309,7 +309,7 @@ def test_marks_of_packets_with_data_alone_are_echoed(payload: int, grade: str) -
     )
     evidence = SimpleNamespace(
         flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
-        packets=SimpleNamespace(flow=lambda _role, _flow: packets),
+        packets=SimpleNamespace(part=lambda _role, _flow: packets),
         trial=SimpleNamespace(
             scenario=SimpleNamespace(flow=lambda _name: SimpleNamespace(dst="receiver"))
         ),
@@ -435,7 +435,7 @@ def told_by_iperf3(
         trial=SimpleNamespace(scenario=router(), record=record, path=tmp_path),
         tcp=(flow,),
         packets=SimpleNamespace(
-            flow=lambda *_: FlowPackets(data, acks), connections=lambda _: None
+            part=lambda *_: FlowPackets(data, acks), connections=lambda _: None
         ),
     )
     return {each.name: each for each in iperf3.tcp(cast(Evidence, evidence))}
@@ -502,7 +502,7 @@ def test_an_iperf3_that_never_connected_tells_no_block(tmp_path: Path) -> None:
 
 def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
     """One flow, to whose sender so many packets came back."""
-    packets = SimpleNamespace(flow=lambda *_: SimpleNamespace(acks=[0] * answers))
+    packets = SimpleNamespace(part=lambda *_: SimpleNamespace(acks=[0] * answers))
     trial = SimpleNamespace(scenario=router())
     return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets, trial=trial))
 

@@ -12,7 +12,7 @@ from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import ACK, SYN
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
-from analysis.trials.packets import FlowPackets, TrialPackets, ports_of
+from analysis.trials.packets import FlowTables, TrialPackets, ports_of
 from analysis.trials.series import Floats
 from analysis.trials.tcp_stream import Integers, unwrap
 from testbed.errors import TestbedError
@@ -116,7 +116,7 @@ def _stretches(sent: pd.DataFrame) -> Stretches:
     return Stretches(sent["time_s"].to_numpy(), start, stop, sent)
 
 
-def _lost(sent: pd.DataFrame, receiver: FlowPackets | None) -> Stretches:
+def _lost(sent: pd.DataFrame, receiver: FlowTables | None) -> Stretches:
     if receiver is None or sent.empty:
         return _stretches(sent[:0])
     return _stretches(sent.loc[lost_packets(sent, receiver.data).index])

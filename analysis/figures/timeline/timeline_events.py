@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import CE
-from analysis.trials.packets import FlowPackets, TrialPackets, epoch_ns
+from analysis.trials.packets import FlowTables, TrialPackets, epoch_ns
 from analysis.trials.series import Floats
 from testbed.store import FlowRecord, Trial
 
@@ -83,7 +83,7 @@ def classes(data: pd.DataFrame) -> dict[Kind, pd.Series[bool]]:
     }
 
 
-def _at_sender(trial: Trial, sender: FlowPackets) -> dict[Kind, Floats]:
+def _at_sender(trial: Trial, sender: FlowTables) -> dict[Kind, Floats]:
     found = {
         kind: seconds(sender.data[chosen], trial) for kind, chosen in classes(sender.data).items()
     }
