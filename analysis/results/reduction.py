@@ -118,7 +118,7 @@ def revision() -> str:
 def reduce_trial(trial: Trial) -> Reduction:
     """Read a trial's captures once, judge it, and compute its tables; store nothing."""
     packets, samples = TrialPackets(trial), Samples(trial)
-    verdict = judge(trial, packets)
+    verdict = judge(trial, packets, samples)
     ran = trial.record.status is Status.OK
     measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
     flows = typed_flows(flow_table(trial, measured if ran else []))

@@ -14,18 +14,16 @@ from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
 class Evidence:
     """A trial that ran, in virtual time or not."""
 
-    def __init__(self, trial: Trial, packets: TrialPackets, virtual_time: bool) -> None:
+    def __init__(
+        self, trial: Trial, packets: TrialPackets, samples: Samples, virtual_time: bool
+    ) -> None:
         self.trial = trial
         self.packets = packets
+        self.samples = samples
         self.virtual_time = virtual_time
         self.flows: tuple[FlowRecord, ...] = trial.record.flows
         self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
         self.bottlenecks: tuple[QueueRecord, ...] = captured_queues(trial)
-
-    @cached_property
-    def samples(self) -> Samples:
-        """The samples of sockets and queues."""
-        return Samples(self.trial)
 
     @cached_property
     def disciplines(self) -> Disciplines:

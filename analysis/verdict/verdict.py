@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis.trials.packets import TrialPackets
 from analysis.trials.queue_transit import QueueTransit
+from analysis.trials.samples import Samples
 from analysis.verdict import (
     changing_links,
     configuration,
@@ -120,14 +121,18 @@ def _read(data: dict[str, Any]) -> Check:
     return Check(**{**data, "verdict": Grade(data["verdict"])})
 
 
-def judge(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
+def judge(
+    trial: Trial, packets: TrialPackets | None = None, samples: Samples | None = None
+) -> Verdict | None:
     """Judge a trial; None if it did not run.
 
-    `packets` are its captures, if they are read for something else, too.
+    `packets` and `samples` are its own, if they are read for something else, too.
     """
     if trial.record.status is not Status.OK:
         return None
-    evidence = Evidence(trial, packets or TrialPackets(trial), trial.record.virtual_time)
+    evidence = Evidence(
+        trial, packets or TrialPackets(trial), samples or Samples(trial), trial.record.virtual_time
+    )
     return conclude(tuple(check for find in CHECKS for check in find(evidence)))
 
 
