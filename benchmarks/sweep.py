@@ -1,0 +1,172 @@
+"""A sweep's speed: Kapre and Saxena's first experiment, its scaling, and a trial's fixed cost.
+
+    .venv/bin/python -m benchmarks.sweep [--trials N] [--scaling N]
+
+The experiment: 4 variants x 10 loads of CBR x 2 orders x 5 seeds of 60 s on the six-node
+dumbbell, 400 trials, captures at every point, reduced and compressed as they come; the time of all
+is extrapolated from a sample. Scaling: the same trials by one worker and by two, half of them at a
+time, so that a machine that is busy meanwhile is as busy for both. What the process of the sweep
+does itself is under Python's lock, so that workers wait for each other: that bounds how many cores
+a sweep can use. Fixed cost: the processor time of one more trial of 1 s at 1 Mbit/s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from analysis.results.reduction import Incoming
+from benchmarks import engine as speed
+from testbed.guest.engine import GuestEngine
+from testbed.plan.plan import tasks
+from testbed.runs.engine_choice import Choice
+from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
+from testbed.store import Status
+
+SWEEP_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
+LOADS_MBIT = tuple(range(1, 11))  # Mbit/s
+TCP_AND_CBR_S = ((5, 0), (0, 5))  # when they start
+SWEEP_SEEDS = tuple(range(1, 6))
+FIXED_S = 0.15  # of processor time on a fast day: at most
+LIMIT_MINUTES = 4  # for all 400 on two idle cores: at most
+SCALING = 1.9  # from one worker to two: at least
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The wall time of a sweep, and the processor time of its process and of its guests."""
+
+    wall_s: float
+    own_s: float
+    guests_s: float
+
+    @property
+    def processor_s(self) -> float:
+        """The processor time of all processes."""
+        return self.own_s + self.guests_s
+
+
+def scenario(variant: str, load: float, starts_s: tuple[float, float], seed: int) -> Scenario:
+    """One trial: TCP from N1 to N4, CBR from N2 to N3, either five seconds ahead."""
+    queue = Queue("pfifo", limit_packets=10)
+    tcp_s, cbr_s = starts_s
+    tcp = Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant=variant, start_s=tcp_s)
+    cbr = Flow(
+        "cbr", FlowKind.CBR, "left", "right", rate_mbit=load, packet_bytes=1000, start_s=cbr_s
+    )
+    return Scenario(
+        experiment="benchmark",
+        label=f"{variant}-{load}-{tcp_s}",
+        network=dumbbell(
+            LinkSettings(10, queue=queue, delay_ms=10),
+            access=LinkSettings(delay_ms=10, rate_mbit=10, queue=queue),
+        ),
+        flows=(tcp, cbr),
+        duration_s=60,
+        seed=seed,
+        profile=Profile.NS2,
+    )
+
+
+def run(scenarios: Sequence[Scenario], jobs: int) -> Spent:
+    """Run trials in a folder of their own, reduced and compressed."""
+
+    def take(event: SweepEvent) -> None:
+        if isinstance(event, TrialFinished):
+            assert event.status is Status.OK, event.record.reason
+            incoming.add(event.path)
+
+    begun, before = time.monotonic(), _used()
+    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+        choice = Choice(GuestEngine(), "benchmark")
+        with Incoming("zstd") as incoming:
+            run_all(tasks(scenarios), choice, Path(name) / "out", take, jobs)
+        own_s, guests_s = (now - then for now, then in zip(_used(), before, strict=True))
+        return Spent(time.monotonic() - begun, own_s, guests_s)
+
+
+def _used() -> tuple[float, float]:
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own_s, guests_s = (each.ru_utime + each.ru_stime for each in used)
+    return own_s, guests_s
+
+
+def fixed_cost(trials: int = 10) -> None:
+    """Print what one more short trial takes, and how much of that captures and samples are."""
+    whole = speed.scenario(1, 1)
+    kinds = {
+        "a trial of 1 s at 1 Mbit/s": whole,
+        "without captures": replace(whole, captures=()),
+        "without samples": replace(whole, sample_interval_ms=0),
+    }
+    for name, wanted in kinds.items():
+        few, many = (
+            run([replace(wanted, seed=seed) for seed in range(count)], 1)
+            for count in (2, 2 + trials)
+        )
+        own_s, guests_s = (
+            (more - less) / trials
+            for more, less in ((many.own_s, few.own_s), (many.guests_s, few.guests_s))
+        )
+        print(
+            f"{name}: {own_s + guests_s:.3f} s of processor time (at most {FIXED_S}): "
+            f"{guests_s:.3f} of its guest, {own_s:.3f} of the sweep, reduction included",
+            flush=True,
+        )
+
+
+def scale(few: Sequence[Scenario]) -> None:
+    """Run the same trials by one worker and by two, half of them at a time."""
+    half = max(2, len(few) // 2)
+    parts = [part for part in (few[:half], few[half:]) if part]
+    took: dict[int, list[Spent]] = {1: [], 2: []}
+    for part, jobs in itertools.product(parts, took):
+        took[jobs].append(run(part, jobs))
+    alone, together = (sum(each.wall_s for each in every) for every in took.values())
+    alone_s, together_s = (sum(each.processor_s for each in every) for every in took.values())
+    own_s = sum(each.own_s for each in took[1])
+    print(
+        f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
+        f"{alone / together:.2f} times (at least {SCALING}); two at once take "
+        f"{together_s / alone_s:.2f} times the processor time of one\n"
+        f"{own_s / alone_s:.1%} is the sweep's own, under one lock: it keeps at most "
+        f"{alone_s / own_s:.0f} cores busy",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="How fast a sweep is.")
+    parser.add_argument("--trials", type=int, default=40, help="of the 400 (40)")
+    parser.add_argument("--scaling", type=int, default=8, help="trials for the scaling (8)")
+    options = parser.parse_args()
+    if problem := GuestEngine().ready():
+        raise SystemExit(problem)
+    product = itertools.product(SWEEP_VARIANTS, LOADS_MBIT, TCP_AND_CBR_S, SWEEP_SEEDS)
+    every = [scenario(*each) for each in product]
+    mixed = random.Random(1).sample(every, len(every))
+    fixed_cost()
+    scale(mixed[: options.scaling])
+    chosen, cores = mixed[: options.trials], len(os.sched_getaffinity(0))
+    spent_s = run(chosen, cores).wall_s
+    minutes = spent_s / len(chosen) * len(every) / 60
+    print(
+        f"{len(chosen)} trials of 60 s by {cores} workers: {spent_s / 60:.1f} min; all "
+        f"{len(every)}: {minutes:.1f} min extrapolated (at most {LIMIT_MINUTES})"
+    )
+
+
+if __name__ == "__main__":
+    main()
