@@ -14,7 +14,7 @@ from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import variant_key
-from analysis.trials.packets import FlowPackets, TrialPackets, epoch_ns
+from analysis.trials.packets import FlowPackets, FlowTables, TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
@@ -170,7 +170,7 @@ def outcome(trial: Trial, flow: Flow, segments: SegmentSequence) -> Outcome:
     )
 
 
-def _packets(trial: Trial, flow: Flow) -> FlowPackets:
+def _packets(trial: Trial, flow: Flow) -> FlowTables:
     record = next(record for record in trial.record.flows if record.name == flow.name)
     packets = TrialPackets(trial).flow("sender", record)
     if packets is None:

@@ -18,7 +18,7 @@ from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, vid
 from analysis.metrics.metric_rows import with_axes
 from analysis.report.network_drawing import drawing
 from analysis.results.experiment_results import ExperimentResults
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import FlowPackets, FlowTables
 from experiments.rajore_gupta_sikka_jain import figures
 from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
@@ -32,7 +32,7 @@ CONGESTED = "wifi-congested-{}-{}-sender-{}-modern-900-seed1"
 PLAYED = (("cubic", "https", "240p"), ("reno", "quic", "240p"), ("reno", "quic", "buffer"))
 
 
-def packets() -> FlowPackets:
+def packets() -> FlowTables:
     """Three segments in a second, one with an error, and an acknowledgement two seconds later."""
     rows = pd.DataFrame(
         {

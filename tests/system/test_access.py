@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from analysis.captures.packet_matching import NOWHERE, pair
-from analysis.trials.packets import FlowPackets, TrialPackets
+from analysis.trials.packets import FlowTables, TrialPackets
 from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import access
 
 
-def seen(trial: Trial, role: str) -> FlowPackets:
+def seen(trial: Trial, role: str) -> FlowTables:
     found = TrialPackets(trial).flow(role, trial.record.flows[0])
     assert found is not None
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.trials.packets import FlowPackets, ports_of, select
+from analysis.trials.packets import FlowTables, ports_of, select
 from testbed.engine import missing_programs
 from testbed.errors import UsageError
 from testbed.plan.check import validate
@@ -152,7 +152,7 @@ def test_connections_are_found_by_the_ports_that_are_known(
     connections: tuple[tuple[int, int], ...],
 ) -> None:
     flow = FlowRecord("f", "tcp", HOSTS["a"], HOSTS["b"], src_ports, dst_port, 0, 1)
-    found: FlowPackets = select(CAPTURED, flow)
+    found: FlowTables = select(CAPTURED, flow)
     assert (list(found.data.index), list(found.acks.index)) == (data, acks)
     assert ports_of(found, flow) == connections
 

@@ -14,7 +14,7 @@ import pytest
 from analysis.captures.tcp import WIRESHARK_MARKS
 from analysis.metrics.video_columns import PLAYER_COLUMNS, VIDEO_PACKET_COLUMNS, video_columns
 from analysis.results.reduction import reduce_trial
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import FlowPackets, FlowTables
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.video import Viewing
 from testbed.store import Trial, open_trial
@@ -154,7 +154,7 @@ def rows(times_s: list[float], **columns: Any) -> pd.DataFrame:
     return table.assign(**columns)
 
 
-def packets(found: Trial, protocol: str, sent: FlowPackets, came: FlowPackets) -> dict[str, object]:
+def packets(found: Trial, protocol: str, sent: FlowTables, came: FlowTables) -> dict[str, object]:
     record = dataclasses.replace(found.record.flows[0], protocol=protocol)
     return video_columns(found, record, sent, came)
 
