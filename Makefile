@@ -22,11 +22,14 @@ program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
 $(call program,testbed-confine,testbed/guest/confine.c)
+$(call program,testbed-runner,testbed/runner/*.c)
+$(call library,testbed-spoken-netlink.so,testbed/runner/preload/*.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
 $(call program,testbed-workload,testbed/traffic/workload/*.c)
 $(call library,testbed-capture.so,analysis/captures/core/*.c)
 $(call library,testbed-iperf3.so,testbed/traffic/iperf3/pace.c testbed/traffic/iperf3/combined_calls.c)
+$(call library,testbed-openssl.so,testbed/guest/openssl_random.c)
 $(call library,testbed-on-off.so,testbed/traffic/iperf3/on_off.c)
 $(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
 $(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
@@ -39,9 +42,13 @@ endif
 
 $(lib)/testbed-medium: LDLIBS += -lm
 # without libraries: loading them is half of a start in the guest
-$(lib)/testbed-guard: LDFLAGS += -static
+$(lib)/testbed-guard $(lib)/testbed-runner: LDFLAGS += -static
 # -O3 across files: a tenth of the time in which a capture is read
 $(lib)/testbed-capture.so: CFLAGS += -O3 -flto=auto -fno-semantic-interposition -pthread
+
+all: $(lib)/testbed-openssl.cnf
+$(lib)/testbed-openssl.cnf: testbed/guest/openssl.cnf Makefile
+	sed 's#= LIBRARY#= $(abspath $(lib))/testbed-openssl.so#' $< > $@
 
 $(objects)/%.o: %.c Makefile
 	@mkdir -p $(@D)

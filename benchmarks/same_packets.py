@@ -6,8 +6,7 @@ Run them before a change of the code that must not change a packet, and after it
     python -m benchmarks.same_packets /tmp/packets-b
     testbed compare --packets /tmp/packets-a /tmp/packets-b
 
-In the guest all has to be the same, to the byte. Give both folders paths of the same length:
-a client's key for TLS and QUIC depends on it. `tests/unit/test_same_packets.py` says what is
+In the guest all has to be the same, to the byte. `tests/unit/test_same_packets.py` says what is
 missing here: an experiment, a variant, a queue discipline or a profile without a trial.
 """
 

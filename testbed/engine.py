@@ -58,6 +58,11 @@ class ProcessOutcome:
     errors: str  # its error output
     warnings: tuple[str, ...] = ()  # from the engine, for the trial's record
 
+    def death(self) -> TestbedError:
+        """Return the error of a trial that ended without results."""
+        said = f": {self.errors}" if self.errors else ""
+        return TestbedError(f"the trial died (exit status {self.status}){said}")
+
 
 @dataclass(frozen=True)
 class Job:

@@ -51,6 +51,9 @@ GUEST_STATUS = "guest.status"
 GUEST_CONSOLE = "guest.console"
 GUEST_ERRORS = "guest.err"
 GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
+PROGRAMME = "guest.programme"  # what the runner obeys
+ANSWERS = "guest.answers"  # what it brings
+RAW_SAMPLES = "guest.samples"  # the kernel's answers, which become the tables of samples
 HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
 NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
 
@@ -160,6 +163,11 @@ def playback_file(flow: str) -> str:
 def sizes_file(flow: str) -> str:
     """Return the name of the sizes of all files that a video player requested."""
     return f"{FLOWS_FOLDER}/{checked_name(flow)}.sizes.json"
+
+
+def video_folder(flow: str) -> str:
+    """Return the name of the folder in which a video's programs run; it is deleted afterwards."""
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.video"
 
 
 def planned_file(flow: str) -> str:

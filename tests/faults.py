@@ -27,7 +27,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.store import open_trial, trial_folder
 from tests.doctored import SABOTAGES, SOUND
-from tests.lab import run_by
+from tests.sabotage import run_sabotaged
 from tests.scenarios import router
 from tests.workloads import evenly, workload_scenario
 
@@ -65,7 +65,7 @@ def verdict(path: Path) -> Verdict:
 
 def run_broken(fault: str, out: Path) -> Verdict:
     """In the guest."""
-    return verdict(run_by("tests.sabotage", fault, scenario=broken(fault), out=out).path)
+    return verdict(run_sabotaged(fault, broken(fault), out).path)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from testbed.machine.process import CHROMIUM
 from testbed.machine.sysctl_guard import ALLOWED
 
 HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
-OF_TRIALS = re.compile(r"testbed\.(trial|guest\.main)|mininet:|iperf3|tcpdump|um_seed=")
+OF_TRIALS = re.compile(r"testbed-runner|mininet:|iperf3|tcpdump|um_seed=")
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ int main(int count, char **words)
 
 	if (count != 8)
 		return 2;
-	start_access(strtoull(words[1], NULL, 10), atof(words[2]), atof(words[3]), 0);
+	start_access(strtoull(words[1], NULL, 10), atof(words[2]), atof(words[3]));
 	end = (int64_t)(atof(words[4]) * NS_PER_S);
 	frame_bytes = atoi(words[6]);
 	for (int i = 0; i < atoi(words[5]); i++)

@@ -1,94 +1,121 @@
-"""Trials that are broken on purpose: `python -m tests.sabotage NAME SCENARIO OUT`.
+"""Trials that are broken on purpose: what is bent in a trial's programme before it runs.
 
-Runs in place of `testbed.trial`, inside the guest or on the host, with one of its parts
-bent. What is bent while flows run is bent back before they end, where it can be: the
-verdict has to find it by what it did, not by what it left.
+Each sabotage bends the parts that write the programme, by a patch that is undone behind the
+trial. What is bent while flows run is bent back before they end, where it can be: the verdict has
+to find it by what it did, not by what it left.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import signal
-import struct
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from testbed.machine.process import Place, Process, run
-from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
-from testbed.plan.delay_links import SessionDelays
-from testbed.plan.plan import Plan
+import pytest
+
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
+from testbed.runner.programme import NS, Programme
+from testbed.scenario.model import Scenario
+from testbed.store import Trial, planned_file
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
-from testbed.trial import build, session
-from testbed.trial.parts import all_parts, capture, idle_rtt, session_delays
+from testbed.trial import make
+from testbed.trial.parts import all_parts, capture
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.flow_traffic import FlowTraffic
-from testbed.trial.parts.part import Part
-from testbed.trial.parts.sampling import Sampling
-from testbed.trial.parts.scheduler import ActionQueue
+from testbed.trial.parts.idle_rtt import IdleRtt
+from testbed.trial.parts.link_changes import LinkChanges
+from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
+from testbed.trial.parts.session_delays import SessionRoundTrips
+from tests.lab import ended_in_the_guest
 from tests.scenarios import dumbbell
 
 FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
+Patch = pytest.MonkeyPatch
 
 
-def meanwhile(begin: Sequence[str], end: Sequence[str] = (), node: str = "router") -> None:
+def run_sabotaged(fault: str, scenario: Scenario, out: Path) -> Trial:
+    """Run a trial that is broken by the fault of that name, or by `OLD WORDS -> NEW WORDS`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if fault in SABOTAGES:
+            SABOTAGES[fault](patch)
+        else:
+            misconfigured(patch, fault)
+        return ended_in_the_guest(scenario, out)
+
+
+def add_part(patch: Patch, part: type[Part]) -> None:
+    """Give every trial one more part."""
+    patch.setattr(all_parts, "PARTS", (*all_parts.PARTS, part))
+
+
+def pause(programme: Programme, seconds: float) -> None:
+    """Let the runner wait, as a program that sleeps."""
+    programme.run("-", ("sleep", f"{seconds}"))
+
+
+def meanwhile(
+    patch: Patch, begin: Sequence[str], end: Sequence[str] = (), node: str = "router"
+) -> None:
     """Run a command in a node in the midst of the trial, and one that undoes it."""
 
     class Meanwhile(Part):
-        def schedule(self, timeline: ActionQueue) -> None:
-            timeline.at(FROM_S, functools.partial(self._act, begin))
+        def schedule(self, timeline: TrialTimeline) -> None:
+            timeline.at(FROM_S, lambda _at: self._act(begin))
             if end:
-                timeline.at(UNTIL_S, functools.partial(self._act, end))
+                timeline.at(UNTIL_S, lambda _at: self._act(end))
 
-        def _act(self, argv: Sequence[str], _time_s: float) -> None:
-            run(tuple(argv), place=self._trial.places[node])
+        def _act(self, argv: Sequence[str]) -> None:
+            self._programme.run(node, argv)
 
-    all_parts.PARTS = (*all_parts.PARTS, Meanwhile)
+    add_part(patch, Meanwhile)
 
 
-def wrong_variant() -> None:
+def wrong_variant(patch: Patch) -> None:
     """The client's own option goes before the sysctl."""
     launch = Iperf3Flow._launch
 
     def bent(
-        self: Iperf3Flow, role: str, argv: tuple[str, ...], env: dict[str, str] | None = None
+        self: Iperf3Flow,
+        role: str,
+        argv: tuple[str, ...],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         more = ("--congestion", "reno") if role == "client" else ()
-        launch(self, role, (*argv, *more), env)
+        launch(self, role, (*argv, *more), environment)
 
-    Iperf3Flow._launch = bent  # type: ignore[method-assign]
+    patch.setattr(Iperf3Flow, "_launch", bent)
 
 
-def offloads() -> None:
+def offloads(patch: Patch) -> None:
     """Segments of 64 KB leave the sender for a while."""
     interface = ("ethtool", "-K", "sender1-eth0")
-    meanwhile((*interface, "tso", "on", "gso", "on"), (*interface, "tso", "off", "gso", "off"),
-              "sender1")  # fmt: skip
+    on, off = ("tso", "on", "gso", "on"), ("tso", "off", "gso", "off")
+    meanwhile(patch, (*interface, *on), (*interface, *off), "sender1")
 
 
-def hidden_loss() -> None:
+def _losing(patch: Patch, wire: str, delay: str) -> None:
+    netem = ("tc", "qdisc", "change", "dev", wire, "root", "handle", "2:", "netem")
+    words = ("delay", delay, "limit", "10000000")
+    meanwhile(patch, (*netem, *words, "loss", "1%"), (*netem, *words, "loss", "0%"), "wires")
+
+
+def hidden_loss(patch: Patch) -> None:
     """One packet in a hundred, on a wire."""
-    netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
-    delay = ("delay", "15000us", "limit", "10000000")
-    meanwhile((*netem, *delay, "loss", "1%"), (*netem, *delay, "loss", "0%"), "wires")
+    _losing(patch, "w0b", "15000us")
 
 
-def hidden_loss_behind_the_dropper() -> None:
+def hidden_loss_behind_the_dropper(patch: Patch) -> None:
     """The same on the access link of the dumbbell's first receiver."""
     links = [link.name for link in dumbbell().network.links]
-    wire = f"w{links.index('receiver1-right')}a"
-    netem = ("tc", "qdisc", "change", "dev", wire, "root", "handle", "2:", "netem")
-    delay = ("delay", "10000us", "limit", "10000000")
-    meanwhile((*netem, *delay, "loss", "1%"), (*netem, *delay, "loss", "0%"), "wires")
+    _losing(patch, f"w{links.index('receiver1-right')}a", "10000us")
 
 
-def slow_rate() -> None:
+def slow_rate(patch: Patch) -> None:
     """3 % less than was asked."""
-    meanwhile(_class("9700000bit"), _class("10000000bit"))
+    meanwhile(patch, _class("9700000bit"), _class("10000000bit"))
 
 
 def _class(rate: str) -> tuple[str, ...]:
@@ -97,166 +124,173 @@ def _class(rate: str) -> tuple[str, ...]:
     return (*change, "htb", "rate", rate, "ceil", rate, *burst)
 
 
-def small_buffer() -> None:
+def small_buffer(patch: Patch) -> None:
     """Half of the packets that may wait."""
     change = ("tc", "qdisc", "change", "dev", "router-eth0", "parent", "1:3", "handle", "30:")
-    meanwhile((*change, "pfifo", "limit", "10"), (*change, "pfifo", "limit", "20"))
+    meanwhile(patch, (*change, "pfifo", "limit", "10"), (*change, "pfifo", "limit", "20"))
 
 
-def changed_sysctl() -> None:
+def changed_sysctl(patch: Patch) -> None:
     """A hand on the machine, which leaves it changed."""
-    meanwhile(("sysctl", "-w", "net.ipv4.tcp_slow_start_after_idle=0"), node="sender1")
-    meanwhile(("sysctl", "-w", "net.ipv4.tcp_sack=0"), node="sender1")
+    meanwhile(patch, ("sysctl", "-w", "net.ipv4.tcp_slow_start_after_idle=0"), node="sender1")
+    meanwhile(patch, ("sysctl", "-w", "net.ipv4.tcp_sack=0"), node="sender1")
 
 
-def slow_path() -> None:
+def slow_path(patch: Patch) -> None:
     """2 ms more than was asked, while the idle path is looked at."""
-    ask = idle_rtt.idle_round_trips
+    watch = IdleRtt.watch
     netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
 
-    def bent(plan: Plan, places: Mapping[str, Place]) -> list[idle_rtt.Idle]:
-        for delay in ("17000us", "15000us"):
-            argv = (*netem, "delay", delay, "limit", "10000000")
-            run(argv, place=places["wires"])
-            if delay == "17000us":
-                found = ask(plan, places)
-        return found
+    def bent(self: IdleRtt) -> None:
+        self._programme.run("wires", (*netem, "delay", "17000us", "limit", "10000000"))
+        watch(self)
+        self._programme.run("wires", (*netem, "delay", "15000us", "limit", "10000000"))
 
-    idle_rtt.idle_round_trips = bent
+    patch.setattr(IdleRtt, "watch", bent)
 
 
-def late_start() -> None:
+def late_start(patch: Patch) -> None:
     """The client takes its time."""
     begin = Iperf3Flow.begin
 
     def bent(self: Iperf3Flow) -> None:
-        time.sleep(0.05)
+        pause(self._programme, 0.05)
         begin(self)
 
-    Iperf3Flow.begin = bent  # type: ignore[method-assign]
+    patch.setattr(Iperf3Flow, "begin", bent)
 
 
-def lagging_samples() -> None:
+def lagging_samples(patch: Patch) -> None:
     """Now and then the sampler is elsewhere."""
-    schedule = Sampling.schedule
 
-    def bent(self: Sampling, timeline: ActionQueue) -> None:
-        for index in range(round(self._trial.plan.end_s / 0.2)):
-            timeline.at(0.07 + 0.2 * index, lambda _time_s: time.sleep(0.08))
-        schedule(self, timeline)
+    class Elsewhere(Part):
+        def schedule(self, timeline: TrialTimeline) -> None:
+            for index in range(round(self._trial.plan.end_s / 0.2)):
+                timeline.at(0.07 + 0.2 * index, lambda _at: pause(self._programme, 0.08))
 
-    Sampling.schedule = bent  # type: ignore[method-assign]
+    add_part(patch, Elsewhere)
 
 
-def dropping_capture() -> None:
+def dropping_capture(patch: Patch) -> None:
     """tcpdump sleeps, and its buffer is small."""
-    capture.BUFFER_KIB = 64
+    patch.setattr(capture, "BUFFER_KIB", 64)
 
-    def bent(self: Captures, timeline: ActionQueue) -> None:
-        tcpdump = self._captures[-1]._process
+    def bent(self: Captures, timeline: TrialTimeline) -> None:
+        program = f"tcpdump {self._trial.plan.captures[-1].interface}"
         for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
-            timeline.at(time_s, functools.partial(_send, tcpdump, number))
+            timeline.at(time_s, _sender(self._programme, program, number))
 
-    Captures.schedule = bent  # type: ignore[assignment, method-assign]
-
-
-def _send(process: Process, number: int, _time_s: float) -> None:
-    process.send_signal(number)
+    patch.setattr(Captures, "schedule", bent)
 
 
-def dead_server() -> None:
+def _sender(programme: Programme, program: str, number: int) -> Callable[[int], None]:
+    def send(_at: int) -> None:
+        programme.run("-", ("kill", f"-{number}", f"{{pid:{program}}}"))
+
+    return send
+
+
+def dead_server(patch: Patch) -> None:
     """The program that serves a workload is killed."""
     schedule = FlowTraffic.schedule
 
-    def bent(self: FlowTraffic, timeline: ActionQueue) -> None:
+    def bent(self: FlowTraffic, timeline: TrialTimeline) -> None:
         schedule(self, timeline)
         for flow in self._flows:
             if isinstance(flow, WorkloadFlow):
-                server = flow._running["server"]
-                timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
+                server = flow._name("server")
+                timeline.at(FROM_S, _sender(self._programme, server, signal.SIGKILL))
 
-    FlowTraffic.schedule = bent  # type: ignore[method-assign]
+    patch.setattr(FlowTraffic, "schedule", bent)
 
 
-def no_delays() -> None:
+def no_delays(patch: Patch) -> None:
     """No session has its own round trip: all have the path's."""
-    attach = session_delays.attach_delays
+    join = SessionRoundTrips.join
 
-    def bent(delays: SessionDelays, pid: int | None) -> None:
-        extra_ns = (0,) * len(delays.extra_ns)
-        attach(dataclasses.replace(delays, extra_ns=extra_ns), pid)
+    def bent(self: SessionRoundTrips) -> None:
+        delays = tuple(
+            dataclasses.replace(each, extra_ns=(0,) * len(each.extra_ns))
+            for each in self._trial.plan.session_delays
+        )
+        plan = self._trial.plan
+        self._trial.plan = dataclasses.replace(plan, session_delays=delays)
+        join(self)
+        self._trial.plan = plan
 
-    session_delays.attach_delays = bent
+    patch.setattr(SessionRoundTrips, "join", bent)
 
 
-def lost_transfer() -> None:
+def lost_transfer(patch: Patch) -> None:
     """A workload's client is not told of its sixth transfer."""
-    launch = WorkloadFlow._launch
+    begin = WorkloadFlow.begin
 
-    def bent(
-        self: WorkloadFlow, role: str, argv: tuple[str, ...], env: dict[str, str] | None = None
-    ) -> None:
-        if role == "client":
-            lines = Path(argv[-1]).read_text().splitlines()
-            told = Path(argv[-1]).with_suffix(".told")
-            told.write_text("\n".join(lines[:5] + lines[6:]) + "\n")
-            argv = (*argv[:-1], str(told))
-        launch(self, role, argv, env)
+    def bent(self: WorkloadFlow) -> None:
+        name = planned_file(self.plan.flow.name)
+        lines = (self._folder / name).read_text().splitlines()
+        told = (self._folder / name).with_suffix(".told")
+        told.write_text("\n".join(lines[:5] + lines[6:]) + "\n")
+        with pytest.MonkeyPatch.context() as inner:
+            other = f"{Path(name).with_suffix('.told')}"
+            inner.setattr("testbed.traffic.workload.workload_flow.planned_file", lambda _: other)
+            begin(self)
 
-    WorkloadFlow._launch = bent  # type: ignore[method-assign]
+    patch.setattr(WorkloadFlow, "begin", bent)
 
 
-def late_schedule() -> None:
+def late_schedule(patch: Patch) -> None:
     """Every change of a link is made 50 ms after its time."""
-    from testbed.trial.parts.link_changes import LinkChanges  # as in all_parts.py
-
     change = LinkChanges._change
 
-    def bent(self: LinkChanges, planned: ChangePlan, message: bytes, time_s: float) -> None:
-        time.sleep(0.05)
-        change(self, planned, message, time_s)
+    def bent(self: LinkChanges, planned: ChangePlan, at: int) -> None:
+        pause(self._programme, 0.05)
+        change(self, planned, at)
 
-    LinkChanges._change = bent  # type: ignore[assignment, method-assign]
+    patch.setattr(LinkChanges, "_change", bent)
 
 
-def _told_trace(kind: int, bend: Callable[[bytes], bytes]) -> None:
-    from testbed.trial.parts.link_changes import LinkChanges
-
+def shifted_trace(patch: Patch) -> None:
+    """Each opportunity of a trace comes a millisecond late."""
     tell = LinkChanges._tell_trace
 
-    def bent(self: LinkChanges, queue: QueuePlan, told: int, data: bytes) -> None:
-        tell(self, queue, told, bend(data) if told == kind else data)
+    def bent(self: LinkChanges, queue: QueuePlan, kind: int, data: bytes, *more: Any) -> None:
+        if kind == TRACE_START:  # second 0 of the guest is known, and on the monotonic clock too
+            late = make.BEGINNINGS_NS[-1] - make.BOOT_NS + NS // 1000
+            tell(self, queue, kind, late.to_bytes(8, "little"))
+        else:
+            tell(self, queue, kind, data, *more)
 
-    LinkChanges._tell_trace = bent  # type: ignore[assignment, method-assign]
+    patch.setattr(LinkChanges, "_tell_trace", bent)
 
 
-def shifted_trace() -> None:
-    """Each opportunity of a trace comes a millisecond late."""
-    _told_trace(TRACE_START, lambda data: struct.pack("=Q", int.from_bytes(data, "little") + 10**6))
-
-
-def shorter_trace() -> None:
+def shorter_trace(patch: Patch) -> None:
     """The kernel is not told the last opportunities."""
-    _told_trace(TRACE_TIMES, lambda data: data[:-8])
+    tell = LinkChanges._tell_trace
+
+    def bent(self: LinkChanges, queue: QueuePlan, kind: int, data: bytes, *more: Any) -> None:
+        tell(self, queue, kind, data[:-8] if kind == TRACE_TIMES else data, *more)
+
+    patch.setattr(LinkChanges, "_tell_trace", bent)
 
 
-def misconfigured(words: str) -> None:
-    """A command of the set-up, changed: `OLD WORDS -> NEW WORDS` in what tc is told."""
+def misconfigured(patch: Patch, words: str) -> None:
+    """Change a command of the set-up: `OLD WORDS -> NEW WORDS` in what tc is told."""
     old, _, new = words.partition(" -> ")
-    apply = build.apply
+    apply = make.apply
 
-    def bent(plan: Plan, places: Mapping[str, Place]) -> None:
+    def bent(programme: Programme, trial: PlannedTrial) -> None:
         setup = []
-        for command in plan.setup:
+        for command in trial.plan.setup:
             line = f"{' '.join(command.argv)} ".replace(f" {old} ", f" {new} ")
             setup.append(dataclasses.replace(command, argv=tuple(line.split())))
-        assert tuple(setup) != plan.setup, f"no command has {old!r}"
-        apply(dataclasses.replace(plan, setup=tuple(setup)), places)
+        assert tuple(setup) != trial.plan.setup, f"no command has {old!r}"
+        plan = dataclasses.replace(trial.plan, setup=tuple(setup))
+        apply(programme, dataclasses.replace(trial, plan=plan))
 
-    session.apply = bent  # type: ignore[attr-defined]
+    patch.setattr(make, "apply", bent)
 
 
-SABOTAGES: dict[str, Callable[[], None]] = {
+SABOTAGES: dict[str, Callable[[Patch], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         wrong_variant,
@@ -278,11 +312,3 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         shorter_trace,
     )
 }
-
-if __name__ == "__main__":
-    ALLOWED.write_text(AVAILABLE.read_text())
-    if sys.argv[1] in SABOTAGES:
-        SABOTAGES[sys.argv[1]]()
-    else:
-        misconfigured(sys.argv[1])
-    sys.exit(session.main(sys.argv[2:]))

@@ -13,7 +13,8 @@ from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Direction, Queue
-from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.video import Viewing
+from testbed.video_site import Transport
 
 
 def router(

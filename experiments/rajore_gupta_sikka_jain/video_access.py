@@ -18,7 +18,8 @@ import sys
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
-from testbed.scenario.video import PLAYER_RULES, Transport, Viewing
+from testbed.scenario.video import PLAYER_RULES, Viewing
+from testbed.video_site import Transport
 
 LENGTH_S = 270.0
 # How long a viewer waits: on the slowest network a video takes up to eight minutes, and a trial

@@ -21,7 +21,8 @@ from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import access_link
 from testbed.scenario.network import Graph
-from testbed.scenario.video import LADDER, PAGE_BYTES, PlayerKind, Transport, Viewing
+from testbed.scenario.video import LADDER, PAGE_BYTES, PlayerKind, Viewing
+from testbed.video_site import Transport
 
 NEAR = "-near"
 # In addition to the bytes of page and video: headers, the handshake, the browser's start-up

@@ -15,6 +15,7 @@ from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
+from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.runs.engine_choice import ENGINES
 from testbed.runs.progress import console, errors
 from testbed.scenario.profiles import PROFILE_SETTINGS
@@ -22,6 +23,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
+from testbed.trial.make import RUNNER
 from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
@@ -87,7 +89,10 @@ def tool_states() -> Iterator[ToolState]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (GUARD, PRELOAD, TCPDUMP_PRELOAD, BUILT_PROGRAM, MEDIUM, CONFINE):
+    for built in (
+        *(RUNNER, SPOKEN_NETLINK, CONFINE, GUARD),
+        *(PRELOAD, TCPDUMP_PRELOAD, BUILT_PROGRAM, MEDIUM),
+    ):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user

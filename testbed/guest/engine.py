@@ -16,7 +16,6 @@ from pathlib import Path
 from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import TestbedError
 from testbed.guest import kernels
-from testbed.guest.module_bundle import GUEST_MAIN, PROJECT_FOLDER, current_bundle, guest_command
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.compiled import LIBRARIES, require_built
@@ -28,6 +27,7 @@ from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
 from testbed.scenario.model import Scenario
 from testbed.store import (
+    ANSWERS,
     GUEST_COMMAND,
     GUEST_CONSOLE,
     GUEST_ERRORS,
@@ -35,9 +35,13 @@ from testbed.store import (
     GUEST_MEMORY,
     GUEST_PATHS,
     GUEST_STATUS,
-    SCENARIO,
+    PROGRAMME,
+    RAW_SAMPLES,
+    RECORD,
 )
+from testbed.trial.make import RUNNER, Programmed
 
+PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what a guest may do
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
@@ -63,7 +67,6 @@ class GuestEngine:
 
     name = "guest"
     virtual_time = True
-    program: tuple[str, ...] = (GUEST_MAIN,)
 
     def __init__(self, kernel_name: str = "") -> None:
         self.kernel_name = kernel_name or kernels.default_kernel()
@@ -74,7 +77,6 @@ class GuestEngine:
         if name == self.kernel_name:
             return self
         other = self._others.setdefault(name, GuestEngine(name))
-        other.program = self.program
         return other
 
     @functools.cached_property
@@ -146,9 +148,16 @@ class GuestEngine:
         return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
-        """Boot a guest, run the trial in it, and wait for its end."""
-        command = guest_command(*self.program, SCENARIO, ".", bundle=current_bundle())
-        return self.boot(folder, command, job, _patience_s(task.scenario), _memory_mb(task))
+        """Boot a guest, in which the runner obeys the trial's programme, and wait for its end."""
+        programmed = Programmed(task, folder, virtual_time=True, controls=sorted(self.controls()))
+        programmed.store()
+        try:
+            command = (str(RUNNER), PROGRAMME, ANSWERS)
+            outcome = self.boot(folder, command, job, _patience_s(task.scenario), _memory_mb(task))
+            (folder / RECORD).write_text(programmed.finish(outcome).to_json())
+            return outcome
+        finally:
+            programmed.clean_up()
 
     def boot(
         self,
@@ -186,7 +195,8 @@ class GuestEngine:
         status, errors = _status(folder), _last_error_line(folder)
         (folder / GUEST_MEMORY).rmdir()
         for file in folder.glob(GUEST_FILES):
-            file.unlink()
+            if file.name not in (ANSWERS, RAW_SAMPLES):
+                file.unlink()
         if status is None:
             why = errors or f"it ended with status {process.returncode} and no message"
             raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
@@ -229,9 +239,8 @@ def _warnings(why_not: str) -> tuple[str, ...]:
 def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, confined: bool) -> list[str]:
     """Return the guest's command line.
 
-    The guest's random pool is seeded from it, so only `um_seed` may vary; the kernel
-    leaves `stubs=` out of it. A process that takes turns with the kernel can reach its memory, so
-    processes are traced where the guest as a whole is not confined.
+    A process that takes turns with the kernel can reach its memory, so processes are traced where
+    the guest as a whole is not confined.
     """
     return [
         *(("setarch", "-R") if keeps_addresses_fixed() else ()),
@@ -249,7 +258,7 @@ def _hidden_paths() -> list[Path]:
 
 
 def _memory_mb(task: Task) -> int:
-    """Return the guest's memory: the same for most trials, as its random pool depends on it."""
+    """Return the guest's memory: the same for most trials, as TCP's limits depend on it."""
     flows = controlled(task.scenario)
     needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + FLOW_MB * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import TestbedError
-from testbed.machine import safe_files, tracefs
+from testbed.host.kernel_trace import record
+from testbed.host.nodes import mininet_nodes
+from testbed.machine import safe_files
 from testbed.machine.journal import JOURNAL
 from testbed.machine.locks import lock
 from testbed.machine.process import end, run, start
@@ -21,7 +23,8 @@ from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
-from testbed.store import HOST_ERRORS, SCENARIO
+from testbed.store import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
+from testbed.trial.make import RUNNER, Programmed
 
 LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings
 HOST_POLL_S = 0.05
@@ -36,7 +39,6 @@ class HostEngine:
 
     name = "host"
     virtual_time = False
-    program: tuple[str, ...] = ("-m", "testbed.trial")
 
     def ready(self) -> str:
         """Return that root is needed, or nothing."""
@@ -84,35 +86,53 @@ class HostEngine:
         return 1
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
-        """Run the trial in a process, and restore the settings that it changed."""
-        with _lock_machine(job), _all_controls_allowed(), _parameters(task.plan.parameters):
-            errors = folder / HOST_ERRORS
-            process = start(
-                [
-                    *(("taskset", "-c", str(job.core)) if job.pinned else ()),
-                    *(sys.executable, *self.program, SCENARIO, "."),
-                ],
-                cwd=folder,
-                stderr=errors,
-                env={
-                    **os.environ,
-                    # Mininet would otherwise import setuptools' copy, which is slow
-                    "SETUPTOOLS_USE_DISTUTILS": "stdlib",
-                    # so that leftovers of a killed trial are deleted with its folder
-                    "TMPDIR": str(folder.resolve()),
-                    **JOURNAL.marker,
-                },
-            )
+        """Let the runner obey the trial's programme, and restore the settings that it changed."""
+        with (
+            _lock_machine(job),
+            _all_controls_allowed(),
+            _parameters(task.plan.parameters),
+            mininet_nodes(task.plan) as namespaces,
+        ):
+            programmed = Programmed(task, folder, virtual_time=False, namespaces=namespaces)
+            programmed.store()
+            recorder = record(task.plan)
             try:
-                while process.poll() is None:
-                    if job.cancel.wait(HOST_POLL_S):
-                        raise Cancelled("cancelled")
+                outcome = _obey(folder, job)
+                if recorder:
+                    recorder.stop()
+                result = programmed.finish(outcome)
+                if recorder:
+                    cookies = frozenset(programmed.trial.cookies)
+                    warnings = recorder.write(folder, programmed.clock, cookies)
+                    result = replace(result, warnings=(*result.warnings, *warnings))
+                (folder / RECORD).write_text(result.to_json())
+                return outcome
             finally:
-                end(process, signal.SIGTERM, patience_s=15)
-                tracefs.remove(JOURNAL.mark)  # exists only if the trial was killed
-            text = errors.read_text(errors="replace").strip()
-            errors.unlink()
-            return ProcessOutcome(process.returncode, 0.0, text.splitlines()[-1] if text else "")
+                programmed.clean_up()
+                if recorder:
+                    recorder.close()
+
+
+def _obey(folder: Path, job: Job) -> ProcessOutcome:
+    errors = folder / HOST_ERRORS
+    process = start(
+        [
+            *(("taskset", "-c", str(job.core)) if job.pinned else ()),
+            *(str(RUNNER), PROGRAMME, ANSWERS),
+        ],
+        cwd=folder,
+        stderr=errors,
+        env={**os.environ, **JOURNAL.marker},
+    )
+    try:
+        while process.poll() is None:
+            if job.cancel.wait(HOST_POLL_S):
+                raise Cancelled("cancelled")
+    finally:
+        end(process, signal.SIGTERM, patience_s=15)
+        text = errors.read_text(errors="replace").strip()
+        errors.unlink()
+    return ProcessOutcome(process.returncode, 0.0, text.splitlines()[-1] if text else "")
 
 
 def _load(module: str) -> bool:

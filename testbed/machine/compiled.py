@@ -10,7 +10,6 @@ from testbed.errors import TestbedError
 
 BUILDS = "./setup.sh builds it"
 LIBRARIES = Path(sys.prefix) / "lib"
-ALIAS = Path("/run/testbed-libraries")  # of their folder, in the guest
 
 
 def require_built(path: Path) -> None:
@@ -26,18 +25,3 @@ def load(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise TestbedError(f"{path}: {error}", BUILDS) from error
-
-
-def give_alias() -> None:
-    """Give their folder a path that is the same wherever the project lies.
-
-    What stands in a process's arguments and environment lies above its stack, and glibc's mkstemp,
-    which iperf3 calls, begins with the stack's address: one in twenty draws a random number more.
-    So the payload of flows, and all that is drawn after it, would depend on the project's path.
-    """
-    ALIAS.symlink_to(LIBRARIES)
-
-
-def as_started(path: Path) -> str:
-    """Return the path by which a program is started or a library preloaded."""
-    return str(ALIAS / path.relative_to(LIBRARIES) if ALIAS.is_symlink() else path)

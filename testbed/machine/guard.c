@@ -3,7 +3,7 @@
  * that started it dies.
  *
  * As setpriv --pdeathsig KILL, but without libraries of its own: loading them is half of a start in
- * the guest.  It takes as many random numbers as setpriv does, so that a seed's dice stay the same.
+ * the guest, where it starts browsers.
  */
 #include <errno.h>
 #include <signal.h>

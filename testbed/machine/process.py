@@ -1,4 +1,4 @@
-"""The only module that starts processes: argv lists, checked statuses, a log of every command."""
+"""The only module that starts processes on the host: argv lists, checked statuses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from types import FrameType
 from typing import IO
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES, as_started, require_built
-from testbed.machine.netns import inside
-from testbed.machine.timer import SETUP_CLOCK
+from testbed.machine.compiled import LIBRARIES, require_built
 
 Process = subprocess.Popen[bytes]
 
@@ -75,43 +73,6 @@ class Completed:
     stderr: str
 
 
-class CommandLog:
-    """Every command with its node, exit status and output, as it happened."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self._file = path.open("a")
-
-    def write(self, node: str, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
-        """Append one command; the input and output lines are indented below it."""
-        lines = [f"[{node}] {shlex.join(argv)}  → {outcome}"]
-        lines += [f"    < {line}" for line in stdin.splitlines()]
-        lines += [f"    | {line}" for line in output.splitlines()]
-        self._file.write("\n".join(lines) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-@dataclass(frozen=True)
-class Place:
-    """A network namespace to run commands in: a name for the log, and a process inside it."""
-
-    name: str = "host"
-    pid: int | None = None
-    log: CommandLog | None = None
-
-    def note(self, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
-        """Write the command to the log, if there is one."""
-        if self.log:
-            self.log.write(self.name, argv, stdin, outcome, output)
-
-
-ON_HOST = Place()
-
-
 @dataclass(frozen=True)
 class User:
     """The user behind sudo, who owns the files we write and the screen for our windows."""
@@ -123,6 +84,12 @@ class User:
     def options(self) -> tuple[str, ...]:
         """The options of setpriv that run a command as this user."""
         return ("--reuid", f"{self.uid}", "--regid", f"{self.gid}", "--init-groups")
+
+    @property
+    def groups(self) -> list[int]:
+        """The user's groups, the main one first."""
+        others = os.getgrouplist(pwd.getpwuid(self.uid).pw_name, self.gid)
+        return [self.gid, *(group for group in others if group != self.gid)]
 
     @property
     def home(self) -> dict[str, str]:
@@ -153,36 +120,35 @@ def require(program: str) -> str:
 def run(
     argv: Sequence[str],
     *,
-    place: Place = ON_HOST,
     stdin: str = "",
     check: bool = True,
     timeout_s: float | None = None,
     cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> Completed:
-    """Run a command to its end; raise an error that quotes its output on failure."""
+    """Run a command to its end; raise an error that quotes its output on failure.
+
+    `env` is the whole environment; by default it is inherited, as are these descriptors.
+    """
     require(argv[0])
-    SETUP_CLOCK.wait_for_start()
     try:
-        with inside(place.pid):
-            done = subprocess.run(
-                list(argv),
-                input=stdin,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                check=False,
-                cwd=cwd,
-            )
+        done = subprocess.run(
+            list(argv),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            cwd=cwd,
+            env=env,
+            pass_fds=descriptors,
+        )
     except subprocess.TimeoutExpired as error:
-        place.note(argv, stdin, "timeout", "")
         raise TestbedError(f"{shlex.join(argv)}: no end after {timeout_s} s") from error
-    place.note(argv, stdin, f"{done.returncode}", done.stdout + done.stderr)
     if check and done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
-        raise TestbedError(
-            f"{place.name}: {shlex.join(argv)}: exit status {done.returncode}: {said[0]}",
-            f"{place.log.name} in the trial's folder has the full output" if place.log else "",
-        )
+        raise TestbedError(f"{shlex.join(argv)}: exit status {done.returncode}: {said[0]}")
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
@@ -218,7 +184,6 @@ def run_told(argv: Sequence[str], tell: Callable[[str], None]) -> Completed:
 def start(
     argv: Sequence[str],
     *,
-    place: Place = ON_HOST,
     stdout: Path | None = None,
     stderr: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -234,11 +199,9 @@ def start(
     require_built(GUARD)
     # the guard last: who becomes another user is no longer killed with us
     become = ("setpriv", *user.options, "--") if user else ()
-    SETUP_CLOCK.wait_for_start()
-    guarded = [*become, as_started(GUARD), *argv]
-    with contextlib.ExitStack() as files, inside(place.pid):
-        process = subprocess.Popen(
-            guarded,
+    with contextlib.ExitStack() as files:
+        return subprocess.Popen(
+            [*become, str(GUARD), *argv],
             stdin=subprocess.DEVNULL,
             stdout=_output(files, stdout),
             stderr=_output(files, stderr),
@@ -246,8 +209,6 @@ def start(
             cwd=cwd,
             start_new_session=True,
         )
-    place.note(argv, "", f"started, pid {process.pid}", "")
-    return process
 
 
 def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
@@ -282,7 +243,6 @@ def end_all(process: Process) -> None:
 def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
     """Start a command that ends when the pipe to its stdin is closed, or this process ends."""
     require(argv[0])
-    SETUP_CLOCK.wait_for_start()
     return subprocess.Popen(
         list(argv),
         stdin=subprocess.PIPE,
@@ -301,10 +261,9 @@ def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     """
     require(argv[0])
     require_built(GUARD)
-    SETUP_CLOCK.wait_for_start()
     moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     return subprocess.Popen(
-        [as_started(GUARD), "sh", "-c", moved, "sh", *argv],
+        [str(GUARD), "sh", "-c", moved, "sh", *argv],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

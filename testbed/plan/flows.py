@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from testbed.plan.commands import Command, addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
 from testbed.plan.network import Network
-from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
+from testbed.plan.video_commands import Serving, Watching
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.programs import Programs, filled
 from testbed.scenario.transfers import PlannedTransfer, planned_transfers
-from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Connections, Workload
+from testbed.video_site import CERTIFICATE, Site, Transport
 
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from testbed.scenario.video import PlayerKind, Thresholds, Transport
+from testbed.scenario.video import PlayerKind
+from testbed.video_site import Site, Thresholds, Transport
 
 PYTHON = "python3"
 NGINX_CONFIG = "nginx.conf"
 SITE_FOLDER = "site"
-CERTIFICATE, KEY = "certificate.pem", "key.pem"
 SERVER_READY = "server.ready"
 DEADLINE_S = 3600.0  # of a player, which a trial ends earlier
 SERVER_REPORT = "server.json"  # QUIC's
@@ -45,24 +45,6 @@ class Serving:
             *("--control", self.control, "--ready", SERVER_READY),
             *("--report", SERVER_REPORT),
         )
-
-
-@dataclass(frozen=True)
-class Site:
-    """The server as a client sees it.
-
-    It has an address, a certificate (none without TLS), and the client's own port (0: any).
-    """
-
-    address: str
-    port: int
-    authority: str = ""  # the file of the certificate
-    own_port: int = 0
-
-    @property
-    def local(self) -> tuple[str, int] | None:
-        """The address to which the client's socket is bound."""
-        return ("0.0.0.0", self.own_port) if self.own_port else None
 
 
 @dataclass(frozen=True)

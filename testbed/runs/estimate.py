@@ -20,7 +20,8 @@ from testbed.plan.plan import Plan
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.queues import FRAME_BYTES
-from testbed.scenario.video import LADDER, PLAYER_RULES, Transport, Viewing
+from testbed.scenario.video import LADDER, PLAYER_RULES, Viewing
+from testbed.video_site import Transport
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OVERHEAD_MB

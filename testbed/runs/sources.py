@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import LIBRARIES
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
+from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.scenario.model import BASE_KERNEL, FlowKind
 from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
+from testbed.trial.make import RUNNER
 from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
@@ -41,7 +44,13 @@ class Built:
 
 IPERF3 = "testbed/traffic/iperf3"
 BUILT = (
-    Built(GUARD, ("testbed/machine/guard.c",), lambda _plan: True),
+    Built(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/preload.h"), lambda _plan: True),
+    Built(SPOKEN_NETLINK, ("testbed/runner/preload/*.c",), lambda _plan: True),
+    Built(
+        GUARD,  # in a trial it starts browsers
+        ("testbed/machine/guard.c",),
+        lambda plan: any(f.flow.video for f in plan.flows),
+    ),
     Built(
         PRELOAD,
         tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "preload.h")),
@@ -62,6 +71,11 @@ BUILT = (
         BUILT_PROGRAM,
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.flow.workload for f in plan.flows),
+    ),
+    Built(
+        LIBRARIES / "testbed-openssl.so",
+        ("testbed/guest/openssl*", "testbed/traffic/video/*.pem"),
+        lambda plan: any(f.flow.video or f.flow.command for f in plan.flows),
     ),
     Built(TCPDUMP_PRELOAD, ("testbed/trial/preload/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),

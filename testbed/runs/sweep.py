@@ -292,8 +292,7 @@ def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> R
     try:
         record = Record.from_json((folder / RECORD).read_text())
     except (OSError, *DAMAGED) as error:
-        said = f": {outcome.errors}" if outcome.errors else ""
-        raise TestbedError(f"the trial died (exit status {outcome.status}){said}") from error
+        raise outcome.death() from error
     for fault in record_faults(scenario, record):
         raise TestbedError(fault)
     return record

@@ -23,8 +23,9 @@ from typing import Any
 from testbed.scenario.losses import Loss
 from testbed.scenario.network import Graph
 from testbed.scenario.programs import Programs
-from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Workload
+from testbed.video_site import Transport
 
 BASE_KERNEL = "6.1"  # of trials that do not name one
 

@@ -11,7 +11,8 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.network import Queue
-from testbed.scenario.video import PlayerKind, Transport
+from testbed.scenario.video import PlayerKind
+from testbed.video_site import Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 
 HERE = Path(__file__).parent / "plans"

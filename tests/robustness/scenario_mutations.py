@@ -13,8 +13,9 @@ from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
 from testbed.scenario.network import Queue, Radio
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Sessions
+from testbed.video_site import Transport
 from tests import scenarios
 
 HUGE = "@huge@"  # a number of 5000 digits, which no program of ours should have to write

@@ -19,6 +19,7 @@ from testbed.machine import tracefs
 from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Profile
+from testbed.trial.make import RUNNER
 from tests.browser import chromium
 from tests.lab import has_no_tracing, wait_until
 from tests.left_behind import HYSTART, browsers, commands_of, marks_of, seen
@@ -85,7 +86,7 @@ def test_killed_inside_the_trial(tmp_path: Path, root: Path) -> None:
     run = started([*argv, str(tmp_path / "out")], {"XDG_STATE_HOME": str(tmp_path / "state")})
     wait_until(lambda: flowing(tmp_path / "out"))
     marks = marks_of(tmp_path / "state")
-    (trial,) = [pid for pid, words in commands_of(marks).items() if "testbed.trial" in words]
+    (trial,) = [pid for pid, words in commands_of(marks).items() if words[0] == str(RUNNER)]
     os.kill(trial, signal.SIGKILL)
     text, _ = run.communicate(timeout=30)
     assert run.returncode == 1

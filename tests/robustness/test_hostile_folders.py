@@ -265,6 +265,7 @@ def test_what_a_guest_leaves_besides_files(tmp_path: Path, victim: Path) -> None
     kernel.mkdir()
     attack = [
         "#!/bin/sh",
+        "rm -r captures samples",
         f"ln -s {victim} captures; ln -s {victim}/file guest.status; mkfifo trial.json",
         "mkdir samples; ln -s /etc/shadow samples/queues.csv",
         "touch program; chmod 4755 program",

@@ -22,7 +22,7 @@ from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.reading import read_scenario, read_trusted
+from testbed.scenario.reading import read_scenario
 from testbed.store import QDISCS_FILE, Status, Trial, open_trial, read_json, trial_folder
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated
@@ -60,7 +60,7 @@ def test_in_this_process(full: bool) -> None:
             scenario = read_scenario(text)
             tasks([scenario])
             planned += 1
-            assert read_trusted(scenario.to_json()) == scenario
+            assert read_scenario(scenario.to_json()) == scenario
             assert schema.is_valid(json.loads(text))
         except UsageError as error:
             assert "\n" not in error.message and len(error.message) < LONGEST_LINE, number

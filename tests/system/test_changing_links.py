@@ -16,7 +16,8 @@ from testbed.scenario.network import Change, Queue
 from testbed.scenario.trace import read_trace
 from testbed.store import Status, Trial
 from tests.doctored import edit, edit_table
-from tests.lab import run_by, run_trials, samples
+from tests.lab import run_trials, samples
+from tests.sabotage import run_sabotaged
 from tests.scenarios import router
 from tests.unit.test_changing_links import changed
 
@@ -51,7 +52,7 @@ def down_from_1_s(rows: pd.DataFrame) -> None:
 
 
 def broken(fault: str, scenario: Scenario, out: Path) -> Trial:
-    return run_by("tests.sabotage", fault, scenario=scenario, out=out)
+    return run_sabotaged(fault, scenario, out)
 
 
 def test_packets_leave_at_a_traces_opportunities(tmp_path: Path) -> None:

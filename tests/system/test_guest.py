@@ -24,13 +24,11 @@ from analysis.trials.tcp_stream import delivered_bytes
 from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engine import Job
 from testbed.guest.engine import GuestEngine
-from testbed.guest.module_bundle import PROJECT_FOLDER
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
-from tests import started
 from tests.lab import ON_FIRST, capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
 from tests.unit.test_combined_calls import PRELUDE, SELECTING, selected
@@ -219,31 +217,6 @@ def twice(tmp_path_factory: pytest.TempPathFactory, full: bool) -> list[tuple[Tr
 def test_the_same_seed_gives_the_same_packets(twice: list[tuple[Trial, Trial]]) -> None:
     for one, other in twice:
         assert capture_hashes(one) == capture_hashes(other), one.path.name
-
-
-def test_a_slower_set_up_changes_no_packet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PIE's timer runs from when the queue was made."""
-    pie = Queue("pie", limit_packets=50)
-    both = router(duration_s=3, rate_mbit=5, delay_ms=10, queue=pie, cbr_mbit=6)
-    scenario = dataclasses.replace(both, flows=both.flows[1:])  # iperf3 over TCP spins at its start
-    usual = run_trials([scenario], tmp_path / "usual")[0]
-    monkeypatch.setattr(GuestEngine, "program", ("tests.slow_set_up",))
-    slow = run_trials([scenario], tmp_path / "slow")[0]
-    assert capture_hashes(usual) == capture_hashes(slow)
-
-
-def test_what_a_guest_starts_does_not_know_where_the_project_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stack lies below arguments and environment, and mkstemp begins with its address."""
-    plain = router(duration_s=2, cbr_mbit=0.2)
-    turns = dataclasses.replace(plain.flows[1], on_s=0.5, off_s=0.4)
-    monkeypatch.setattr(GuestEngine, "program", ("tests.started",))
-    scenario = dataclasses.replace(plain, flows=(plain.flows[0], turns))
-    (trial,) = run_trials([scenario], tmp_path)
-    lines = (trial.path / started.NOTED).read_text().splitlines()
-    assert any("LD_PRELOAD" in line for line in lines)
-    assert not [line for line in lines if str(PROJECT_FOLDER) in line]
 
 
 def test_another_seed_gives_other_packets(twice: list[tuple[Trial, Trial]], tmp_path: Path) -> None:

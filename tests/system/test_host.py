@@ -162,7 +162,7 @@ def test_how_busy_the_machine_was(cubic: tuple[Trial, list[str]]) -> None:
     watched = {row["name"]: row for row in samples(trial, "processes")}
     roles = {f"iperf3 {role} {flow}" for role in ("client", "server") for flow in ("tcp", "cbr")}
     captures = {f"tcpdump {capture.interface}" for capture in trial.record.captures}
-    assert set(watched) == {"trial"} | roles | captures
+    assert set(watched) == {"runner"} | roles | captures
     assert watched["iperf3 client tcp"]["node"] == "sender1"
     assert all(int(row["slices"]) > 0 and float(row["run_s"]) > 0 for row in watched.values())
 

@@ -21,8 +21,9 @@ from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.store import Trial
-from tests.lab import run_by, run_trials
+from tests.lab import run_trials
 from tests.loss_model import LossModel
+from tests.sabotage import run_sabotaged
 from tests.scenarios import dumbbell, router, with_loss, with_network
 
 ANY_TIME = Loss(LossEvents(0.01, 3, spacing=2, one_at_a_time=False))
@@ -129,7 +130,7 @@ def test_a_loss_that_was_not_asked_for_is_named(tmp_path: Path) -> None:
     scenario = with_loss(dumbbell(), LOSSES["one event at a time"])
     scenario = dataclasses.replace(scenario, flows=scenario.flows[:1])
     fault = "hidden-loss-behind-the-dropper"
-    trial = run_by("tests.sabotage", fault, scenario=scenario, out=tmp_path)
+    trial = run_sabotaged(fault, scenario, tmp_path)
     found = judge(trial)
     assert found is not None and found.verdict is Grade.INVALID
     assert found.why.startswith("losses by chance of one: ")

@@ -17,7 +17,8 @@ from testbed.scenario.network import Queue
 from testbed.store import Status
 from tests.added_row import tutorial_row
 from tests.faults import verdict
-from tests.lab import packets, run_by, samples
+from tests.lab import ended_in_the_guest, packets, samples
+from tests.sabotage import run_sabotaged
 from tests.scenarios import access, background, router
 
 EVERY = 4  # one in so many, but in a full run
@@ -143,7 +144,7 @@ FAULTS = tuple(
 def reason(fault: Fault, out: Path) -> str:
     """How the trial ended; empty if nobody noticed."""
     change = f"{fault.planned} -> {fault.told}"
-    record = run_by("tests.sabotage", change, scenario=SCENARIOS[fault.scenario], out=out).record
+    record = run_sabotaged(change, SCENARIOS[fault.scenario], out).record
     return record.reason if record.status is Status.FAILED else ""
 
 
@@ -166,7 +167,7 @@ def test_the_tutorials_queue_marks_and_is_valid(
     queue = Queue(row.name, limit_packets=200, ecn=True, options={"target_ms": 5})
     # Cubic: what Reno does to it in slow start is above fq_pie's ecn_prob, and dropped
     scenario = router(variant="cubic", rate_mbit=10, queue=queue, delay_ms=10, duration_s=8)
-    trial = run_by("tests.added_row", scenario=scenario, out=tmp_path)
+    trial = ended_in_the_guest(scenario, tmp_path)
     assert trial.record.status is Status.OK, trial.record.reason
     marked = packets(trial, "bottleneck-out:tcp", "ip.dsfield.ecn == 3")
     assert int(samples(trial, "queues")[-1]["marks"]) == len(marked) > 0

@@ -16,7 +16,8 @@ from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.transfers import ENDLESS, planned_transfers
 from testbed.store import FlowRecord, Status, Trial
-from tests.lab import capture_hashes, run_by, run_trials
+from tests.lab import capture_hashes, run_trials
+from tests.sabotage import run_sabotaged
 from tests.scenarios import background, with_network, with_sessions
 
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
@@ -129,7 +130,7 @@ def test_a_window_a_round_trip(tmp_path: Path) -> None:
 
 
 def broken(fault: str, folder: Path) -> Trial:
-    return run_by("tests.sabotage", fault, scenario=background(4, 5, captures=ENDS), out=folder)
+    return run_sabotaged(fault, background(4, 5, captures=ENDS), folder)
 
 
 def test_a_program_that_dies_fails_the_trial(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.reading import read_scenario
-from testbed.trial.parts.idle_rtt import Idle, write_idle
+from testbed.store import IDLE_RTTS, write_table
 from tests.scenarios import access, background, dumbbell, router, with_link, with_network
 
 FIFO = Queue("pfifo", limit_packets=10)
@@ -153,9 +154,11 @@ def test_how_it_is_shown() -> None:
     assert ">10 ± 8 ms,<" in drawn and ">1.9 % lost<" in drawn  # wrapped between the boxes
 
 
-def judged_idle(folder: pathlib.Path, rows: list[Idle]) -> tuple[Grade, float | str | None]:
+def judged_idle(
+    folder: pathlib.Path, rows: Sequence[tuple[object, ...]]
+) -> tuple[Grade, float | str | None]:
     (folder / "samples").mkdir()
-    write_idle(rows, folder)
+    write_table(folder, IDLE_RTTS, rows)
     evidence: Any = SimpleNamespace(trial=SimpleNamespace(path=folder), virtual_time=True)
     (check,) = links.idle(evidence)
     return check.verdict, check.measured
@@ -180,5 +183,8 @@ def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
     lossy: bool,
     expected: Grade,
 ) -> None:
-    rows = [Idle("tcp", "a", "b", rtt, 44.0, jitter_ms, lossy) for rtt in rtts_ms]
+    rows = [
+        ("tcp", "a", "b", "" if rtt is None else rtt, 44.0, jitter_ms, int(lossy))
+        for rtt in rtts_ms
+    ]
     assert judged_idle(tmp_path, rows)[0] is expected

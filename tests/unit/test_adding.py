@@ -286,11 +286,10 @@ ADDITIONS = (
             ),
             "testbed/trial/parts/radio.py": (
                 (
-                    "        found = {**asked",
-                    "        place = self._places[self._plan.station.node]\n"
-                    '        words = ("iw", "dev", self._plan.station.name, "link")\n'
-                    "        said = run(words, place=place).stdout\n"
-                    '        asked["beacon_ms"] = int(said.split("beacon int:")[1].split()[0])\n',
+                    "        counters = json",
+                    "        said = answers.output(self._link)[1]\n"
+                    '        beacon_ms = int(said.split("beacon int:")[1].split()[0])\n'
+                    '        settings["beacon_ms"] = beacon_ms\n',
                 ),
             ),
             "analysis/verdict/links.py": (

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import array
 import struct
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from testbed.machine import bpf
 from testbed.scenario.workload import MAX_SESSIONS
 from testbed.trial.parts.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
-from tests.program import Program, loaded
+from tests.program import Program, Table, loaded
 
 SERVER, CLIENT = "10.1.2.2", "10.2.2.2"
 FIRST_PORT = 61_000
@@ -26,9 +25,8 @@ class Runner(Program):
     """The program with its table of delays."""
 
     def __init__(self) -> None:
-        table = bpf.longs(DELAYS_NS)
-        super().__init__(bpf.load_program(listing(table, FIRST_PORT, LINK_NS)))
-        os.close(table)  # the program keeps it
+        table = Table(8, array.array("Q", DELAYS_NS).tobytes())
+        super().__init__(listing(0, FIRST_PORT, LINK_NS), [table])
 
     def delay_ns(self, frame: bytes) -> float:
         """How much later than now the packet may leave, to a second or so."""

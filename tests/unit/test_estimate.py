@@ -10,7 +10,8 @@ import pytest
 from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
 from testbed.plan.plan import make_plan
 from testbed.runs import estimate
-from testbed.scenario.video import PlayerKind, Transport
+from testbed.scenario.video import PlayerKind
+from testbed.video_site import Transport
 from tests.scenarios import router, video
 
 

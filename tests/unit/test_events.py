@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.machine.journal import MARKER
-from testbed.plan.plan import Plan, make_plan
-from testbed.trial.parts import kernel_trace
-from testbed.trial.parts.kernel_trace import (
+from testbed.host import kernel_trace
+from testbed.host.kernel_trace import (
     TraceEvent,
     buffer_kib,
     changes,
@@ -18,6 +16,7 @@ from testbed.trial.parts.kernel_trace import (
     drops_counted,
     ours,
 )
+from testbed.plan.plan import Plan, make_plan
 from tests.scenarios import router
 
 PROBE = (
@@ -150,17 +149,9 @@ def test_the_buffers_hold_a_whole_trial_if_memory_does(monkeypatch: pytest.Monke
     assert buffer_kib(quick) * 1024 <= 10**7 / 8
 
 
-def test_nothing_is_recorded_that_nobody_would_clean_up(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(MARKER, raising=False)
-    assert kernel_trace.record(plan) is None
-
-
 def test_a_kernel_without_tracing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_arguments: object) -> None:
         raise OSError("No such device")
 
-    monkeypatch.setenv(MARKER, "1-test")
     monkeypatch.setattr("testbed.machine.tracefs._mount", none)
     assert kernel_trace.record(plan) is None

@@ -5,34 +5,40 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from testbed.plan.plan import make_plan
 from testbed.store import IDLE_RTTS
-from testbed.trial.parts.idle_rtt import Idle, echo_request, is_reply, write_idle
+from testbed.trial.parts.idle_rtt import REQUESTS, IdleRtt
+from testbed.trial.parts.part import PlannedTrial
+from tests.obeyed import made_up
+from tests.scenarios import access, router
 
 
-def reply(number: int, kind: int = 0, options: bytes = b"") -> bytes:
-    """An IP packet that answers a request."""
-    header = bytes([0x45 + len(options) // 4]) + bytes(19) + options
-    return header + bytes([kind]) + echo_request(number)[1:]
-
-
-def test_a_request_is_whole() -> None:
-    words = struct.unpack("!32H", echo_request(7))
-    total = sum(words)
-    assert (total & 0xFFFF) + (total >> 16) == 0xFFFF  # RFC 1071: sum and checksum cancel
-    assert words[3] == 7
-
-
-def test_only_the_reply_to_this_request_counts() -> None:
-    assert is_reply(reply(2), 2)
-    assert is_reply(reply(2, options=bytes(8)), 2)
-    assert not is_reply(reply(1), 2)
-    assert not is_reply(reply(2, kind=8), 2)
-
-
-def test_a_lost_request_has_no_round_trip(tmp_path: Path) -> None:
-    rows = [Idle("tcp", "a", "b", 60.0001, 60), Idle("tcp", "a", "b", None, 60)]
-    write_idle(rows, tmp_path)
+def test_every_flow_asks_before_the_trial_and_a_lost_request_has_no_round_trip(
+    tmp_path: Path,
+) -> None:
+    scenario = router(delay_ms=30)
+    plan = make_plan(scenario)
+    part = IdleRtt(PlannedTrial(scenario, plan, tmp_path, virtual_time=True))
+    part.watch()
+    (flow,) = plan.flows
+    ends = (flow.src_address, flow.dst_address)
+    (line,) = part._programme.text.splitlines()
+    words = ("echo", flow.flow.src, *ends, REQUESTS, 1_060_000_000)  # a second more than planned
+    assert line == "\t".join(map(str, words))
+    (tmp_path / "samples").mkdir()
+    part.write(tmp_path, made_up({0: struct.pack("=2q", 60_000_100, -1)}))
     assert (tmp_path / IDLE_RTTS.file).read_text().splitlines()[1:] == [
-        "tcp,a,b,60.000100,60,0,0",
-        "tcp,a,b,,60,0,0",
+        f"tcp,{','.join(ends)},60.000100,60,0,0",
+        f"tcp,{','.join(ends)},,60,0,0",
     ]
+
+
+def test_what_a_path_may_add_is_written_with_it(tmp_path: Path) -> None:
+    """Jitter both ways, and whether its packets get lost."""
+    scenario = access("netem-congested")
+    part = IdleRtt(PlannedTrial(scenario, make_plan(scenario), tmp_path, virtual_time=True))
+    part.watch()
+    (tmp_path / "samples").mkdir()
+    part.write(tmp_path, made_up({0: struct.pack("=q", 45_000_000)}))
+    _, row = (tmp_path / IDLE_RTTS.file).read_text().splitlines()
+    assert row.endswith(",45.000000,44,16,1")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import dataclasses
+import struct
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from testbed.plan.plan import make_plan
 from testbed.store import CPU_LOAD, PROCESS_TIMES
-from testbed.trial.parts import cpu_load
-from testbed.trial.parts.cpu_load import (
-    CpuLoad,
-    Scheduled,
-    Watched,
-    counts_time,
-    read_schedstats,
-    read_stat,
-    shares,
-)
+from testbed.trial.parts.cpu_load import CpuLoad, Scheduled, read_schedstats, read_stat, shares
+from testbed.trial.parts.part import PlannedTrial
+from tests.obeyed import made_up
+from tests.scenarios import router
 
 BEFORE = """cpu  100 0 50 800 50 0 10 0 0 0
 cpu0 60 0 30 380 25 0 5 0 0 0
@@ -31,8 +24,6 @@ AFTER = """cpu  180 0 60 880 50 0 20 20 0 0
 cpu0 140 0 30 380 25 0 15 10 0 0
 cpu1 40 0 30 500 25 0 5 10 0 0
 """
-ANY_TRIAL: Any = SimpleNamespace()
-VIRTUAL = "cpu  0 0 0 300 0 0 0 0 0 0\ncpu0 0 0 0 300 0 0 0 0 0 0\n"
 
 
 def test_shares_between_two_looks() -> None:
@@ -50,67 +41,54 @@ def test_a_processor_that_was_switched_on() -> None:
     assert shares(before, after) == (0.0, 0.0, 0.0)
 
 
-def test_virtual_time_is_told_from_real_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert counts_time(read_stat(BEFORE))
-    assert not counts_time(read_stat(VIRTUAL))
-    stat = tmp_path / "stat"
-    stat.write_text(VIRTUAL)
-    monkeypatch.setattr(cpu_load, "STAT", stat)
-    found = CpuLoad(ANY_TRIAL)
-    found.write(tmp_path)
-    assert list(tmp_path.iterdir()) == [stat]
-
-
 def test_threads_are_added_up() -> None:
     assert read_schedstats(["10 20 3\n", "1 2 4\n"]) == Scheduled(11, 22, 7)
     assert read_schedstats([]) == Scheduled()
 
 
-needs_schedstat = pytest.mark.skipif(
-    not Path("/proc/self/schedstat").exists(), reason="this kernel does not count"
-)
+@pytest.fixture
+def part(tmp_path: Path) -> CpuLoad:
+    scenario = router()
+    (tmp_path / "samples").mkdir()
+    return CpuLoad(PlannedTrial(scenario, make_plan(scenario), tmp_path, virtual_time=False))
 
 
-@needs_schedstat
-def test_a_process_that_computes() -> None:
-    argv = [sys.executable, "-c", "input(); sum(range(10**6)); print(); input()"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen(argv, text=True, **pipes)  # type: ignore[call-overload]
-    watched = Watched("it", "node", process.pid)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    process.stdout.readline()
-    watched.look()
-    row = watched.row()
-    process.communicate("\n")
-    watched.look()  # gone: what was read stays
-    assert row == watched.row()
-    assert row is not None
-    assert row[:2] == ("it", "node")
-    assert float(str(row[2])) > 0
+def files(texts: dict[str, str]) -> bytes:
+    """What `read` answers."""
+    return "".join(f"{path}\0{text}\0" for path, text in texts.items()).encode()
 
 
-def test_a_process_that_was_never_seen() -> None:
-    process = subprocess.Popen(["true"])
-    process.wait()
-    assert Watched("it", "", process.pid).row() is None
+def test_virtual_time_is_told_from_real_time(part: CpuLoad) -> None:
+    trial = part._trial
+    assert CpuLoad.wanted(trial)
+    assert not CpuLoad.wanted(dataclasses.replace(trial, virtual_time=True))
 
 
-@needs_schedstat
-def test_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stat = tmp_path / "stat"
-    stat.write_text(BEFORE)
-    monkeypatch.setattr(cpu_load, "STAT", stat)
-    found = CpuLoad(ANY_TRIAL)
-    found.sample(0.0)
-    stat.write_text(AFTER)
-    found.sample(1.0)
-    found.stop()
-    found.write(tmp_path)
+def test_both_files(part: CpuLoad, tmp_path: Path) -> None:
+    """A process that ended has what was read before; one that was never seen has no row."""
+    part.process_started("it", "node", "server it")
+    part.process_started("none", "node", "server none")
+    for at in (100, 101):
+        part._look(at)
+    part.flow_ends("server it")
+    part.stop()
+    programme = part._programme.text.splitlines()
+    assert programme[0] == "read\t-\t/proc/{pid:server it}/task/*/schedstat"
+    assert programme[2] == programme[3] == "read\t-\t/proc/stat"
+    answers = made_up(
+        {
+            0: files({"/proc/9/task/9/schedstat": "1000000 500000 2"}),
+            2: files({"/proc/stat": BEFORE}),
+            3: files({"/proc/stat": AFTER}),
+            4: files({"a": "2000000 500000 4", "b": "1000000 2000000 1"}),
+            100: struct.pack("=q", 0),
+            101: struct.pack("=q", 1_000_000_000),
+        }
+    )
+    part.write(tmp_path, answers)
     said = (tmp_path / CPU_LOAD.file).read_text().splitlines()
     assert said == ["time_s,busiest,softirq,steal", "1.000000,1.0000,0.0500,0.1000"]
-    names, row = (tmp_path / PROCESS_TIMES.file).read_text().splitlines()
-    assert names == "name,node,run_s,wait_s,slices"
-    assert row.startswith("trial,,")
+    assert (tmp_path / PROCESS_TIMES.file).read_text().splitlines() == [
+        "name,node,run_s,wait_s,slices",
+        "it,node,0.002000,0.002000,3",
+    ]

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
+import json
 import random
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from testbed.machine import bpf
 from testbed.plan.check import validate
 from testbed.plan.losses import LossPlan, loss_plans
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
+from testbed.runner import bpf
 from testbed.scenario import losses
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
 from testbed.scenario.network import Link
 from testbed.scenario.reading import read_scenario
-from testbed.trial.parts.losses import REPORTED, STATE, RandomDropper, listing, rules_of
+from testbed.store import DROPS_FILE, Record, Status
+from testbed.trial.parts.losses import REPORTED, STATE, DeliberateLosses, listing, rules_of
+from testbed.trial.parts.part import PlannedTrial
 from tests.loss_model import LossModel
+from tests.obeyed import made_up
 from tests.pcap_writer import Endpoints, tcp
-from tests.program import Program, loaded
+from tests.program import Program, Table, loaded
 from tests.scenarios import dumbbell, router, with_loss
 
 EVENTS = Loss(LossEvents(0.01, 4))
@@ -186,13 +191,17 @@ class Dropper(Program):
     """The program of some losses, with its counters."""
 
     def __init__(self, loss: Loss, runs: tuple[Run, ...]) -> None:
-        self.state = bpf.Counters(STATE)
-        array = bpf.pairs([(run.passing, run.losing) for run in runs])
-        plan = LossPlan(*HERE, loss, "dice", 0)
+        pairs = [number for run in runs for number in (run.passing, run.losing)]
+        tables = [
+            Table(4 * len(STATE), bytes(4 * len(STATE))),
+            Table(8, struct.pack(f"={len(pairs)}I", *pairs)),
+        ]
         super().__init__(
-            bpf.load_program(listing(plan, rules_of(plan), self.state.descriptor, array))
+            listing(
+                LossPlan(*HERE, loss, "dice", 0), rules_of(LossPlan(*HERE, loss, "dice", 0)), 0, 1
+            ),
+            tables,
         )
-        os.close(array)
 
     def loses(self, seq: int, size: int, ends: Endpoints = ENDS) -> bool:
         said = self.run(tcp(ends, 0, seq=seq, ack=1, payload=size, flags="PA").data)
@@ -201,12 +210,8 @@ class Dropper(Program):
 
     @property
     def counts(self) -> dict[str, int]:
-        found = self.state.read()
-        return {name: found[name] for name in REPORTED}
-
-    def close(self) -> None:
-        self.state.close()
-        super().close()
+        found = struct.unpack(f"={len(STATE)}I", self.tables[0].first())
+        return dict(zip(STATE[: len(REPORTED)], found, strict=False))
 
 
 @pytest.fixture
@@ -303,31 +308,25 @@ def test_a_stranger_is_neither_lost_nor_counted(dropper: tuple[Dropper, LossMode
     assert program.loses(1, 100)
 
 
-def test_runs_that_run_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("loading a program takes root")
-    attached: list[tuple[str, int, Program]] = []
-
-    def attach(_pid: int | None, interface: str, side: int, program: int, _name: str) -> None:
-        attached.append((interface, side, Program(os.dup(program))))
-
-    monkeypatch.setattr(bpf, "attach", attach)
-    loss = Loss(LossEvents(1.0, 2, one_at_a_time=False))
-    dropper = RandomDropper(LossPlan(*HERE, loss, "dice", packets=3), None)
-    ((interface, side, program),) = attached
-    assert (interface, side) == ("right-eth1", bpf.EGRESS)
-    for number in range(4):
-        program.run(tcp(ENDS, 0, seq=1 + 100 * number, ack=1, payload=100).data)
-    assert dropper.complaint() == ""
-    program.run(tcp(ENDS, 0, seq=401, ack=1, payload=100).data)
-    assert dropper.complaint().startswith("tcp: its 2 runs of losses had run out: 1 segments more")
-    assert dropper.counts() == {
-        "interface": "right-eth1",
-        "seen": 5,
-        "segments": 5,
-        "events": 2,
-        "dropped": 4,
-        "undecided": 1,
-    }
-    dropper.close()
-    program.close()
+def test_runs_that_run_out_are_told(tmp_path: Path) -> None:
+    """The counters are those that the programme reads at the trial's end."""
+    scenario = with_loss(router(), Loss(LossEvents(1.0, 2, one_at_a_time=False)))
+    plan = make_plan(scenario)
+    losses = dataclasses.replace(plan.losses[0], packets=3)
+    trial = PlannedTrial(scenario, dataclasses.replace(plan, losses=(losses,)), tmp_path, False)
+    part = DeliberateLosses(trial)
+    part.open()
+    part.close()
+    last = trial.programme.length - 1
+    (tmp_path / "samples").mkdir()
+    for undecided, said in ((0, ()), (1, ("tcp: its 2 runs of losses had run out: 1 segments",))):
+        counts = (5, 5, 2, 4, undecided)
+        answers = made_up({last: struct.pack(f"={len(STATE)}I", *counts, *range(7, 14))})
+        record = part.describe(Record(Status.OK), answers)
+        assert len(record.warnings) == len(said)
+        assert all(map(str.startswith, record.warnings, said))
+        part.write(tmp_path, answers)
+        (written,) = json.loads((tmp_path / DROPS_FILE).read_text()).values()
+        interface = written.pop("interface")
+        assert interface == losses.interface
+        assert written == dict(zip(REPORTED, counts, strict=True))

@@ -16,6 +16,7 @@ def sources(root: Path, tmp_path: Path) -> Path:
     """A copy of everything in C, with nothing built."""
     for path in (
         root / "Makefile",
+        root / "testbed/guest/openssl.cnf",
         *root.glob("testbed/**/*.[ch]"),
         *root.glob("analysis/**/*.[ch]"),
     ):

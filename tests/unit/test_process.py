@@ -1,8 +1,7 @@
-"""The process boundary: statuses, hints, the log, and that nothing outlives us."""
+"""The process boundary: statuses, hints, and that nothing outlives us."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import process, timer
-from testbed.machine.process import GUARD, CommandLog, Place, end, require, run, start, stream
-from testbed.machine.timer import SETUP_CLOCK
+from testbed.machine.process import GUARD, end, require, run, start, stream
 from tests.lab import alive
 
 
@@ -38,50 +35,9 @@ def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
     assert "iproute2" in caught.value.hint
 
 
-def test_every_process_waits_for_the_start_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(timer, "sleep_to_multiple", waited.append)
-    monkeypatch.setattr(SETUP_CLOCK, "start_s", 0.1)
-    run(("true",))
-    end(start(("true",)))
-    for held in (process.start_held(("cat",)), process.start_told(("true",), {"PATH": "/bin"})):
-        held.communicate()
-    assert waited == [0.1] * 4
-
-
 def test_a_hung_command_is_ended() -> None:
     with pytest.raises(TestbedError, match="no end after"):
         run(("sleep", "60"), timeout_s=0.1)
-
-
-def test_every_command_is_logged(tmp_path: Path) -> None:
-    log = CommandLog(tmp_path / "commands.log")
-    place = Place("h1", None, log)
-    run(("cat",), place=place, stdin="in\n")
-    run(("sh", "-c", "echo out; exit 3"), place=place, check=False)
-    log.close()
-    assert (tmp_path / "commands.log").read_text().splitlines() == [
-        "[h1] cat  → 0",
-        "    < in",
-        "    | in",
-        "[h1] sh -c 'echo out; exit 3'  → 3",
-        "    | out",
-    ]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="entering a namespace takes root")
-def test_a_command_has_its_nodes_network() -> None:
-    script = "ip link add d0 type veth; echo; exec sleep 60"
-    with stream(("unshare", "--net", "sh", "-c", script)) as node:
-        assert node.stdout and node.stdout.readline() == "\n"
-        assert "d0" in _interfaces(Place("h1", node.pid))
-        assert "d0" not in _interfaces(Place())
-
-
-def _interfaces(place: Place) -> set[str]:
-    """By name: a MAC address may contain any two letters or digits."""
-    links = json.loads(run(("ip", "-json", "link"), place=place).stdout)
-    return {link["ifname"] for link in links}
 
 
 def test_end_insists() -> None:

@@ -14,15 +14,16 @@ import pytest
 from analysis.report.network_drawing import drawing
 from analysis.verdict.checks import Grade
 from analysis.verdict.links import radio
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import UsageError
 from testbed.host.engine import HostEngine
-from testbed.machine.process import Place, run
+from testbed.machine.process import run
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Direction, Queue, Radio
-from testbed.trial.parts.part import RunningTrial
+from testbed.trial.parts.part import PlannedTrial
 from testbed.trial.parts.radio import MEDIUM, RadioLink
+from tests.obeyed import obeyed
 from tests.scenarios import access, with_link
 from tests.unit.test_graph import graph
 from tests.unit.test_graph import scenario as graph_scenario
@@ -229,12 +230,12 @@ def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:
     plan = make_plan(scenario)
     assert plan.radio is not None
     radio = dataclasses.replace(plan.radio, medium=("testbed-medium", "nonsense"))
-    places = {end.node: Place(end.node) for end in radio.ends}
     plan = dataclasses.replace(plan, radio=radio)
-    link = RadioLink(RunningTrial(scenario, plan, places, tmp_path))
-    try:
-        with pytest.raises(TestbedError, match="the medium did not start: usage: testbed-medium"):
-            link.place()
-    finally:
-        link.close()
+    trial = PlannedTrial(scenario, plan, tmp_path, virtual_time=True)
+    link = RadioLink(trial)
+    link.place()
+    answers = obeyed(tmp_path, trial.programme)
+    fault = trial.programme.fault(answers)
+    assert fault and fault.message.startswith("the medium did not start: ended with status")
+    link.clean_up(tmp_path)
     assert not (tmp_path / "radio").exists()

@@ -6,12 +6,14 @@ An import counts wherever it stands: inside a function, and under `TYPE_CHECKING
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from testbed.machine.process import run
 from tests.unit.test_imports import imported, is_of_tests, parse
 
 PACKAGES = ("testbed", "topologies", "experiments", "analysis", "benchmarks")
@@ -181,3 +183,12 @@ def test_rooms_and_folders() -> None:
         "testbed.scenario",
         "testbed.trial",
     ]
+
+
+@pytest.mark.parametrize("module", ["player", "browser", "http3_server"])
+def test_no_plan_and_no_analysis_is_loaded_in_the_guest(root: Path, module: str) -> None:
+    """Only a video's programs are Python there."""
+    code = f"import sys, testbed.traffic.video.{module}; print(*sys.modules)"
+    done = run((sys.executable, "-c", code), cwd=root)
+    rooms = ("testbed.scenario", "testbed.plan", "testbed.trial", "analysis", "experiments")
+    assert not [name for name in done.stdout.split() if name.startswith(rooms)]

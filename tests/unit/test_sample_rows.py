@@ -10,7 +10,6 @@ from contextlib import closing
 import pytest
 
 from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
-from testbed.machine.netlink_batch import ANSWER_BYTES
 from testbed.store import csv_text
 from testbed.trial.parts.sample_rows import QueueRow, Rows, TableKind
 from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO
@@ -41,8 +40,16 @@ SOME = (ESTABLISHED, 0, 0, 3, 204000, 5, 0, 0, 2500, 1250, 2**31 - 1, 10, 0, 100
 
 def answer(kind: int, head: int, attributes: bytes) -> bytes:
     body = bytes(head) + attributes
-    message = struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
-    return message + bytes(ANSWER_BYTES - len(message))
+    return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+
+
+def a_round(time_s: float, *answers: bytes) -> bytes:
+    """A round as the runner writes it; before second 0 it is the rehearsal."""
+    parts = b"".join(struct.pack("=I", len(each)) + each for each in answers)
+    return struct.pack("=q", round(time_s * 1e9)) + parts
+
+
+REHEARSAL = -1e-9
 
 
 def of_socket(info: Sequence[int], control: bytes = b"cubic\0") -> bytes:
@@ -96,36 +103,37 @@ def test_numbers_are_written_as_python_writes_them() -> None:
     draw = random.Random(1)
     chosen = [some_info(draw) for _ in range(20_000)]
     with closing(Rows(["tcp"], [])) as made:
-        for info in chosen:
-            made.add(bytearray(of_socket(info)), 0, "0.1")
+        made.read(b"".join(a_round(0.1, of_socket(info)) for info in chosen))
         written = made.text(TableKind.SOCKETS).decode().splitlines(keepends=True)
-    assert written == [csv_text(("0.1", "tcp", *in_python(info))) for info in chosen]
+    assert written == [csv_text(("0.100000", "tcp", *in_python(info))) for info in chosen]
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:
     with closing(Rows(["one, two"], [])) as made:
-        made.add(bytearray(of_socket(SOME)), 0, "1.0")
-        assert made.text(TableKind.SOCKETS).startswith(b'1.0,"one, two",established,open,10,,2.5,')
+        made.read(a_round(1.0, of_socket(SOME)))
+        assert made.text(TableKind.SOCKETS).startswith(
+            b'1.000000,"one, two",established,open,10,,2.5,'
+        )
 
 
 def test_what_was_agreed_on_is_from_when_it_was_established() -> None:
     with closing(Rows(["tcp"], [])) as made:
         assert (made.socket_state(0).options, made.socket_state(0).variant) == (-1, b"")
-        made.add(bytearray(of_socket(SOME)), 0, "1.0")
-        made.add(bytearray(of_socket((CLOSE, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
+        made.read(a_round(1.0, of_socket(SOME)))
+        made.read(a_round(2.0, of_socket((CLOSE, 0, 0, 0, *SOME[4:]))))  # closed
         assert (made.socket_state(0).options, made.socket_state(0).variant) == (
             TIMESTAMPS_AND_SACK,
             b"cubic",
         )
-        assert made.text(TableKind.SOCKETS).split(b"\r\n")[1].startswith(b"2.0,tcp,close,")
+        assert made.text(TableKind.SOCKETS).split(b"\r\n")[1].startswith(b"2.000000,tcp,close,")
 
 
 def test_a_socket_or_queue_that_is_not_there_has_no_row() -> None:
     missing = answer(NOTHING, 20, b"")
     with closing(Rows(["tcp"], [QueueRow("router", "eth0", ())])) as made:
-        made.add(bytearray(missing + missing), 0, "1.0")
+        made.read(a_round(1.0, missing, missing))
         bare = answer(SOCK_DIAG_BY_FAMILY, 72, b"")  # in TIME_WAIT it has no TCP_INFO
-        made.add(bytearray(bare + answer(NEW_QDISC, 20, b"")), 0, "2.0")
+        made.read(a_round(2.0, bare, answer(NEW_QDISC, 20, b"")))
         assert (made.text(TableKind.SOCKETS), made.text(TableKind.QUEUES)) == (b"", b"")
 
 
@@ -134,7 +142,7 @@ def test_an_answer_that_is_cut_is_not_read_beyond(size: int) -> None:
     with closing(Rows(["tcp"], [])) as made:
         cut = bytearray(of_socket(SOME))
         struct.pack_into("=I", cut, 0, size)
-        made.add(cut, 0, "1.0")
+        made.read(a_round(1.0, bytes(cut)))
         assert made.text(TableKind.SOCKETS) == b""
 
 
@@ -143,13 +151,12 @@ def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
     queues = [QueueRow("router", "eth0", (0, 8)), QueueRow("router", "eth1", (0, 400))]
     with closing(Rows([], queues)) as made:
         first = of_queue((1000, 10), (0, 0, 2, 3), marks)
-        made.begin(bytearray(first + first))
+        made.read(a_round(REHEARSAL, first, first))
         now = of_queue((2500, 11), (4, 6000, 3, 5), struct.pack("=3I", 5, 99, 8))
-        for time in ("0.1", "0.2"):
-            made.add(bytearray(bytes(8) + first + now), 8, time)
+        made.read(a_round(0.1, first, now) + a_round(0.2, first, now) + bytes(7))
         assert made.text(TableKind.QUEUES).decode().splitlines() == [
             f"{time},router,{row}"
-            for time in ("0.1", "0.2")
+            for time in ("0.100000", "0.200000")
             for row in ("eth0,0,0,0,0,0,0,0", "eth1,6000,4,1,1,2,1500,1")
         ]
         assert made.text(TableKind.SOCKETS) == b""

@@ -19,7 +19,6 @@ from analysis.transfers.sessions import load_of, session_rows
 from analysis.verdict.checks import Grade
 from analysis.verdict.transfers import MEMORY_PRESSURE_COUNTER, transfers
 from testbed.errors import UsageError
-from testbed.machine.netlink import listening
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import CapturePoint, Scenario
@@ -235,7 +234,7 @@ def test_both_programs_on_the_loopback(tmp_path: Path) -> None:
     port = free_ports(3)
     serve = (str(BUILT_PROGRAM), "serve", str(port), "3", "16384", "1000")
     with subprocess.Popen(serve, stdout=subprocess.PIPE) as server:
-        while not listening(None, port + 2):
+        while f":{port + 2:04X} 00000000:0000 0A " not in Path("/proc/net/tcp").read_text():
             assert server.poll() is None
         log = asked(port, 3, table)["transfers"]
         server.terminate()

@@ -15,7 +15,7 @@ CONTRACT = "testbed/store.py"
 AT_WORK = ("testbed/trial", "analysis/trials", "analysis/metrics", "analysis/verdict")
 SUFFIXES = (".json", ".csv", ".parquet", ".log", ".err", ".pcap", ".pcapng")
 OWN = {  # of programs that a trial starts, in a folder that goes with them
-    "testbed/trial/parts/radio.py": {"medium.json", "hostapd.conf", "hostapd.log", ".err"},
+    "testbed/trial/parts/radio.py": {"medium.json", "hostapd.conf", "hostapd.log"},
 }
 
 

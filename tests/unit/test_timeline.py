@@ -1,102 +1,106 @@
-"""The trial's clock: order, ticks, and what a slow machine misses."""
+"""The trial's programme: what happens when, and what happens before and after."""
 
 from __future__ import annotations
 
-import functools
-import time
-from collections.abc import Sequence
+import dataclasses
+import itertools
+from pathlib import Path
 
 import pytest
 
-from testbed.machine.timer import NS
-from testbed.trial.parts.scheduler import ActionQueue
+from testbed.plan.plan import Task, make_plan
+from testbed.runner.programme import NS, Programme
+from testbed.scenario.model import Scenario
+from testbed.trial.make import BEGINNINGS_NS, Programmed
+from testbed.trial.parts.part import TrialTimeline
+from tests.scenarios import access, router
 
-GRID_S = 0.1
-
-
-class Clock:
-    """A clock that moves only when something sleeps, or when it is told to."""
-
-    def __init__(self) -> None:
-        self.ns = 123_456_789
-
-    def sleep_until(self, ns: int) -> None:
-        self.ns = max(self.ns, ns)
+Lines = list[list[str]]
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(time, "monotonic_ns", lambda: made.ns)
-    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * NS + made.ns)
-    monkeypatch.setattr("testbed.trial.parts.scheduler.sleep_until", made.sleep_until)
-    return made
+def lines_of(programme: Programme) -> Lines:
+    return [line.split("\t") for line in programme.text.splitlines()]
 
 
-def test_second_zero_is_on_the_grid_and_not_before_the_lead(clock: Clock) -> None:
-    timeline = ActionQueue(lead_s=0.25, grid_s=GRID_S)
-    assert round(timeline.epoch_s * NS) % round(GRID_S * NS) == 0
-    assert 0.25 <= timeline.epoch_s - time.time_ns() / NS < 0.36
+def planned(folder: Path, scenario: Scenario, virtual_time: bool = True) -> Lines:
+    task = Task(scenario, make_plan(scenario))
+    made = Programmed(task, folder, virtual_time=virtual_time, controls=("reno", "cubic"))
+    return lines_of(made.trial.programme)
 
 
-def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None:
-    timeline = ActionQueue(0, GRID_S)
-    seen: list[tuple[str, float]] = []
+def names(lines: Lines) -> list[str]:
+    return [line[0] for line in lines]
+
+
+def test_everything_in_its_time_and_ties_in_order_of_calls() -> None:
+    timeline, programme, waits = TrialTimeline(), Programme(), []
     for name, due in (("late", 2.0), ("first", 1.0), ("second", 1.0)):
-        timeline.at(due, functools.partial(lambda name, now: seen.append((name, now)), name))
-    timeline.run()
-    assert seen == [("first", 1.0), ("second", 1.0), ("late", 2.0)]
+
+        def write(at: int, name: str = name) -> None:
+            waits.append(at)
+            programme.add(name)
+
+        timeline.at(due, write)
+    timeline.write(programme)
+    expected = [["at", f"{NS}"], ["first"], ["second"], ["at", f"{2 * NS}"], ["late"]]
+    assert lines_of(programme) == expected
+    assert waits == [0, 0, 3]
 
 
-def test_ticks_end_before_the_end(clock: Clock) -> None:
-    timeline = ActionQueue(0, GRID_S)
-    seen: list[float] = []
-    timeline.every(0.1, 0.35, seen.append)
-    timeline.run()
-    assert seen == [0.0, 0.1, 0.2, 0.3]
+def test_a_guest_begins_before_each_part_that_others_must_not_move(tmp_path: Path) -> None:
+    """Settings, then what only looks, then what measures, then second 0."""
+    lines = planned(tmp_path, router())
+    begun = [(number, line) for number, line in enumerate(lines) if line[0] == "begin"]
+    numbered = enumerate(BEGINNINGS_NS, start=1)
+    assert [line[1:] for _, line in begun] == [[f"{n}", f"{instant}"] for n, instant in numbered]
+    first, watching, opening, zero = (number for number, _ in begun)
+    phases = [names(lines[a:b]) for a, b in itertools.pairwise((0, first, watching, opening, zero))]
+    assert {"node", "send", "write", "offloads"} <= set(phases[0]) and "start" not in phases[0]
+    assert "touch" in phases[1] and not {"start", "send"} & set(phases[1])
+    assert "echo" in phases[2] and "dump" in phases[2]
+    assert "rehearse" in phases[3] and "zero" in phases[3]
+    assert names(lines[zero:])[1] == "at" and "zero" not in names(lines[zero:])
 
 
-def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
-    timeline = ActionQueue(0, GRID_S)
-    seen: list[float] = []
-
-    def slow(time_s: float) -> None:
-        seen.append(time_s)
-        if len(seen) == 1:
-            clock.ns += round(0.25 * NS)
-
-    timeline.every(0.1, 0.55, slow)
-    timeline.run()
-    assert seen == [0.0, 0.25, 0.3, 0.4, 0.5]
+def test_the_host_begins_nothing_and_takes_the_next_second_zero(tmp_path: Path) -> None:
+    lines = planned(tmp_path, router(), virtual_time=False)
+    assert "begin" not in names(lines)
+    assert ["zero", "0", "100000000"] in lines
+    assert not any("OPENSSL_CONF" in word for line in lines for word in line)
 
 
-def test_an_end_that_comes_sooner(clock: Clock) -> None:
-    timeline = ActionQueue(0, GRID_S)
-    seen: list[float] = []
-    timeline.every(0.1, 10, seen.append)
-    timeline.at(0.25, lambda now: timeline.end(now + 0.15))
-    timeline.at(10, seen.append)
-    timeline.run()
-    assert seen == [0.0, 0.1, 0.2, 0.3, 0.4]
+def test_times_never_run_back_and_captures_outlast_the_flows(tmp_path: Path) -> None:
+    scenario = router(cbr_mbit=1)
+    lines = planned(tmp_path, scenario)
+    times = [int(line[1]) for line in lines if line[0] == "at"]
+    assert times == sorted(times)
+    assert times[-1] == round(make_plan(scenario).end_s * NS)
+    last_wait = max(n for n, line in enumerate(lines) if line[0] == "at")
+    ends = [n for n, line in enumerate(lines) if line[0] == "end" and line[1].startswith("tcpdump")]
+    assert ends and min(ends) > last_wait
 
 
-def test_ticks_ahead_are_those_before_the_next_action(clock: Clock) -> None:
-    timeline = ActionQueue(0, GRID_S)
-    seen: list[tuple[str, float]] = []
+@pytest.mark.parametrize("length", [None, 30_000])
+def test_only_flows_that_may_end_are_looked_at(tmp_path: Path, length: int | None) -> None:
+    """Every second from the last start on; the end begins behind all planned stops."""
+    scenario = router(duration_s=5)
+    (flow,) = scenario.flows
+    scenario = dataclasses.replace(scenario, flows=(dataclasses.replace(flow, bytes=length),))
+    lines = planned(tmp_path, scenario)
+    looks = [(n, line) for n, line in enumerate(lines) if line[0] == "ended"]
+    if length is None:
+        assert not looks
+        return
+    (stop,) = (n for n, line in enumerate(lines) if line[:2] == ["signal", "client tcp"])
+    last_ns = round(make_plan(scenario).flows[0].stop_s * NS)
+    assert len(looks) == 5
+    for number, (_, target, planned_ns, *programs) in looks:
+        assert number < stop < int(target) and lines[int(target)] == ["at", f"{last_ns}"]
+        assert (int(planned_ns), programs) == (last_ns, ["client tcp"])
 
-    def ahead(due_ns: Sequence[int]) -> int:
-        for due in due_ns[:3]:
-            clock.sleep_until(due)
-            seen.append(("ahead", timeline.of_wall_clock_s(time.time_ns())))
-        return len(due_ns[:3])
 
-    timeline.every(0.1, 10, lambda now: seen.append(("tick", now)), ahead)
-    timeline.at(0.25, lambda now: seen.append(("other", now)))
-    timeline.at(0.7, lambda now: seen.append(("other", now)))
-    timeline.end(1.0)
-    timeline.run()
-    assert seen == [
-        *(("tick", 0.0), ("ahead", 0.1), ("ahead", 0.2), ("other", 0.25)),
-        *(("tick", 0.3), ("ahead", 0.4), ("ahead", 0.5), ("ahead", 0.6)),
-        *(("other", 0.7), ("tick", 0.7), ("ahead", 0.8), ("ahead", 0.9), ("ahead", 1.0)),
-    ]
+def test_a_radio_ends_after_the_kernels_final_state_was_read(tmp_path: Path) -> None:
+    lines = planned(tmp_path, access("wifi-weak"))
+    read = max(n for n, name in enumerate(names(lines)) if name in ("dump", "read"))
+    medium = next(n for n, line in enumerate(lines) if line[:2] == ["end", "medium"])
+    assert read < medium

@@ -5,24 +5,33 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import netns
 from testbed.machine.netlink import attribute
-from testbed.machine.process import Place
+from testbed.plan.host_settings import Parameter, RoutePlan
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.traffic_control import TcObject
+from testbed.runner.programme import Programme
+from testbed.runner.spoken import spoken
 from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
-from testbed.trial import verify as verification
 from testbed.trial.parts import snapshot
-from testbed.trial.parts.snapshot import InterfaceReport, TcReport, differences
+from testbed.trial.parts import verify as verification
+from testbed.trial.parts.snapshot import (
+    ConfigurationReading,
+    InterfaceReport,
+    NodeReport,
+    TcReport,
+    differences,
+)
+from tests.obeyed import NEEDS_ROOT, obeyed
 from tests.scenarios import access, background, router
 
 RED = Queue("red", limit_bytes=100_000, ecn=True)
@@ -106,29 +115,43 @@ def plan() -> Plan:
 
 
 @pytest.fixture
-def kernel(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def kernel(plan: Plan) -> SimpleNamespace:
     """A kernel that has what was planned; tests change one answer."""
     found = SimpleNamespace(objects={each: as_planned(each) for each in plan.tc_objects})
     found.segments, found.on = 1, []
-    monkeypatch.setattr(verification, "interface_reports", lambda _pid: reports(found))
-    monkeypatch.setattr(verification, "offloads_on", lambda _interface: found.on)
+    found.sysctls, found.parameters, found.routes = {}, {}, []
     return found
 
 
-def reports(kernel: SimpleNamespace) -> dict[str, InterfaceReport]:
-    names = {each.interface for each in kernel.objects}
+def reading(plan: Plan, kernel: SimpleNamespace) -> ConfigurationReading:
+    """What the kernel reports."""
+    return ConfigurationReading(
+        sysctls=kernel.sysctls,
+        parameters=kernel.parameters,
+        nodes={
+            node: NodeReport(interfaces(kernel, node), {"10.9.0.0": kernel.routes})
+            for node in plan.nodes
+        },
+        offloads=dict.fromkeys(plan.plain_interfaces, kernel.on),
+        names={},
+    )
+
+
+def interfaces(kernel: SimpleNamespace, node: str) -> dict[str, InterfaceReport]:
+    here = [(each, report) for each, report in kernel.objects.items() if each.node == node]
     return {
         name: InterfaceReport(
-            tuple(r for w, r in kernel.objects.items() if w.interface == name and not w.is_class),
-            tuple(r for w, r in kernel.objects.items() if w.interface == name and w.is_class),
+            [r for w, r in here if w.interface == name and not w.is_class],
+            [r for w, r in here if w.interface == name and w.is_class],
+            1500,
             kernel.segments,
         )
-        for name in names
+        for name in {each.interface for each, _ in here}
     }
 
 
-def verify(plan: Plan) -> None:
-    verification.verify(plan, {node: Place(node) for node in plan.nodes})
+def verify(plan: Plan, kernel: SimpleNamespace) -> None:
+    verification.verify(plan, reading(plan, kernel))
 
 
 def leaf(kernel: SimpleNamespace) -> TcObject:
@@ -142,7 +165,7 @@ def replace_leaf(kernel: SimpleNamespace, **changes: Any) -> None:
 
 
 def test_what_is_as_planned_passes(plan: Plan, kernel: SimpleNamespace) -> None:
-    verify(plan)
+    verify(plan, kernel)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +182,7 @@ def test_what_differs_is_named(
 ) -> None:
     bend(kernel)
     with pytest.raises(TestbedError, match=said):
-        verify(plan)
+        verify(plan, kernel)
 
 
 def queue(name: str) -> Queue:
@@ -213,7 +236,7 @@ def test_a_wrong_number_ends_the_trial(plan: Plan, kernel: SimpleNamespace) -> N
     options = pack(leaf(kernel).settings, {numbers["max"]: 9000})
     replace_leaf(kernel, options=options)
     with pytest.raises(TestbedError, match=r"^router: router-eth1: red's max is 9000, not 25000$"):
-        verify(plan)
+        verify(plan, kernel)
 
 
 def test_numbers_are_shown_in_the_plans_unit() -> None:
@@ -268,18 +291,85 @@ def test_a_real_kernels_answers_pass(queue: Queue, answer: dict[int, str]) -> No
     assert list(differences(settings, options)) == []
 
 
-def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A radio has none, and refuses even to switch them off."""
-    on, told = {netns._GET_OFFLOAD["tso"], netns._GET_OFFLOAD["gro"]}, []
+def test_a_setting_that_is_another(plan: Plan, kernel: SimpleNamespace) -> None:
+    plan = dataclasses.replace(plan, sysctls=(("router", (("net.a.b", "4096\t1"),)),))
+    kernel.sysctls = {("router", "net.a.b"): "4096 1"}
+    verify(plan, kernel)
+    kernel.sysctls["router", "net.a.b"] = "4096 2"
+    with pytest.raises(TestbedError, match=r"router: net\.a\.b is '4096 2', not '4096\\t1'"):
+        verify(plan, kernel)
 
-    def call(_control: object, interface: str, command: int) -> bool:
-        told.append((interface, command))
-        return command in on
 
-    monkeypatch.setattr(netns, "_ethtool", call)
-    netns.switch_offloads_off("eth9")
-    asked = [("eth9", command) for command in netns._GET_OFFLOAD.values()]
-    assert [each for each in told if each not in asked] == [("eth9", 0x1F), ("eth9", 0x2C)]
+def test_a_parameter_that_is_not_what_it_should_be(plan: Plan, kernel: SimpleNamespace) -> None:
+    parameter = Parameter("vegas", "alpha", 2)
+    plan = dataclasses.replace(plan, parameters=(parameter,))
+    kernel.parameters = {parameter.file: "2"}
+    verify(plan, kernel)
+    kernel.parameters = {parameter.file: "1"}
+    with pytest.raises(TestbedError, match="vegas: alpha is 1, not 2"):
+        verify(plan, kernel)
+
+
+def route(**metrics: int | str) -> bytes:
+    """A route's message with these metrics."""
+    numbers = {"window": 3, "initcwnd": 11, "congctl": 16}
+    inner = b"".join(
+        attribute(
+            numbers[name],
+            f"{value}\0".encode() if isinstance(value, str) else struct.pack("=I", value),
+        )
+        for name, value in metrics.items()
+    )
+    return bytes(12) + attribute(8, inner)
+
+
+def test_a_route_with_other_metrics(plan: Plan, kernel: SimpleNamespace) -> None:
+    wanted = RoutePlan("router", "10.9.0.0", "", "eth", (("initcwnd", 4), ("congctl", "reno")))
+    plan = dataclasses.replace(plan, routes=(wanted,))
+    kernel.routes = [route(initcwnd=4, congctl="reno")]
+    verify(plan, kernel)
+    for routes in ([], [route(initcwnd=4)], [route(initcwnd=4, congctl="reno", window=9)]):
+        kernel.routes = routes
+        with pytest.raises(TestbedError, match=r"router: the route to 10\.9\.0\.0 has"):
+            verify(plan, kernel)
+
+
+@NEEDS_ROOT
+def test_a_node_is_read_from_its_kernel(tmp_path: Path) -> None:
+    """The instructions of a reading, obeyed on this machine: numbers, queues, routes, offloads."""
+    programme = Programme()
+    programme.add("node", "it")
+    for tool, line in (
+        ("ip", "link add name d0 type veth peer name d1"),
+        ("ip", "link set dev d0 mtu 1400 up"),
+        ("ip", "addr add 10.9.0.1/24 dev d0"),
+        ("ip", "route add 10.8.0.0/16 dev d0 initcwnd 4"),
+        ("tc", "qdisc add dev d0 root handle 30: pfifo limit 17"),
+    ):
+        (message,) = spoken(tool, (line,))
+        places = (("index", offset, name) for offset, name in message.indexes)
+        programme.send("it", message.kind, message.flags, message.content, *places)
+    name = "net.ipv4.tcp_rmem"
+    plan: Any = SimpleNamespace(
+        sysctls=(("it", ((name, ""),)),),
+        parameters=(),
+        nodes=("it",),
+        tc_objects=(),
+        plain_interfaces=(("it", "d0"),),
+    )
+    taken = snapshot.Snapshot(plan, programme)
+    found = taken.read(obeyed(tmp_path, programme))
+    assert len(found.sysctls["it", name].split()) == 3
+    node = found.nodes["it"]
+    assert node.interfaces.keys() == {"lo", "d0", "d1"} and node.interfaces["d0"].mtu == 1400
+    (queue,) = node.interfaces["d0"].disciplines
+    assert (queue.kind, queue.handle) == ("pfifo", 0x30_0000)
+    assert queue.options == (17).to_bytes(4, "little")
+    (way,) = node.routes["10.8.0.0"]
+    assert snapshot.route_metrics(way) == {11: (4).to_bytes(4, "little")}
+    assert {"tso", "gso"} <= set(found.offloads["it", "d0"])
+    texts = found.texts
+    assert texts["it: mtu of d0"] == "1400" and texts["it: qdiscs of d0"].startswith("pfifo")
 
 
 def test_a_route_is_the_same_before_its_carrier_is_noticed() -> None:

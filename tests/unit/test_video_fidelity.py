@@ -14,8 +14,8 @@ import pytest
 from analysis.trials.video import VIDEO_MEASURE_COLUMNS, video_measures
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.traffic import videos
-from testbed.scenario.video import Transport
 from testbed.traffic.video.result import Load, Result, Segment
+from testbed.video_site import Transport
 from tests.scenarios import video
 
 SIZES = {"index.html": 1000, "video/240p/1.m4s": 5000, "video/240p/2.m4s": 6000}

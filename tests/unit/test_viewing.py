@@ -15,7 +15,8 @@ from testbed.plan.flows import VIDEO_PORT
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.reading import read_scenario
-from testbed.scenario.video import PlayerKind, Transport
+from testbed.scenario.video import PlayerKind
+from testbed.video_site import Transport
 from tests.scenarios import access, router, video
 
 TCP = access().flows[0]

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from testbed.scenario.video import Rung
+from testbed.video_site import Rung
 
 
 @dataclass(frozen=True)

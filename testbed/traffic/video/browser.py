@@ -23,10 +23,10 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.machine.process import CHROMIUM, Process, end_all, start_told
-from testbed.scenario.video import PAGE, Transport
 from testbed.traffic.video.player import options_of, told_to_begin
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import NAME
+from testbed.video_site import PAGE, Transport
 
 _FLAGS = (
     "--headless",

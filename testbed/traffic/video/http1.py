@@ -10,8 +10,8 @@ import asyncio
 import ssl
 from collections import deque
 
-from testbed.plan.video_commands import Site
 from testbed.traffic.video.transfer import NAME, Transfer
+from testbed.video_site import Site
 
 _ROOM = 1 << 18  # bytes that one read may take: in the guest each read is paid for in wall time
 _HEAD_END = b"\r\n\r\n"

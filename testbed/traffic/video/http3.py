@@ -16,8 +16,8 @@ from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
 from aioquic.tls import Epoch
 
-from testbed.plan.video_commands import Site
 from testbed.traffic.video.transfer import NAME, Transfer
+from testbed.video_site import Site
 
 # The frames of the paper's captures are 1392 bytes long: this much, and UDP, IP and Ethernet.
 _DATAGRAM_BYTES = 1350

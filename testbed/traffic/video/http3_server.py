@@ -24,10 +24,8 @@ from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import QuicEvent
 from aioquic.quic.packet_builder import QuicSentPacket
 
-from testbed.machine.timer import wake_exactly
-from testbed.plan.video_commands import CERTIFICATE, KEY
-from testbed.scenario.video import QUIC_CONTROLS
 from testbed.traffic.video.http3 import configuration
+from testbed.video_site import CERTIFICATE, KEY, QUIC_CONTROLS
 
 
 @dataclass
@@ -136,5 +134,4 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    wake_exactly()
     sys.exit(asyncio.run(run(options_of(sys.argv[1:]))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from testbed.scenario.video import Thresholds
+from testbed.video_site import Thresholds
 
 
 class State(enum.Enum):

@@ -16,14 +16,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.timer import wake_exactly
-from testbed.plan.video_commands import Site
-from testbed.scenario.video import MANIFEST, PAGE, Manifest, Rung, Thresholds, Transport
 from testbed.traffic.video import adaptation, http1
 from testbed.traffic.video.adaptation import Rule, Situation
 from testbed.traffic.video.playback import Playback, State
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import Client, Transfer
+from testbed.video_site import MANIFEST, PAGE, Manifest, Rung, Site, Thresholds, Transport
 
 Connect = Callable[[Site], Awaitable[Client]]
 
@@ -249,7 +247,6 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str]) -> int:
     """Watch and write the result; the exit status is 0 if a picture was shown."""
-    wake_exactly()
     options = options_of(argv)
     result = asyncio.run(watch(options))
     options.result.write_text(result.to_json())

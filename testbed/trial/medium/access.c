@@ -36,6 +36,7 @@ int64_t foreign_air_ns;
 static struct contender others;		/* the fastest of them */
 static int64_t lengths[OTHERS];		/* of their frames, in no order */
 static int other_count;
+int64_t zero_ns = NEVER;		/* the first frame of ours; then the others begin */
 static int64_t next_other = NEVER;
 static double others_gap_ns;
 static int64_t free_ns;			/* since when the medium is free, or when it will be */
@@ -63,17 +64,22 @@ static void draw_next_other(int64_t after)
 	next_other = after + (int64_t)(-others_gap_ns * log(1 - uniform()));
 }
 
-void start_access(uint64_t seed, double signal_dbm, double busy, int64_t now)
+void start_access(uint64_t seed, double signal_dbm, double busy)
 {
 	state = seed;
 	signal = signal_dbm;
-	free_ns = now;
 	for (int i = 0; i < RADIOS; i++)
 		radios[i].turn.window = CW_LEAST;
-	if (busy > 0) {
+	if (busy > 0)
 		others_gap_ns = (SHORTEST + LONGEST) / 2.0 / busy;
+}
+
+/* When we were started depends on the network's set-up, when a radio sends first does not. */
+static void begin(int64_t now)
+{
+	zero_ns = free_ns = now;
+	if (others_gap_ns > 0)
 		draw_next_other(now);
-	}
 }
 
 static int64_t starts(const struct contender *who)
@@ -314,6 +320,8 @@ static void land(struct radio *radio)
 
 void offer(struct radio *radio, struct frame *frame, int64_t now)
 {
+	if (zero_ns == NEVER)
+		begin(now);
 	if (radio->queued == QUEUE) {
 		radio->counts.overflows++;
 		report(radio, frame, 0);

@@ -81,11 +81,11 @@ static void print_report(char **words, double seconds)
 static int run(char **words)
 {
 	struct pollfd watched[2];
-	int64_t zero = now_ns(), now, next;
+	int64_t now, next;
 
 	signal_dbm = atoi(words[1]);
 	catch_signals();
-	start_access(strtoull(words[0], NULL, 10), signal_dbm, strtod(words[2], NULL), zero);
+	start_access(strtoull(words[0], NULL, 10), signal_dbm, strtod(words[2], NULL));
 	open_radios(words + 3);
 	watched[0] = (struct pollfd){ .fd = netlink, .events = POLLIN };
 	watched[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
@@ -106,7 +106,8 @@ static int run(char **words)
 			break;
 	}
 	proceed(now_ns());
-	print_report(words + 3, (double)(now_ns() - zero) / NS_PER_S);
+	now = now_ns();
+	print_report(words + 3, zero_ns == NEVER ? 0 : (double)(now - zero_ns) / NS_PER_S);
 	return 0;
 }
 

@@ -70,7 +70,8 @@ int64_t exchange_ns(struct rate rate, int bytes, int answer_bytes);
 double chance(struct rate rate, double signal_dbm, int bytes);
 
 /* access.c: who may send when */
-void start_access(uint64_t seed, double signal_dbm, double busy, int64_t now);
+extern int64_t zero_ns;
+void start_access(uint64_t seed, double signal_dbm, double busy);
 void offer(struct radio *radio, struct frame *frame, int64_t now);
 int64_t proceed(int64_t now);
 

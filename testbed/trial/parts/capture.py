@@ -2,123 +2,98 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES, as_started, require_built
-from testbed.machine.process import Place, Process, end, start
+from testbed.machine.compiled import LIBRARIES
 from testbed.plan.plan import CapturePlan
+from testbed.runner.programme import NS, Answers
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
-from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.part import Part, PlannedTrial
 
 TCPDUMP_PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from preload/
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
-TCPDUMP_READY_S = 10.0
+CAPTURE_READY_S = 10.0
+CAPTURE_PATIENCE_S = 10.0
 
 
-class Capture:
-    """A running tcpdump."""
-
-    def __init__(self, plan: CapturePlan, place: Place, folder: Path, snaplen_bytes: int) -> None:
-        self.plan = plan
-        self._place = place
-        self._snaplen = snaplen_bytes
-        file = folder / capture_file(plan.interface)
-        file.parent.mkdir(exist_ok=True)
-        self._messages = file.with_suffix(TCPDUMP_ERRORS)
-        require_built(TCPDUMP_PRELOAD)
-        # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
-        # guest may not do; -Z root: there is no other user to become
-        argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
-        argv += ("-s", str(snaplen_bytes), "-B", str(BUFFER_KIB))
-        argv += ("--time-stamp-precision=nano", "-w", "-")
-        self._argv = argv
-        self._process: Process = start(
-            argv,
-            place=place,
-            stdout=file.with_suffix(RAW_CAPTURE),
-            stderr=self._messages,
-            env={**os.environ, "LD_PRELOAD": as_started(TCPDUMP_PRELOAD)},
-        )
-
-    def wait_until_ready(self) -> None:
-        """Return once tcpdump reports that it is listening."""
-        deadline = time.monotonic() + TCPDUMP_READY_S
-        while "listening on" not in self._said():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise TestbedError(
-                    f"{self.plan.node}: tcpdump did not start: {self._said().strip()}"
-                )
-            time.sleep(0.001)
-
-    @property
-    def pid(self) -> int:
-        """The process id of tcpdump."""
-        return self._process.pid
-
-    def _said(self) -> str:
-        return self._messages.read_text(errors="replace")
-
-    def stop(self) -> CaptureRecord:
-        """End tcpdump and describe the capture, under its final file name."""
-        status = end(self._process, signal.SIGINT)
-        said = self._said()
-        self._place.note(self._argv, "", f"ended {status}", said)
-        counts = {
-            name: int(number)
-            for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)
-        }
-        if "captured" not in counts:
-            raise TestbedError(f"{self.plan.node}: tcpdump died: {said.strip()}")
-        self._messages.unlink()
-        return CaptureRecord(
-            file=capture_file(self.plan.interface),
-            node=self.plan.node,
-            interface=self.plan.interface,
-            roles=self.plan.roles,
-            snaplen_bytes=self._snaplen,
-            packets=counts["captured"],
-            dropped=counts.get("dropped by kernel", 0),
-        )
-
-    def kill(self) -> None:
-        """Kill tcpdump after a failed trial."""
-        end(self._process, signal.SIGKILL)
+def _program(plan: CapturePlan) -> str:
+    return f"tcpdump {plan.interface}"
 
 
 class Captures(Part):
     """All captures of a trial."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._captures: list[Capture] = []
+        self._ended: dict[CapturePlan, int] = {}
         self._records: tuple[CaptureRecord, ...] = ()
 
-    def open(self) -> None:
-        """Start all captures."""
-        for plan in self._trial.plan.captures:
-            place, snaplen = self._trial.places[plan.node], self._trial.scenario.snaplen_bytes
-            self._captures.append(Capture(plan, place, self._trial.folder, snaplen))
+    def _file(self, plan: CapturePlan, suffix: str) -> str:
+        return str(Path(capture_file(plan.interface)).with_suffix(suffix))
 
-    def wait_until_ready(self) -> None:
-        """Return once every tcpdump is listening."""
-        for capture in self._captures:
-            capture.wait_until_ready()
-        for capture in self._captures:
-            name = f"tcpdump {capture.plan.interface}"
-            self._trial.process_started(name, capture.plan.node, capture.pid)
+    def watch(self) -> None:
+        """Start all captures, and wait until every tcpdump reports that it is listening."""
+        for plan in self._trial.plan.captures:
+            (self._trial.folder / capture_file(plan.interface)).parent.mkdir(exist_ok=True)
+            # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
+            # guest may not do; -Z root: there is no other user to become
+            argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
+            argv += ("-s", str(self._trial.scenario.snaplen_bytes), "-B", str(BUFFER_KIB))
+            argv += ("--time-stamp-precision=nano", "-w", "-")
+            self._programme.start(
+                _program(plan),
+                plan.node,
+                argv,
+                self._file(plan, RAW_CAPTURE),
+                self._file(plan, TCPDUMP_ERRORS),
+                environment={"LD_PRELOAD": str(TCPDUMP_PRELOAD)},
+            )
+        for plan in self._trial.plan.captures:
+            said = self._file(plan, TCPDUMP_ERRORS)
+            awaited = (_program(plan), round(CAPTURE_READY_S * NS), "says", said, "listening on")
+            self._programme.add("await", *awaited, fault=f"{plan.node}: tcpdump did not start")
+
+    def open(self) -> None:
+        """Tell the other parts about the processes."""
+        for plan in self._trial.plan.captures:
+            self._trial.process_started(_program(plan), plan.node, _program(plan))
 
     def collect(self) -> None:
         """End all captures."""
-        self._records = tuple(capture.stop() for capture in self._captures)
+        for plan in self._trial.plan.captures:
+            words = (_program(plan), int(signal.SIGINT), round(CAPTURE_PATIENCE_S * NS), "alone")
+            self._ended[plan] = self._programme.add("end", *words)
 
-    def describe(self, record: Record) -> Record:
+    def write(self, folder: Path, answers: Answers) -> None:
+        """Read what every tcpdump said at its end."""
+        self._records = tuple(self._record(plan, folder) for plan in self._ended)
+
+    def _record(self, plan: CapturePlan, folder: Path) -> CaptureRecord:
+        messages = folder / self._file(plan, TCPDUMP_ERRORS)
+        said = messages.read_text(errors="replace")
+        counts = {
+            name: int(number)
+            for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)
+        }
+        if "captured" not in counts:
+            raise TestbedError(f"{plan.node}: tcpdump died: {said.strip()}")
+        messages.unlink()
+        return CaptureRecord(
+            file=capture_file(plan.interface),
+            node=plan.node,
+            interface=plan.interface,
+            roles=plan.roles,
+            snaplen_bytes=self._trial.scenario.snaplen_bytes,
+            packets=counts["captured"],
+            dropped=counts.get("dropped by kernel", 0),
+        )
+
+    def describe(self, record: Record, _answers: Answers) -> Record:
         """Add the captures, with warnings about packets that tcpdump lost."""
         warnings = (*record.warnings, *self._losses())
         return replace(record, captures=self._records, warnings=warnings)
@@ -127,8 +102,3 @@ class Captures(Part):
         for each in self._records:
             if each.dropped:
                 yield f"{each.interface}: tcpdump lost {each.dropped} packets"
-
-    def close(self) -> None:
-        """Kill all captures."""
-        for capture in self._captures:
-            capture.kill()

@@ -1,19 +1,18 @@
 """Processor load of the machine, and the time a trial's processes waited for a processor.
 
-Meaningful only in real time. In a guest's virtual time nothing is ever busy: its /proc/stat has
-counted only idle time since boot, and then nothing is written.
+Meaningful only in real time.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.runner.programme import HOME, Answers
 from testbed.store import CPU_LOAD, PROCESS_TIMES, write_table
-from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import ActionQueue
+from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
@@ -26,12 +25,6 @@ def read_stat(text: str) -> Times:
     """Parse the processors' lines of /proc/stat; user time already includes guest time."""
     lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
     return {name: tuple(map(int, ticks[:GUEST])) for name, *ticks in lines}
-
-
-def counts_time(times: Times) -> bool:
-    """Return whether any processor has counted busy time."""
-    everything = times["cpu"]
-    return sum(everything) > everything[IDLE_TICKS] + everything[IOWAIT]
 
 
 def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
@@ -74,77 +67,71 @@ def read_schedstats(texts: Iterable[str]) -> Scheduled:
     return Scheduled(*map(sum, zip(*threads, strict=True))) if threads else Scheduled()
 
 
-def scheduled(pid: int) -> Scheduled | None:
-    """Read a process's counts; None if it has ended or the kernel has no schedstat."""
-    try:
-        paths = sorted(Path(f"/proc/{pid}/task").iterdir())
-        return read_schedstats([(path / "schedstat").read_text() for path in paths])
-    except (OSError, ValueError):
-        return None
-
-
-class Watched:
-    """A process of the trial with its first and latest scheduler counts."""
-
-    def __init__(self, name: str, node: str, pid: int) -> None:
-        self.name, self._node, self._pid = name, node, pid
-        self._first = self._last = scheduled(pid)
-
-    def look(self) -> None:
-        """Read the counts again; those of an ended process stay as they are."""
-        self._last = scheduled(self._pid) or self._last
-
-    def row(self) -> tuple[object, ...] | None:
-        """Return the row of processes.csv."""
-        if self._first is None or self._last is None:
-            return None
-        spent = self._last - self._first
-        times = (f"{spent.run_ns / 1e9:.6f}", f"{spent.wait_ns / 1e9:.6f}")
-        return (self.name, self._node, *times, spent.slices)
-
-
 class CpuLoad(Part):
     """The load of the machine and of a trial's processes while the trial runs."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._enabled = counts_time(read_stat(STAT.read_text()))
-        self._before: Times = {}
-        self._rows: list[tuple[object, ...]] = []
-        self._watched: list[Watched] = []
-        self.process_started("trial", "", os.getpid())
+        self._looks: list[tuple[int, int]] = []  # of the processors: when, and the reading
+        self._first: dict[str, tuple[str, str, int]] = {}  # program → name, node, reading
+        self._last: dict[str, list[int]] = {}
 
-    def process_started(self, name: str, node: str, pid: int) -> None:
+    @classmethod
+    def wanted(cls, trial: PlannedTrial) -> bool:
+        """Return whether the trial runs in real time: in virtual time nothing is ever busy."""
+        return not trial.virtual_time
+
+    def _read(self, program: str) -> int:
+        return self._programme.add("read", HOME, f"/proc/{{pid:{program}}}/task/*/schedstat")
+
+    def process_started(self, name: str, node: str, program: str) -> None:
         """Watch a process from now on."""
-        if self._enabled:
-            self._watched.append(Watched(name, node, pid))
+        self._first[program] = (name, node, self._read(program))
 
-    def schedule(self, timeline: ActionQueue) -> None:
-        """Schedule samples of the processors, if they count time."""
-        if self._enabled:
-            timeline.every(INTERVAL_S, self._trial.plan.end_s, self.sample)
+    def schedule(self, timeline: TrialTimeline) -> None:
+        """Schedule samples of the processors; the runner is watched, too."""
+        self.process_started("runner", "", "runner")
+        for second in range(math.ceil(self._trial.plan.end_s)):
+            timeline.at(second * INTERVAL_S, self._look)
 
-    def flow_ends(self, _time_s: float, *processes: str) -> None:
+    def _look(self, at: int) -> None:
+        self._looks.append((at, self._programme.add("read", HOME, str(STAT))))
+
+    def flow_ends(self, *programs: str) -> None:
         """Read these processes a last time before they end."""
-        for each in self._watched:
-            if each.name in processes:
-                each.look()
+        for program in programs:
+            self._last.setdefault(program, []).append(self._read(program))
 
     def stop(self) -> None:
         """Read all processes once more."""
-        for each in self._watched:
-            each.look()
+        self.flow_ends(*self._first)
 
-    def sample(self, time_s: float) -> None:
-        """Append one row of load.csv, covering the time since the previous call."""
-        now = read_stat(STAT.read_text())
-        if self._before and (found := shares(self._before, now)):
-            self._rows.append((f"{time_s:.6f}", *(f"{share:.4f}" for share in found)))
-        self._before = now
-
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, answers: Answers) -> None:
         """Write the tables that are not empty."""
-        rows = [row for each in self._watched if (row := each.row())]
-        for table, found in ((CPU_LOAD, self._rows), (PROCESS_TIMES, rows)):
-            if found:
-                write_table(folder, table, found)
+        rows = [row for each in self._first if (row := self._row(each, answers))]
+        for table, content in ((CPU_LOAD, list(self._loads(answers))), (PROCESS_TIMES, rows)):
+            if content:
+                write_table(folder, table, content)
+
+    def _loads(self, answers: Answers) -> Iterator[tuple[object, ...]]:
+        """Yield the rows of load.csv, each covering the time since the look before."""
+        before: Times = {}
+        for at, number in self._looks:
+            for text in answers.files(number).values():
+                now = read_stat(text)
+                time_s = answers.time_s(at)
+                if before and time_s is not None and (parts := shares(before, now)):
+                    yield (f"{time_s:.6f}", *(f"{share:.4f}" for share in parts))
+                before = now
+
+    def _row(self, program: str, answers: Answers) -> tuple[object, ...] | None:
+        """Return the row of processes.csv; None for a process that was never seen."""
+        name, node, number = self._first[program]
+        first = list(answers.files(number).values())
+        lasts = (list(answers.files(each).values()) for each in self._last.get(program, ()))
+        last = next((texts for texts in reversed(list(lasts)) if texts), None)
+        if not first or last is None:
+            return None
+        spent = read_schedstats(last) - read_schedstats(first)
+        times = (f"{spent.run_ns / 1e9:.6f}", f"{spent.wait_ns / 1e9:.6f}")
+        return (name, node, *times, spent.slices)

@@ -1,4 +1,8 @@
-"""The kernel's settings before and after the flows, and its counters in between."""
+"""The kernel's settings before and after the flows, and its counters in between.
+
+If anything changed in between (by a user or a daemon), the trial is not the planned one; nor is it
+if the settings before are not those of the plan (verify.py).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.machine.process import run
 from testbed.plan.delay_links import has_channels
 from testbed.plan.host_settings import hosts
 from testbed.plan.traffic_control import QueuePlan, burst_bytes
+from testbed.runner.programme import Answers
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store import (
     CONFIGURATION_FILE,
@@ -22,50 +26,53 @@ from testbed.store import (
     Record,
     write_json,
 )
-from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import ActionQueue
-from testbed.trial.parts.snapshot import configuration, counters, tcp_settings
+from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
+from testbed.trial.parts.snapshot import Snapshot, counters
+from testbed.trial.parts.verify import verify
 
 # what tc puts into its JSON for a discipline of our own
 UNKNOWN_TO_TC = re.compile(r"\[Unknown qdisc, optlen=\d+\] ")
+COUNTER_FILES = ("/proc/self/net/netstat", "/proc/self/net/snmp")
+VERSION_FILES = tuple(f"/proc/sys/kernel/{name}" for name in ("ostype", "osrelease", "version"))
 
 
 class KernelState(Part):
     """Configuration, the hosts' counters, and the queues' statistics at the end."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._before: dict[str, str] = {}
-        self._counters: dict[str, dict[str, int]] = {}
+        self._counted: dict[str, int] = {}
+        self._shown: dict[str, int] = {}
+        self._tcp: dict[str, int] = {}
 
-    def open(self) -> None:
+    def watch(self) -> None:
         """Read the configuration before anything runs."""
-        self._before = configuration(self._trial.plan, self._trial.places)
+        self._version = self._programme.add("read", "-", *VERSION_FILES)
+        self._before = Snapshot(self._trial.plan, self._programme)
 
-    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
+    def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
         """Read the hosts' counters while tcpdump still records.
 
         A packet sent by a late timer after its last read would be counted but not captured.
         """
-        timeline.at(end_s - RETIRE_S, self._count)
+        timeline.at(end_s - RETIRE_S, lambda _at: self._count())
 
-    def _count(self, _time_s: float) -> None:
-        self._counters = {node: counters(pid) for node, pid in self._hosts()}
+    def _count(self) -> None:
+        for node in self._hosts:
+            self._counted[node] = self._programme.add("read", node, *COUNTER_FILES)
 
-    def _hosts(self) -> list[tuple[str, int | None]]:
-        nodes = sorted(hosts(self._trial.scenario.flows))
-        return [(node, self._trial.places[node].pid) for node in nodes]
+    @property
+    def _hosts(self) -> list[str]:
+        return sorted(hosts(self._trial.scenario.flows))
 
-    def write(self, folder: Path) -> None:
-        """Write both readings of the settings, and the counters."""
-        after = configuration(self._trial.plan, self._trial.places)
-        contents = {
-            QDISCS_FILE: {node: self._qdiscs(node) for node in self._nodes_with_queues()},
-            COUNTERS_FILE: self._counters,
-            CONFIGURATION_FILE: {"begin": self._before, "end": after},
-        }
-        for name, content in contents.items():
-            write_json(folder, name, content)
+    def close(self) -> None:
+        """Read the configuration again, the queues' statistics and TCP's settings."""
+        self._after = Snapshot(self._trial.plan, self._programme)
+        for node in self._nodes_with_queues():
+            argv = ("tc", "-json", "-s", "qdisc", "show")
+            self._shown[node] = self._programme.run(node, argv)
+        for node in self._hosts:
+            self._tcp[node] = self._programme.add("read", node, "/proc/sys/net/ipv4/tcp_*")
 
     def _nodes_with_queues(self) -> list[str]:
         plan = self._trial.plan
@@ -75,17 +82,42 @@ class KernelState(Part):
             nodes.add(WIRES)
         return sorted(nodes)
 
-    def _qdiscs(self, node: str) -> object:
-        shown = run(("tc", "-json", "-s", "qdisc", "show"), place=self._trial.places[node])
-        return json.loads(UNKNOWN_TO_TC.sub("", shown.stdout))
+    def check(self, answers: Answers) -> None:
+        """Compare the configuration before the flows with the plan."""
+        verify(self._trial.plan, self._before.read(answers))
 
-    def describe(self, record: Record) -> Record:
-        """Add TCP's settings and the queues."""
+    def write(self, folder: Path, answers: Answers) -> None:
+        """Write both readings of the settings, and the counters."""
+        readings = {"begin": self._before, "end": self._after}
+        contents = {
+            QDISCS_FILE: {
+                node: json.loads(UNKNOWN_TO_TC.sub("", answers.output(number)[1]))
+                for node, number in self._shown.items()
+            },
+            COUNTERS_FILE: {
+                node: counters(answers.files(number).values())
+                for node, number in self._counted.items()
+            },
+            CONFIGURATION_FILE: {
+                when: snapshot.read(answers).texts for when, snapshot in readings.items()
+            },
+        }
+        for name, content in contents.items():
+            write_json(folder, name, content)
+
+    def describe(self, record: Record, answers: Answers) -> Record:
+        """Add the kernel's version, TCP's settings and the queues."""
+        version = (text.strip() for text in answers.files(self._version).values())
         return replace(
             record,
-            sysctls={node: tcp_settings(pid) for node, pid in self._hosts()},
+            kernel=" ".join(version),
+            sysctls={node: _settings(answers.files(number)) for node, number in self._tcp.items()},
             queues=tuple(map(_queue_record, self._trial.plan.queues)),
         )
+
+
+def _settings(files: dict[str, str]) -> dict[str, str]:
+    return {f"net.ipv4.{Path(path).name}": text.strip() for path, text in files.items()}
 
 
 def _queue_record(plan: QueuePlan) -> QueueRecord:

@@ -9,15 +9,17 @@ losses (`loss`) happen at the egress of the last router.
 
 from __future__ import annotations
 
+import array
 import ipaddress
-import os
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from testbed.machine import bpf
-from testbed.machine.bpf import (
+from testbed.plan.losses import AtRouter, DropPlan, LossPlan
+from testbed.runner import bpf
+from testbed.runner.bpf import (
     AND,
     AT_MOST_SIGNED,
     BELOW_SIGNED,
@@ -34,11 +36,10 @@ from testbed.machine.bpf import (
     SUB,
     Line,
 )
-from testbed.plan.losses import AtRouter, DropPlan, LossPlan
-from testbed.plan.plan import Plan
+from testbed.runner.programme import Answers
 from testbed.scenario.losses import Run, throw
 from testbed.store import DROPS_FILE, Record, write_json
-from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.part import Part, PlannedTrial
 
 REPORTED = ("seen", "segments", "events", "dropped", "undecided")
 STATE = (
@@ -62,119 +63,129 @@ class Rules:
 class DeliberateLosses(Part):
     """All programs that drop packets on purpose, and their counters."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._droppers: list[Dropper] = []
+        plan = trial.plan
+        self._droppers: list[Dropper] = [
+            *(ListedDropper(drops) for drops in plan.drops),
+            *(RandomDropper(losses) for losses in plan.losses),
+        ]
+        self._counted: dict[str, int] = {}  # flow → the instruction that reads its counters
 
     @classmethod
-    def wanted(cls, plan: Plan) -> bool:
+    def wanted(cls, trial: PlannedTrial) -> bool:
         """Return whether any flow loses listed or random segments."""
-        return bool(plan.drops or plan.losses)
+        return bool(trial.plan.drops or trial.plan.losses)
 
     def open(self) -> None:
         """Attach the programs."""
-        places = self._trial.places
-        for drops in self._trial.plan.drops:
-            self._droppers.append(ListedDropper(drops, places[drops.node].pid))
-        for losses in self._trial.plan.losses:
-            self._droppers.append(RandomDropper(losses, places[losses.node].pid))
-
-    def write(self, folder: Path) -> None:
-        """Write each program's counters."""
-        counts = {dropper.flow: dropper.counts() for dropper in self._droppers}
-        write_json(folder, DROPS_FILE, counts)
-
-    def describe(self, record: Record) -> Record:
-        """Add warnings about losses that did not happen as specified."""
-        complaints = filter(None, (dropper.complaint() for dropper in self._droppers))
-        return replace(record, warnings=(*record.warnings, *complaints))
+        for dropper in self._droppers:
+            dropper.attach(self._trial)
 
     def close(self) -> None:
-        """Release the programs' counters."""
+        """Read each program's counters."""
         for dropper in self._droppers:
-            dropper.close()
+            name = dropper.counters
+            self._counted[name] = self._programme.add("counters", name)
+
+    def _counts(self, dropper: Dropper, answers: Answers) -> dict[str, int]:
+        values = struct.unpack(f"={len(STATE)}I", answers.of(self._counted[dropper.counters]))
+        return dict(zip(STATE, values, strict=True))
+
+    def write(self, folder: Path, answers: Answers) -> None:
+        """Write each program's counters."""
+        counts = {
+            each.plan.flow: each.reported(self._counts(each, answers)) for each in self._droppers
+        }
+        write_json(folder, DROPS_FILE, counts)
+
+    def describe(self, record: Record, answers: Answers) -> Record:
+        """Add warnings about losses that did not happen as specified."""
+        complaints = (each.complaint(self._counts(each, answers)) for each in self._droppers)
+        return replace(record, warnings=(*record.warnings, *filter(None, complaints)))
 
 
 class Dropper:
-    """A loaded program at a router's interface."""
+    """A program at a router's interface."""
 
-    def __init__(
-        self, plan: AtRouter, rules: Rules, runs: Sequence[Run], side: int, pid: int | None
-    ) -> None:
-        self.flow = plan.flow
-        self._state = bpf.Counters(STATE)
-        array = bpf.pairs([(run.passing, run.losing) for run in runs])
-        try:
-            program = bpf.load_program(listing(plan, rules, self._state.descriptor, array))
-        finally:
-            os.close(array)  # the program holds it
-        try:
-            bpf.attach(pid, plan.interface, side, program, "testbed-loss")
-        finally:
-            os.close(program)
+    side: int
 
-    def counts(self) -> Mapping[str, int | str]:
+    def __init__(self, plan: AtRouter, rules: Rules, runs: Sequence[Run]) -> None:
+        self.plan = plan
+        self._rules = rules
+        self._runs = runs
+
+    @property
+    def counters(self) -> str:
+        """The name of its counters in the programme."""
+        return f"losses of {self.plan.flow}"
+
+    def attach(self, trial: PlannedTrial) -> None:
+        """Load the program and attach it."""
+        state = trial.arrays.add(self.counters, 4 * len(STATE), bytes(4 * len(STATE)))
+        pairs = (number for run in self._runs for number in (run.passing, run.losing))
+        runs = trial.arrays.add(f"runs of {self.plan.flow}", 8, array.array("I", pairs).tobytes())
+        code = bpf.assemble(listing(self.plan, self._rules, state, runs))
+        name = f"dropper of {self.plan.flow}"
+        trial.programme.add("program", name, code.hex())
+        place = (self.plan.node, self.plan.interface, self.side)
+        bpf.attach(trial.programme, *place, name, "testbed-loss")
+
+    def reported(self, counts: Mapping[str, int]) -> Mapping[str, int | str]:
         """Return the counters that are written for the trial."""
         raise NotImplementedError
 
-    def complaint(self) -> str:
+    def complaint(self, counts: Mapping[str, int]) -> str:
         """Return how the losses differ from what was specified; empty if they do not."""
         raise NotImplementedError
-
-    def close(self) -> None:
-        """Release the counters; the program goes with its interface."""
-        self._state.close()
 
 
 class ListedDropper(Dropper):
     """Drops the listed segments of a flow, each once."""
 
-    def __init__(self, plan: DropPlan, pid: int | None) -> None:
-        super().__init__(plan, Rules(), listed_runs(plan.segments), bpf.INGRESS, pid)
-        self._asked = len(plan.segments)
+    side = bpf.INGRESS
 
-    def counts(self) -> Mapping[str, int | str]:
+    def __init__(self, plan: DropPlan) -> None:
+        super().__init__(plan, Rules(), listed_runs(plan.segments))
+        self._listed = len(plan.segments)
+
+    def reported(self, counts: Mapping[str, int]) -> Mapping[str, int | str]:
         """Return the numbers of new-data segments seen and dropped."""
-        state = self._state.read()
-        return {name: state[name] for name in ("segments", "dropped")}
+        return {name: counts[name] for name in ("segments", "dropped")}
 
-    def complaint(self) -> str:
+    def complaint(self, counts: Mapping[str, int]) -> str:
         """Describe drops that never happened; empty if all did."""
-        state = self._state.read()
-        if state["dropped"] == self._asked:
+        if counts["dropped"] == self._listed:
             return ""
         return (
-            f"{self.flow}: {state['dropped']} of {self._asked} drops: "
-            f"the flow sent {state['segments']} segments"
+            f"{self.plan.flow}: {counts['dropped']} of {self._listed} drops: "
+            f"the flow sent {counts['segments']} segments"
         )
 
 
 class RandomDropper(Dropper):
     """Drops the segments of a flow that the seed has drawn."""
 
-    def __init__(self, plan: LossPlan, pid: int | None) -> None:
-        runs = throw(plan.loss, plan.dice, plan.packets)
-        super().__init__(plan, rules_of(plan), runs, bpf.EGRESS, pid)
-        self._interface = plan.interface
-        self._runs = len(runs)
+    side = bpf.EGRESS
 
-    def counts(self) -> Mapping[str, int | str]:
+    def __init__(self, plan: LossPlan) -> None:
+        super().__init__(plan, rules_of(plan), throw(plan.loss, plan.dice, plan.packets))
+
+    def reported(self, counts: Mapping[str, int]) -> Mapping[str, int | str]:
         """Return the interface and the counters of segments and runs.
 
         They are data segments, new-data segments, runs of losses begun, segments dropped, and
         segments after the last run.
         """
-        state = self._state.read()
-        return {"interface": self._interface, **{name: state[name] for name in REPORTED}}
+        return {"interface": self.plan.interface, **{name: counts[name] for name in REPORTED}}
 
-    def complaint(self) -> str:
+    def complaint(self, counts: Mapping[str, int]) -> str:
         """Describe segments beyond the runs drawn in advance; empty if they sufficed."""
-        undecided = self._state.read()["undecided"]
-        if not undecided:
+        if not counts["undecided"]:
             return ""
         return (
-            f"{self.flow}: its {self._runs} runs of losses had run out: "
-            f"{undecided} segments more passed without a chance to be lost"
+            f"{self.plan.flow}: its {len(self._runs)} runs of losses had run out: "
+            f"{counts['undecided']} segments more passed without a chance to be lost"
         )
 
 

@@ -1,88 +1,118 @@
-"""The interface of a trial's parts: one feature each, called by the session in fixed order.
+"""The interface of a trial's parts: one feature each.
 
-The session calls one method on all parts, in the order of the table in all_parts.py, before it
-calls the next method. That table thus determines the order of effects.
+A part writes its instructions into the programme before the trial, and reads their answers
+afterwards. The same method is called on all parts, in the order of the table in all_parts.py,
+before the next method: that table thus determines the order of effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.machine.process import Place
 from testbed.plan.plan import Plan
+from testbed.runner.bpf import BpfArrays
+from testbed.runner.programme import NS, Answers, Programme
 from testbed.scenario.model import Scenario
 from testbed.store import Record
-from testbed.trial.parts.scheduler import ActionQueue
 
 
-@dataclass(frozen=True)
-class RunningTrial:
-    """The running trial as its parts see it, and the events they pass to each other."""
+class TrialTimeline:
+    """What happens when, as instructions that are written in the order of their times."""
+
+    def __init__(self) -> None:
+        self._order = itertools.count()
+        self._actions: list[tuple[int, int, Callable[[int], None]]] = []
+
+    def at(self, time_s: float, write: Callable[[int], None]) -> None:
+        """Have instructions written for that time, behind those for the same time before.
+
+        `write` gets the number of the instruction whose answer is when it was.
+        """
+        heapq.heappush(self._actions, (round(time_s * NS), next(self._order), write))
+
+    def write(self, programme: Programme) -> None:
+        """Write all instructions; those of the same time share one wait."""
+        latest, waited = -1, 0
+        while self._actions:
+            time_ns, _, write = heapq.heappop(self._actions)
+            if time_ns != latest:
+                latest, waited = time_ns, programme.add("at", time_ns)
+            write(waited)
+
+
+@dataclass
+class PlannedTrial:
+    """A trial as its parts see it: its plan, and the programme that they write."""
 
     scenario: Scenario
     plan: Plan
-    places: Mapping[str, Place]  # node → where its commands run
     folder: Path
+    virtual_time: bool
+    programme: Programme = field(default_factory=Programme)
+    timeline: TrialTimeline = field(default_factory=TrialTimeline)
     parts: list[Part] = field(default_factory=list)
+    arrays: BpfArrays = field(init=False)
     cookies: set[int] = field(default_factory=set)  # cookies of the sampled sockets
 
-    def process_started(self, name: str, node: str, pid: int) -> None:
-        """Tell all parts about a process that belongs to the trial."""
-        for part in self.parts:
-            part.process_started(name, node, pid)
+    def __post_init__(self) -> None:
+        self.arrays = BpfArrays(self.programme)
 
-    def flow_ends(self, time_s: float, *processes: str) -> None:
-        """Tell all parts that these processes are about to be stopped."""
+    def process_started(self, name: str, node: str, program: str) -> None:
+        """Tell all parts about a program of the trial that runs from now on."""
         for part in self.parts:
-            part.flow_ends(time_s, *processes)
+            part.process_started(name, node, program)
+
+    def flow_ends(self, *programs: str) -> None:
+        """Tell all parts that these programs are about to be stopped."""
+        for part in self.parts:
+            part.flow_ends(*programs)
 
 
 class Part:
     """A part that does nothing; subclasses override the methods that they need."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         self._trial = trial
+        self._programme = trial.programme
 
     @classmethod
-    def wanted(cls, _plan: Plan) -> bool:
-        """Return whether a trial with this plan has the part."""
+    def wanted(cls, _trial: PlannedTrial) -> bool:
+        """Return whether the trial has the part."""
         return True
 
     def place(self) -> None:
         """Act once nodes and links exist, before anything is configured."""
 
     def join(self) -> None:
-        """Act once everything is configured, before it is verified."""
+        """Act once everything is configured."""
+
+    def watch(self) -> None:
+        """Start what only looks; the network is idle, and nothing else runs yet."""
 
     def open(self) -> None:
-        """Start what has to run before the flows; the network is verified and idle."""
+        """Start what has to run before the flows."""
 
     def wait_until_ready(self) -> None:
-        """Return once what `open` started is ready."""
+        """Wait until what `open` started is ready."""
 
-    def schedule(self, timeline: ActionQueue) -> None:
+    def schedule(self, timeline: TrialTimeline) -> None:
         """Put the part's actions on the timeline."""
 
-    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
-        """Put the final actions on the timeline; the end may be earlier than planned."""
+    def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
+        """Put the final actions on the timeline of the trial's end."""
 
     def stop(self) -> None:
         """Stop recording; all actions are done."""
 
     def collect(self) -> None:
-        """Wait for the part's processes and check their results."""
-
-    def write(self, folder: Path) -> None:
-        """Write the part's data to the trial's folder."""
-
-    def describe(self, record: Record) -> Record:
-        """Add this part's data to the trial's record."""
-        return record
+        """Wait for the part's programs, and read what is to be read at the end."""
 
     def close(self) -> None:
-        """Clean up, however the trial ended."""
+        """End what the other parts needed until now."""
 
     @property
     def may_end(self) -> bool:
@@ -90,15 +120,25 @@ class Part:
         return True
 
     @property
-    def done(self) -> bool:
-        """True if this part has nothing left to do before the end."""
-        return True
+    def ends_with(self) -> tuple[str, ...]:
+        """The programs of this part whose ends may end the trial early."""
+        return ()
 
-    def finish(self, time_s: float) -> None:
-        """Finish now: the trial ends early, since every part is done."""
+    def process_started(self, name: str, node: str, program: str) -> None:
+        """Learn that a program of the trial has started."""
 
-    def process_started(self, name: str, node: str, pid: int) -> None:
-        """Learn that a process of the trial has started."""
+    def flow_ends(self, *programs: str) -> None:
+        """Learn that these programs of a flow are about to be stopped."""
 
-    def flow_ends(self, time_s: float, *processes: str) -> None:
-        """Learn that these processes of a flow are about to be stopped."""
+    def check(self, answers: Answers) -> None:
+        """Raise if the trial did not go as planned."""
+
+    def write(self, folder: Path, answers: Answers) -> None:
+        """Write the part's data to the trial's folder."""
+
+    def describe(self, record: Record, _answers: Answers) -> Record:
+        """Add this part's data to the trial's record."""
+        return record
+
+    def clean_up(self, folder: Path) -> None:
+        """Remove files that only the trial needed, however it ended."""

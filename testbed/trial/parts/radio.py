@@ -5,119 +5,96 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES, as_started, require_built
-from testbed.machine.process import ON_HOST, Place, Process, end, run, start
-from testbed.plan.plan import Plan
+from testbed.machine.compiled import LIBRARIES
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
+from testbed.runner.programme import HOME, NS, Answers
 from testbed.store import RADIO_FILE, write_json
-from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.part import Part, PlannedTrial
 
 MEDIUM = LIBRARIES / PROGRAM  # built from medium/ by the Makefile
 FOLDER = "radio"
-RADIO_READY_S = 10.0
-LOOK_S = 0.01
+READY_NS = 10 * NS
 JOIN_TRIES = 10
+RADIO_INTERFACES = ("wlan0", "wlan1")  # the kernel's names, in the order they are made
 
 
 class RadioLink(Part):
     """Two radios in their nodes, the medium between them, and the access point's program."""
 
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
         assert trial.plan.radio is not None
         self._plan = trial.plan.radio
-        self._places = trial.places
-        self._folder = trial.folder / FOLDER
-        self._report = self._folder / "medium.json"
-        self._log = trial.places[self._plan.station.node].log
-        self._access_point: Process | None = None
-        self._medium: Process | None = None
 
     @classmethod
-    def wanted(cls, plan: Plan) -> bool:
+    def wanted(cls, trial: PlannedTrial) -> bool:
         """Return whether the network has a radio link."""
-        return plan.radio is not None
+        return trial.plan.radio is not None
+
+    def _file(self, name: str) -> str:
+        return f"{FOLDER}/{name}"
 
     def place(self) -> None:
         """Start the medium, move each radio into its node, and rename its interface."""
-        require_built(MEDIUM)
-        self._folder.mkdir()
-        self._medium = start(
-            (as_started(MEDIUM), *self._plan.medium[1:]),
-            place=Place(log=self._log),
-            stdout=self._report,
-            stderr=self._report.with_suffix(".err"),
-        )
-        self._place_radios(self._medium)
-
-    def _place_radios(self, medium: Process) -> None:
-        deadline = time.monotonic() + RADIO_READY_S
-        while not (names := self._names()):
-            if medium.poll() is not None or time.monotonic() > deadline:
-                raise self._fault("the medium did not start", self._report.with_suffix(".err"))
-            time.sleep(LOOK_S)
-        here = Place(log=self._log)
-        for each, name in zip(self._plan.ends, names, strict=True):
-            pid = self._places[each.node].pid
-            run(("ip", "link", "set", name, "name", each.name), place=here)
-            run(("iw", "phy", each.node, "set", "netns", str(pid)), place=here)
-
-    def _names(self) -> list[str]:
-        """Return the kernel's names of the radios' interfaces; empty while one is missing."""
-        links = json.loads(run(("ip", "-json", "link", "show"), place=ON_HOST).stdout)
-        found = {link["address"]: link["ifname"] for link in links if "address" in link}
-        names = [found.get(each.mac) for each in self._plan.ends]
-        return [name for name in names if name] if all(names) else []
+        (self._trial.folder / FOLDER).mkdir()
+        argv = (str(MEDIUM), *self._plan.medium[1:])
+        outputs = (self._file("medium.json"), self._file("medium-errors"))
+        self._programme.start("medium", HOME, argv, *outputs)
+        for end, name in zip(self._plan.ends, RADIO_INTERFACES, strict=True):
+            words = ("medium", READY_NS, "interface", name)
+            self._programme.add("await", *words, fault="the medium did not start")
+            self._programme.run(HOME, ("ip", "link", "set", name, "name", end.name))
+            # `iw` knows a namespace by a process in it
+            holder = f"holder of {end.node}"
+            nowhere = ("/dev/null", "/dev/null")
+            self._programme.start(holder, end.node, ("sleep", "infinity"), *nowhere)
+            self._programme.run(HOME, ("iw", "phy", end.node, "set", "netns", f"{{pid:{holder}}}"))
+            self._programme.add("end", holder, int(signal.SIGKILL), READY_NS, "alone")
 
     def join(self) -> None:
         """Start the access point and let the station associate."""
-        settings = self._folder / "hostapd.conf"
-        settings.write_text(self._plan.hostapd)
-        log = self._folder / "hostapd.log"
-        ap, station = (self._places[each.node] for each in self._plan.ends)
-        self._access_point = start(("hostapd", str(settings)), place=ap, stdout=log)
-        name = self._plan.access_point.name
-        deadline = time.monotonic() + RADIO_READY_S
-        while "AP-ENABLED" not in log.read_text(errors="replace"):
-            if self._access_point.poll() is not None or time.monotonic() > deadline:
-                raise self._fault(f"{name}: no access point", log)
-            time.sleep(LOOK_S)
-        name = self._plan.station.name
-        run(("iw", "dev", name, "set", "power_save", "off"), place=station)
-        connect = ("iw", "dev", name, "connect", "-w", NETWORK_NAME, str(CHANNEL_MHZ))
-        for _ in range(JOIN_TRIES):
-            if run(connect, place=station, check=False).status == 0:
-                return
-        raise TestbedError(f"{name} could not join: is its signal too weak, the air too busy?")
-
-    def _joined(self) -> bool:
-        """Return whether the station is still associated; it does not rejoin by itself."""
-        argv = ("iw", "dev", self._plan.station.name, "link")
-        place = self._places[self._plan.station.node]
-        return run(argv, place=place).stdout.startswith("Connected")
-
-    def write(self, folder: Path) -> None:
-        """End the medium, and write its counters together with its settings."""
-        assert self._medium is not None
-        joined = self._joined()
-        if status := end(self._medium, signal.SIGTERM):
-            raise self._fault(f"the medium ended with status {status}", self._report)
-        radio = self._plan.radio
-        asked = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
-        found = {**asked, **json.loads(self._report.read_text())}
-        write_json(folder, RADIO_FILE, found)
-
-    def _fault(self, what: str, log: Path) -> TestbedError:
-        lines = log.read_text(errors="replace").strip().splitlines()
-        return TestbedError(what + (f": {lines[-1]}" if lines else ""))
+        (self._trial.folder / FOLDER / "hostapd.conf").write_text(self._plan.hostapd)
+        ap, station = self._plan.ends
+        log = self._file("hostapd.log")
+        argv = ("hostapd", self._file("hostapd.conf"))
+        self._programme.start("hostapd", ap.node, argv, log, self._file("hostapd-errors"))
+        awaited = ("hostapd", READY_NS, "says", log, "AP-ENABLED")
+        self._programme.add("await", *awaited, fault=f"{ap.name}: no access point")
+        power_save = ("iw", "dev", station.name, "set", "power_save", "off")
+        self._programme.run(station.node, power_save)
+        connect = ("iw", "dev", station.name, "connect", "-w", NETWORK_NAME, str(CHANNEL_MHZ))
+        fault = f"{station.name} could not join: is its signal too weak, the air too busy?"
+        self._programme.run(station.node, connect, tries=JOIN_TRIES, fault=fault)
 
     def close(self) -> None:
-        """End both programs and remove their files."""
-        for process in (self._access_point, self._medium):
-            if process is not None:
-                end(process, signal.SIGKILL)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """End the medium and the access point; whether the station is still there comes first."""
+        station = self._plan.station
+        self._link = self._programme.run(station.node, ("iw", "dev", station.name, "link"))
+        words = (int(signal.SIGTERM), READY_NS, "alone")
+        self._ended = self._programme.add("end", "medium", *words)
+        self._programme.add("end", "hostapd", *words)
+
+    def check(self, answers: Answers) -> None:
+        """Check that the medium ran to the end."""
+        ended = answers.ended(self._ended)
+        if ended is not None and ended.status:
+            log = self._trial.folder / self._file("medium-errors")
+            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            what = f"the medium ended with status {ended.status}"
+            raise TestbedError(": ".join((what, *last)))
+
+    def write(self, folder: Path, answers: Answers) -> None:
+        """Write the medium's counters together with its settings."""
+        # the station does not rejoin by itself
+        joined = answers.output(self._link)[1].startswith("Connected")
+        radio = self._plan.radio
+        settings = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
+        counters = json.loads((folder / self._file("medium.json")).read_text())
+        write_json(folder, RADIO_FILE, {**settings, **counters})
+
+    def clean_up(self, folder: Path) -> None:
+        """Remove the programs' files."""
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)

@@ -1,5 +1,5 @@
 /*
- * The kernel's answers about sockets and queues, as rows of CSV, for rows.py.
+ * The kernel's answers about sockets and queues, as rows of CSV, for sample_rows.py.
  *
  * A trial has tens of thousands of answers. A row is written anew only if what it says has changed,
  * and numbers are written as Python writes them.
@@ -34,7 +34,7 @@ struct text {
 	size_t size, room;
 };
 
-struct seen { /* of a socket; rows.py has it too */
+struct seen { /* of a socket; sample_rows.py has it too */
 	uint64_t cookie; /* 0: no such socket so far */
 	int32_t options; /* of TCP_INFO, since it was established; -1: it never was */
 	char variant[20];
@@ -327,18 +327,6 @@ static bool read_answer(const struct rows *rows, size_t number, const unsigned c
 	return (of_socket ? read_socket : read_queue)(&rows->probes[number], answer, end);
 }
 
-/* Takes the queues' present counters as zero. `answers` is a round's, so much room for each. */
-void rows_begin(struct rows *rows, const unsigned char *answers, size_t room)
-{
-	for (size_t i = rows->sockets; i < rows->sockets + rows->queues; i++) {
-		struct probe *probe = &rows->probes[i];
-
-		if (read_answer(rows, i, answers + i * room, room))
-			probe->before = probe->queue;
-		probe->size = 0;
-	}
-}
-
 static bool make_room(struct text *text, size_t more)
 {
 	size_t room = 2 * text->room + more + (1 << 16);
@@ -354,23 +342,59 @@ static bool make_room(struct text *text, size_t more)
 	return true;
 }
 
-/* Adds a row for each answer of a round, at this time; false without memory. */
-bool rows_keep(struct rows *rows, const unsigned char *answers, size_t room, const char *time)
+/* Takes the counters that the queue has answered last as zero. */
+static void begin(struct probe *probe)
+{
+	probe->before = probe->queue;
+	probe->size = 0;
+}
+
+static bool add_row(struct text *text, const char *time, const struct probe *probe)
 {
 	size_t time_size = strlen(time);
 
-	for (size_t i = 0; i < rows->sockets + rows->queues; i++) {
-		struct text *text = &rows->texts[i >= rows->sockets];
-		const struct probe *probe = &rows->probes[i];
+	if (!make_room(text, time_size + 1 + probe->size))
+		return false;
+	memcpy(text->bytes + text->size, time, time_size);
+	text->bytes[text->size + time_size] = ',';
+	memcpy(text->bytes + text->size + time_size + 1, probe->row, probe->size);
+	text->size += time_size + 1 + probe->size;
+	return true;
+}
 
-		if (!read_answer(rows, i, answers + i * room, room))
-			continue;
-		if (!make_room(text, time_size + 1 + probe->size))
-			return false;
-		memcpy(text->bytes + text->size, time, time_size);
-		text->bytes[text->size + time_size] = ',';
-		memcpy(text->bytes + text->size + time_size + 1, probe->row, probe->size);
-		text->size += time_size + 1 + probe->size;
+/*
+ * Reads what testbed/runner/samples.c has written: for each round its time, and for each probe the
+ * size of the answer and the answer.  False without memory; a part of a round is left out.
+ */
+bool rows_read(struct rows *rows, const unsigned char *rounds, size_t size)
+{
+	const unsigned char *end = rounds + size;
+	int64_t time_ns;
+
+	while ((size_t)(end - rounds) >= sizeof(time_ns)) {
+		char time[32];
+
+		memcpy(&time_ns, rounds, sizeof(time_ns));
+		rounds += sizeof(time_ns);
+		snprintf(time, sizeof(time), "%.6f", time_ns / 1e9);
+		for (size_t i = 0; i < rows->sockets + rows->queues; i++) {
+			uint32_t room;
+
+			if ((size_t)(end - rounds) < sizeof(room))
+				return true;
+			memcpy(&room, rounds, sizeof(room));
+			rounds += sizeof(room);
+			if (room > (size_t)(end - rounds))
+				return true;
+			if (room >= NLMSG_HDRLEN && read_answer(rows, i, rounds, room)) {
+				if (time_ns < 0)
+					begin(&rows->probes[i]);
+				else if (!add_row(&rows->texts[i >= rows->sockets], time,
+						  &rows->probes[i]))
+					return false;
+			}
+			rounds += room;
+		}
 	}
 	return true;
 }

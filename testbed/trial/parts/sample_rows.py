@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from testbed.machine.compiled import LIBRARIES, load
-from testbed.machine.netlink_batch import ANSWER_BYTES
 from testbed.store import csv_text
 
 SAMPLES_LIBRARY = LIBRARIES / "testbed-samples.so"  # built from sample_rows.c
@@ -62,15 +61,9 @@ class Rows:
         if not self._rows:
             raise MemoryError
 
-    def begin(self, answers: bytearray) -> None:
-        """Take the queues' counters as zero, by the answers of the first round."""
-        self._library.rows_begin(self._rows, _address(answers, 0), ANSWER_BYTES)
-
-    def add(self, answers: bytearray, place: int, time_s: str) -> None:
-        """Add a row for each answer of the round that begins there."""
-        if not self._library.rows_keep(
-            self._rows, _address(answers, place), ANSWER_BYTES, time_s.encode()
-        ):
+    def read(self, rounds: bytes) -> None:
+        """Add a row for each answer of each round that the runner has written."""
+        if not self._library.rows_read(self._rows, rounds, len(rounds)):
             raise MemoryError
 
     def socket_state(self, number: int) -> SocketState:
@@ -89,10 +82,6 @@ class Rows:
         self._library.rows_free(self._rows)
 
 
-def _address(answers: bytearray, place: int) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(answers, place))
-
-
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = load(SAMPLES_LIBRARY)
@@ -100,8 +89,7 @@ def _library() -> ctypes.CDLL:
     for name, result, arguments in (
         ("rows_new", pointer, (size, size, pointer, pointer)),
         ("rows_free", None, (pointer,)),
-        ("rows_begin", None, (pointer, pointer, size)),
-        ("rows_keep", ctypes.c_bool, (pointer, pointer, size, ctypes.c_char_p)),
+        ("rows_read", ctypes.c_bool, (pointer, ctypes.c_char_p, size)),
         ("rows_seen", ctypes.POINTER(SocketState), (pointer, size)),
         ("rows_text", pointer, (pointer, ctypes.c_int, pointer)),
     ):

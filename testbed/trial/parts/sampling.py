@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,18 +14,22 @@ from testbed.machine.netlink import (
     NETLINK_SOCK_DIAG,
     RTM_GETQDISC,
     SOCK_DIAG_BY_FAMILY,
-    Netlink,
     request_message,
 )
-from testbed.machine.netlink_batch import BatchedRequests, Request
-from testbed.machine.netns import inside
 from testbed.plan.commands import LEAF
 from testbed.plan.flows import ANY_PORT
+from testbed.runner.programme import Answers
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, Record, write_text
-from testbed.trial.parts.part import Part, RunningTrial
+from testbed.store import (
+    QUEUE_SAMPLES,
+    RAW_SAMPLES,
+    SAMPLES_FOLDER,
+    SOCKET_SAMPLES,
+    Record,
+    write_text,
+)
+from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKind
-from testbed.trial.parts.scheduler import ActionQueue
 
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
@@ -34,75 +37,98 @@ INET_DIAG_NOCOOKIE = b"\xff" * 8
 OPTION_BITS = {"timestamps": 1, "sack": 2}  # of TCP_INFO's options
 
 
+@dataclass(frozen=True)
+class SocketProbe:
+    """A TCP connection as its sender sees it, and the flow that it belongs to."""
+
+    flow: str
+    node: str
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+
+    @property
+    def request(self) -> bytes:
+        """The request for the connection's TCP_INFO, as `ss -i` shows it."""
+        ports = struct.pack("!HH", self.src_port, self.dst_port)
+        ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
+        wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+        head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
+        connection = ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
+        return request_message(SOCK_DIAG_BY_FAMILY, head + connection)
+
+
+# for the statistics of the queue below an interface's htb, whose index the runner fills in
+QUEUE_REQUEST = request_message(RTM_GETQDISC, struct.pack("=B3xiIII", 0, 0, LEAF.number, 0, 0))
+
+
 class Sampling(Part):
     """Samples of the senders' sockets, and of the queues that flows cross."""
 
-    _sampler: Sampler
-    _timeline: ActionQueue
-
-    def __init__(self, trial: RunningTrial) -> None:
+    def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._opened = contextlib.ExitStack()
-
-    def wait_until_ready(self) -> None:
-        """Open the probes and rehearse, before the kernel's random generator is rekeyed."""
-        self._sampler = Sampler(self._socket_probes(), self._queue_probes())
-        self._opened.callback(self._sampler.close)
-        self._sampler.rehearse()
-
-    def _socket_probes(self) -> list[SocketProbe]:
-        return [
+        self._sockets = [
             SocketProbe(
                 each.flow.name,
-                self._trial.places[each.flow.src].pid,
-                SocketId(each.src_address, port, each.dst_address, each.dst_port),
+                each.flow.src,
+                *(each.src_address, port),
+                *(each.dst_address, each.dst_port),
             )
-            for each in self._trial.plan.flows
+            for each in trial.plan.flows
             if each.flow.protocol == "tcp" and each.dst_port != ANY_PORT
             for port in each.src_ports
         ]
+        self._queues = [queue for queue in trial.plan.queues if queue.sampled]
+        self._sampled: list[SampledSocket] = []
 
-    def _queue_probes(self) -> list[QueueProbe]:
-        return [
-            QueueProbe(
-                queue.node,
-                queue.interface,
-                queue.hop.queue.discipline,
-                self._trial.places[queue.node].pid,
-            )
-            for queue in self._trial.plan.queues
-            if queue.sampled
-        ]
+    def wait_until_ready(self) -> None:
+        """Open the probes and rehearse, before second 0 is a new beginning."""
+        (self._trial.folder / SAMPLES_FOLDER).mkdir(exist_ok=True)
+        self._programme.add("samples", RAW_SAMPLES)
+        for probe in self._sockets:
+            self._programme.add("probe", probe.node, NETLINK_SOCK_DIAG, probe.request.hex())
+        for queue in self._queues:
+            words = (queue.node, NETLINK_ROUTE, QUEUE_REQUEST.hex(), queue.interface)
+            self._programme.add("probe", *words)
+        self._programme.add("rehearse")
 
-    def schedule(self, timeline: ActionQueue) -> None:
+    def schedule(self, timeline: TrialTimeline) -> None:
         """Sample at every interval."""
-        if interval_ms := self._trial.scenario.sample_interval_ms:
-            end_s = self._trial.plan.end_s
-            timeline.every(interval_ms / 1e3, end_s, self._sampler.sample, self._sample_at)
-        self._timeline = timeline
+        self._programme.add("interval", round(self._trial.scenario.sample_interval_ms * 1e6))
 
-    def _sample_at(self, due_ns: Sequence[int]) -> int:
-        return self._sampler.sample_at(due_ns, self._timeline.of_wall_clock_s)
-
-    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
+    def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
         """Sample once more when the queues are empty."""
-        timeline.at(end_s, self._sampler.sample)
+        timeline.at(end_s, lambda _at: self._sample())
 
-    def flow_ends(self, time_s: float, *_processes: str) -> None:
+    def flow_ends(self, *_programs: str) -> None:
         """Sample a flow's last state, even in trials without an interval."""
-        self._sampler.sample(time_s)
+        self._sample()
 
-    def write(self, folder: Path) -> None:
+    def _sample(self) -> None:
+        self._programme.add("sample")
+
+    def write(self, folder: Path, answers: Answers) -> None:
         """Write sockets.csv and queues.csv."""
-        self._sampler.write(folder)
-        self._trial.cookies.update(
-            each.cookie for each in self._sampler.sampled_sockets() if each.cookie
+        raw = folder / RAW_SAMPLES
+        rows = Rows(
+            [probe.flow for probe in self._sockets],
+            [
+                QueueRow(queue.node, queue.interface, _marks(queue.hop.queue.discipline))
+                for queue in self._queues
+            ],
         )
+        rows.read(raw.read_bytes())
+        write_text(folder, SOCKET_SAMPLES, rows.text(TableKind.SOCKETS))
+        write_text(folder, QUEUE_SAMPLES, rows.text(TableKind.QUEUES))
+        probes = enumerate(self._sockets)
+        self._sampled = [_socket(probe.flow, rows.socket_state(number)) for number, probe in probes]
+        rows.close()
+        self._trial.cookies.update(each.cookie for each in self._sampled if each.cookie)
 
-    def describe(self, record: Record) -> Record:
+    def describe(self, record: Record, _answers: Answers) -> Record:
         """Add each flow's congestion control and negotiated options as sampled on its sockets."""
-        sockets = self._sampler.sampled_sockets()
-        ran, agreed = variants(sockets), options(sockets)
+        ran, agreed = variants(self._sampled), options(self._sampled)
         return replace(
             record,
             flows=tuple(
@@ -115,59 +141,15 @@ class Sampling(Part):
             ),
         )
 
-    def close(self) -> None:
-        """Close the probes."""
-        self._opened.close()
+    def clean_up(self, folder: Path) -> None:
+        """Remove the answers that the tables were made of."""
+        (folder / RAW_SAMPLES).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class SocketId:
-    """A TCP connection as its sender sees it."""
-
-    src: str
-    src_port: int
-    dst: str
-    dst_port: int
-
-    def packed(self) -> bytes:
-        """Return the id in inet_diag's binary form."""
-        ports = struct.pack("!HH", self.src_port, self.dst_port)
-        ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
-        return ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
-
-
-class SocketProbe:
-    """The request for TCP_INFO of one connection, as `ss -i` shows it."""
-
-    def __init__(self, flow: str, pid: int | None, connection: SocketId) -> None:
-        self.flow = flow
-        self._netlink = Netlink(NETLINK_SOCK_DIAG, pid)
-        wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
-        head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
-        request = request_message(SOCK_DIAG_BY_FAMILY, head + connection.packed())
-        self.request = Request(self._netlink, request)
-
-    def close(self) -> None:
-        """Close the netlink socket."""
-        self._netlink.close()
-
-
-class QueueProbe:
-    """The request for the statistics of the queue below an interface's htb."""
-
-    def __init__(self, node: str, interface: str, discipline: str, pid: int | None) -> None:
-        marking = DISCIPLINES[discipline].marking
-        places = (marking.counted_at, marking.step_counted_at) if marking else ()
-        self.row = QueueRow(node, interface, tuple(at for at in places if at is not None))
-        self._netlink = Netlink(NETLINK_ROUTE, pid)
-        with inside(pid):
-            index = socket.if_nametoindex(interface)
-        request = struct.pack("=B3xiIII", 0, index, LEAF.number, 0, 0)
-        self.request = Request(self._netlink, request_message(RTM_GETQDISC, request))
-
-    def close(self) -> None:
-        """Close the netlink socket."""
-        self._netlink.close()
+def _marks(discipline: str) -> tuple[int, ...]:
+    marking = DISCIPLINES[discipline].marking
+    places = (marking.counted_at, marking.step_counted_at) if marking else ()
+    return tuple(at for at in places if at is not None)
 
 
 @dataclass(frozen=True)
@@ -178,65 +160,6 @@ class SampledSocket:
     variant: str  # as the kernel names it; empty: it was never sampled
     options: frozenset[str] | None  # that the connection has agreed on; None: it was never sampled
     cookie: int  # the kernel's unique number of the socket; 0: it was never sampled
-
-
-class Sampler:
-    """All probes of a trial, read together; rows stay in memory until the trial ends."""
-
-    def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
-        self._sockets = list(sockets)
-        self._queues = list(queues)
-        questions = [probe.request for probe in self._sockets]
-        self._rounds = BatchedRequests(questions + [probe.request for probe in self._queues])
-        self._rows = Rows(
-            [probe.flow for probe in self._sockets], [probe.row for probe in self._queues]
-        )
-        self._latest = ""  # time of the last sample, as written
-
-    def rehearse(self) -> None:
-        """Make all requests once: the first look-up of a socket draws hash tables' random keys."""
-        self._rounds.ask()
-        self._rows.begin(self._rounds.answers)
-
-    def sample(self, time_s: float) -> None:
-        """Read every probe once, at most once per instant."""
-        if f"{time_s:.6f}" != self._latest:
-            self._rounds.ask()
-            self._add(0, time_s)
-
-    def sample_at(self, due_ns: Sequence[int], time_s: Callable[[int], float]) -> int:
-        """Read every probe at the first of these instants of the monotonic clock.
-
-        `time_s` converts the wall clock. Returns the number of instants.
-        """
-        done = self._rounds.ask_at(due_ns)
-        for number in range(done):
-            self._add(number, time_s(self._rounds.real_ns(number)))
-        return done
-
-    def _add(self, number: int, time_s: float) -> None:
-        """Add rows for the answers of a round."""
-        self._latest = f"{time_s:.6f}"
-        self._rows.add(self._rounds.answers, self._rounds.place(number), self._latest)
-
-    def sampled_sockets(self) -> list[SampledSocket]:
-        """Return what the samples showed of each socket."""
-        probes = enumerate(self._sockets)
-        return [_socket(probe.flow, self._rows.socket_state(number)) for number, probe in probes]
-
-    def write(self, folder: Path) -> None:
-        """Write both tables of samples."""
-        write_text(folder, SOCKET_SAMPLES, self._rows.text(TableKind.SOCKETS))
-        write_text(folder, QUEUE_SAMPLES, self._rows.text(TableKind.QUEUES))
-
-    def close(self) -> None:
-        """Close all probes."""
-        for socket_probe in self._sockets:
-            socket_probe.close()
-        for queue_probe in self._queues:
-            queue_probe.close()
-        self._rounds.close()
-        self._rows.close()
 
 
 def _socket(flow: str, state: SocketState) -> SampledSocket:

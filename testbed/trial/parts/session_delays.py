@@ -11,11 +11,11 @@ allows only a few (TCP small queues). Forwarding by a router detaches them.
 
 from __future__ import annotations
 
-import os
+import array
 from collections.abc import Sequence
 
-from testbed.machine import bpf
-from testbed.machine.bpf import (
+from testbed.runner import bpf
+from testbed.runner.bpf import (
     ADD,
     AND,
     BPF_BYTE,
@@ -26,10 +26,8 @@ from testbed.machine.bpf import (
     SUB,
     Line,
 )
-from testbed.plan.delay_links import SessionDelays
-from testbed.plan.plan import Plan
 from testbed.store import WIRES
-from testbed.trial.parts.part import Part
+from testbed.trial.parts.part import Part, PlannedTrial
 
 TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME
 KTIME, SET_HASH = 5, 48  # helpers
@@ -40,28 +38,20 @@ class SessionRoundTrips(Part):
     """The programs that give sessions their own round trips."""
 
     @classmethod
-    def wanted(cls, plan: Plan) -> bool:
+    def wanted(cls, trial: PlannedTrial) -> bool:
         """Return whether a flow has sessions with their own round trips."""
-        return bool(plan.session_delays)
+        return bool(trial.plan.session_delays)
 
     def join(self) -> None:
-        """Attach a program for each link on which sessions' packets wait."""
+        """Attach a program to both ends of each link on which sessions' packets wait."""
         for delays in self._trial.plan.session_delays:
-            attach_delays(delays, self._trial.places[WIRES].pid)
-
-
-def attach_delays(delays: SessionDelays, pid: int | None) -> None:
-    """Attach the program to both ends of the link, for as long as they exist."""
-    table = bpf.longs([delays.link_delay_ns + extra_ns for extra_ns in delays.extra_ns])
-    try:
-        program = bpf.load_program(listing(table, delays.first_port, delays.link_delay_ns))
-    finally:
-        os.close(table)  # the program keeps it
-    try:
-        for interface in delays.ends:
-            bpf.attach(pid, interface, bpf.EGRESS, program, "testbed-delays")
-    finally:
-        os.close(program)
+            values = [delays.link_delay_ns + extra_ns for extra_ns in delays.extra_ns]
+            name = f"delays of {delays.link}"
+            table = self._trial.arrays.add(name, 8, array.array("Q", values).tobytes())
+            code = bpf.assemble(listing(table, delays.first_port, delays.link_delay_ns))
+            self._programme.add("program", name, code.hex())
+            for interface in delays.ends:
+                bpf.attach(self._programme, WIRES, interface, bpf.EGRESS, name, "testbed-delays")
 
 
 def _look_up(table: int, first_port: int, otherwise: str) -> tuple[Line, ...]:

@@ -1,35 +1,29 @@
-"""The kernel's view of the network: its configuration and its counters.
-
-The configuration is read before and after the flows: if anything changed in between (by a user or a
-daemon), the trial is not the planned one. It is read by netlink, without a process: in the guest,
-tc and ip would take more wall time than a short trial.
-"""
+"""A reading of everything that is configured: written into a programme, read from its answers."""
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink import NETLINK_ROUTE, RTM_GETQDISC, Netlink, attributes
-from testbed.machine.netns import inside, offloads_on, read_setting
-from testbed.machine.process import Place
+from testbed.machine.netlink import RTM_GETQDISC, attributes
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
+from testbed.runner.programme import Answers, Programme
 from testbed.scenario.discipline import Field, Setting
 
 RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS = 18, 26, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
-RTA_DST = 1
+RTA_DST, RTA_METRICS = 1, 8
 TCA_KIND, TCA_OPTIONS = 1, 2
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
 _ROUTE_FLAGS = 8  # where they stand in the message
 RTNH_F_LINKDOWN = 16
+OFFLOADS = ("tso", "gso", "gro")  # the bits of the runner's answer, from the lowest
 
 
 @dataclass(frozen=True)
@@ -46,48 +40,156 @@ class TcReport:
         return text.rstrip()
 
 
-def sysctl_file(name: str) -> Path:
+@dataclass
+class InterfaceReport:
+    """An interface: its queues, its MTU, and how many segments TCP may merge (GSO)."""
+
+    disciplines: list[TcReport]
+    classes: list[TcReport]
+    mtu: int
+    segments: int
+
+
+@dataclass
+class NodeReport:
+    """A node's interfaces by name, and its routes by their targets, as the kernel's messages."""
+
+    interfaces: dict[str, InterfaceReport]
+    routes: dict[str, list[bytes]]
+
+
+@dataclass(frozen=True)
+class ConfigurationReading:
+    """The configuration that the kernel reported."""
+
+    sysctls: dict[tuple[str, str], str]  # node and name
+    parameters: dict[str, str]  # by file
+    nodes: dict[str, NodeReport]
+    offloads: dict[tuple[str, str], list[str]]  # node and interface: those that are on
+    names: dict[str, str]  # of parameters, by file
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """All settings by name; a queue's options as raw bytes."""
+        found = {f"{node}: sysctl {name}": text for (node, name), text in self.sysctls.items()}
+        found |= {self.names[file]: text for file, text in self.parameters.items()}
+        for node, report in self.nodes.items():
+            found.update(_texts_of_node(node, report))
+        for (node, interface), on in self.offloads.items():
+            found[f"{node}: offloads of {interface}"] = " ".join(on) or "off"
+        return found
+
+
+def _texts_of_node(node: str, report: NodeReport) -> Iterator[tuple[str, str]]:
+    for name, interface in report.interfaces.items():
+        yield f"{node}: mtu of {name}", str(interface.mtu)
+        yield f"{node}: segments at once of {name}", str(interface.segments)
+        trees = (("qdiscs", interface.disciplines), ("classes", interface.classes))
+        for what, reports in trees:
+            if reports:
+                yield f"{node}: {what} of {name}", "; ".join(sorted(map(str, reports)))
+    for name, messages in report.routes.items():
+        yield f"{node}: route to {name}", "; ".join(sorted(each.hex() for each in messages))
+
+
+def sysctl_file(name: str) -> str:
     """Return a sysctl's file below /proc; interface names here contain no dots."""
-    return Path("/proc/sys", *name.split("."))
+    return str(Path("/proc/sys", *name.split(".")))
 
 
-def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
-    """All settings that a trial depends on, by name; a queue's options as raw bytes."""
-    found: dict[str, str] = {}
-    for node, settings in plan.sysctls:
-        with inside(places[node].pid):
+class Snapshot:
+    """The instructions that read everything that a trial depends on."""
+
+    def __init__(self, plan: Plan, programme: Programme) -> None:
+        self._plan = plan
+        self._sysctls = [
+            (node, programme.add("read", node, *(sysctl_file(name) for name, _ in settings)))
+            for node, settings in plan.sysctls
+        ]
+        files = [parameter.file for parameter in plan.parameters]
+        self._parameters = programme.add("read", "-", *files) if files else -1
+        self._nodes = [(node, _Dumps(node, plan, programme)) for node in plan.nodes]
+        interfaces: dict[str, list[str]] = {}
+        for node, interface in plan.plain_interfaces:
+            interfaces.setdefault(node, []).append(interface)
+        self._offloads = [
+            (node, names, programme.add("offloads", node, "read", *names))
+            for node, names in interfaces.items()
+        ]
+
+    def read(self, answers: Answers) -> ConfigurationReading:
+        """Return what the kernel reported."""
+        sysctls = {}
+        for (node, number), (_, settings) in zip(self._sysctls, self._plan.sysctls, strict=True):
+            files = answers.files(number)
             for name, _ in settings:
-                text = read_setting(sysctl_file(name))
-                found[f"{node}: sysctl {name}"] = " ".join(text.split())
-    for parameter in plan.parameters:
-        value = read_setting(Path(parameter.file)).strip()
-        found[f"parameter {parameter.name} of {parameter.control}"] = value
-    for node in plan.nodes:
-        found.update(_of_node(node, places[node].pid))
-    for node, interface in plan.plain_interfaces:
-        with inside(places[node].pid):
-            found[f"{node}: offloads of {interface}"] = " ".join(offloads_on(interface)) or "off"
-    return found
+                sysctls[node, name] = " ".join(files.get(sysctl_file(name), "").split())
+        parameters = answers.files(self._parameters)
+        return ConfigurationReading(
+            sysctls=sysctls,
+            parameters={file: text.strip() for file, text in parameters.items()},
+            nodes={node: dumps.read(answers) for node, dumps in self._nodes},
+            offloads={
+                (node, name): [what for bit, what in enumerate(OFFLOADS) if on & 1 << bit]
+                for node, names, number in self._offloads
+                for name, on in zip(names, answers.of(number), strict=True)
+            },
+            names={
+                each.file: f"parameter {each.name} of {each.control}"
+                for each in self._plan.parameters
+            },
+        )
 
 
-def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
-    """Return a node's interfaces with their queues, and its routes."""
-    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        for index, name, mtu, segments in _links(netlink):
-            yield f"{node}: mtu of {name}", str(mtu)
-            yield f"{node}: segments at once of {name}", str(segments)
-            trees = (("qdiscs", RTM_GETQDISC), ("classes", RTM_GETTCLASS))
-            for what, kind in trees:
-                if tree := sorted(map(str, _traffic_control(netlink, kind, index))):
-                    yield f"{node}: {what} of {name}", "; ".join(tree)
-        request = struct.pack("=B11x", socket.AF_INET)
-        routes: dict[str, list[str]] = {}
-        for message in netlink.dump(RTM_GETROUTE, request):
+class _Dumps:
+    """The instructions that list a node's interfaces, queues and routes."""
+
+    def __init__(self, node: str, plan: Plan, programme: Programme) -> None:
+        def dump(kind: int, message: bytes, interface: str = "") -> int:
+            return programme.add("dump", node, kind, message.hex(), interface)
+
+        self._links = dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES))
+        self._disciplines = dump(RTM_GETQDISC, _TC_MESSAGE.pack(0, 0, 0, 0, 0))
+        shaped = dict.fromkeys(each.interface for each in plan.tc_objects if each.node == node)
+        self._classes = [
+            dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, 0, 0, 0, 0), name) for name in shaped
+        ]
+        self._routes = dump(RTM_GETROUTE, struct.pack("=B11x", socket.AF_INET))
+
+    def read(self, answers: Answers) -> NodeReport:
+        """Return what the kernel listed."""
+        interfaces, names = {}, {}
+        for message in answers.messages(self._links):
+            (index,) = struct.unpack_from("=4xi", message)
+            about = attributes(message, _LINK_MESSAGE_BYTES)
+            names[index] = about[IFLA_IFNAME].rstrip(b"\0").decode()
+            (mtu,), (segments,) = (
+                struct.unpack("=I", about[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
+            )
+            interfaces[names[index]] = InterfaceReport([], [], mtu, segments)
+        for message in answers.messages(self._disciplines):
+            index, report = tc_report(message)
+            interfaces[names[index]].disciplines.append(report)
+        for number in self._classes:
+            for message in answers.messages(number):
+                index, report = tc_report(message)
+                # classes of the queue itself are flows that come and go
+                if report.handle >> 16 != LEAF.major:
+                    interfaces[names[index]].classes.append(report)
+        routes: dict[str, list[bytes]] = {}
+        for message in answers.messages(self._routes):
             target = attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_DST)
-            name = socket.inet_ntoa(target) if target else "default"
-            routes.setdefault(name, []).append(_as_set(message).hex())
-        for name, messages in routes.items():
-            yield f"{node}: route to {name}", "; ".join(sorted(messages))
+            name = socket.inet_ntop(socket.AF_INET, target) if target else "default"
+            routes.setdefault(name, []).append(_as_set(message))
+        return NodeReport(interfaces, routes)
+
+
+def tc_report(message: bytes) -> tuple[int, TcReport]:
+    """Return the index of the interface that a discipline or class belongs to, and its report."""
+    _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
+    about = attributes(message, _TC_MESSAGE.size)
+    kind = about[TCA_KIND].rstrip(b"\0").decode()
+    return interface, TcReport(kind, handle, parent, about.get(TCA_OPTIONS, b""))
 
 
 def _as_set(route: bytes) -> bytes:
@@ -97,51 +199,9 @@ def _as_set(route: bytes) -> bytes:
     return route[:_ROUTE_FLAGS] + set_flags + route[_ROUTE_MESSAGE_BYTES:]
 
 
-def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
-    """Index, name, MTU and maximum segments per packet of every interface."""
-    found = []
-    for message in netlink.dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES)):
-        (index,) = struct.unpack_from("=4xi", message)
-        own = attributes(message, _LINK_MESSAGE_BYTES)
-        name = own[IFLA_IFNAME].rstrip(b"\0").decode()
-        (mtu,), (segments,) = (
-            struct.unpack("=I", own[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
-        )
-        found.append((index, name, mtu, segments))
-    return found
-
-
-def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[TcReport]:
-    """Return the disciplines, or the classes, of one interface."""
-    for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
-        _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
-        # a kernel may list all of them; classes of the queue itself are flows that come and go
-        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF.major):
-            own = attributes(message, _TC_MESSAGE.size)
-            name = own[TCA_KIND].rstrip(b"\0").decode()
-            yield TcReport(name, handle, parent, own.get(TCA_OPTIONS, b""))
-
-
-@dataclass(frozen=True)
-class InterfaceReport:
-    """An interface's disciplines and classes, and how many segments TCP may merge (GSO)."""
-
-    disciplines: tuple[TcReport, ...]
-    classes: tuple[TcReport, ...]
-    segments: int
-
-
-def interface_reports(pid: int | None) -> dict[str, InterfaceReport]:
-    """All interfaces of a node, by name."""
-    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        return {
-            name: InterfaceReport(
-                tuple(_traffic_control(netlink, RTM_GETQDISC, index)),
-                tuple(_traffic_control(netlink, RTM_GETTCLASS, index)),
-                segments,
-            )
-            for index, name, _, segments in _links(netlink)
-        }
+def route_metrics(message: bytes) -> dict[int, bytes]:
+    """Return the metrics of a route by their numbers in linux/rtnetlink.h (RTAX_…)."""
+    return attributes(attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_METRICS, b""))
 
 
 def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
@@ -164,29 +224,13 @@ def read_field(field: Field, options: bytes) -> int | None:
     return int(number) & field.mask
 
 
-def tcp_settings(pid: int | None) -> dict[str, str]:
-    """All TCP sysctls of a node, for the trial's record."""
-    with inside(pid):
-        return {
-            f"net.ipv4.{path.name}": _read(path)
-            for path in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*"))
-        }
-
-
-def _read(path: Path) -> str:
-    with contextlib.suppress(OSError):  # keys that may only be written
-        return read_setting(path).strip()
-    return ""
-
-
-def counters(pid: int | None) -> dict[str, int]:
+def counters(files: Iterable[str]) -> dict[str, int]:
     """Return a node's counters: a line `TcpExt: names…` is followed by `TcpExt: numbers…`."""
     found = {}
-    with inside(pid):
-        for file in ("/proc/self/net/netstat", "/proc/self/net/snmp"):
-            lines = Path(file).read_text().splitlines()
-            for names, numbers in zip(lines[::2], lines[1::2], strict=True):
-                prefix = names.partition(":")[0]
-                pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
-                found.update({f"{prefix}{name}": int(number) for name, number in pairs})
+    for text in files:
+        lines = text.splitlines()
+        for names, numbers in zip(lines[::2], lines[1::2], strict=True):
+            prefix = names.partition(":")[0]
+            pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
+            found.update({f"{prefix}{name}": int(number) for name, number in pairs})
     return found

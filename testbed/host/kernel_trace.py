@@ -2,7 +2,7 @@
 
 Samples see a socket every few milliseconds; tracepoints report every ACK that its sender
 receives, every retransmission, every change of state, and every packet that a queue drops.
-Host engine only: the guest's kernel has no tracing. Without tracing nothing is written.
+The guest's kernel has no tracing. Without tracing nothing is written.
 
 The kernel filters by the flows' ports and by the reasons of drops. Other programs' sockets with
 the same ports are told apart by the socket's cookie, which socket samples record too. A drop's
@@ -24,17 +24,15 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.journal import MARKER
+from testbed.machine.journal import JOURNAL
 from testbed.machine.tracefs import Instance
 from testbed.plan.flows import ANY_PORT, FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, Record, write_table
-from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import ActionQueue
+from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, write_table
 
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
@@ -126,50 +124,10 @@ class Recorder:
         self._instance.close()
 
 
-class KernelTrace(Part):
-    """Kernel events of the trial's flows, where tracing is available."""
-
-    def __init__(self, trial: RunningTrial) -> None:
-        super().__init__(trial)
-        self._recorder: Recorder | None = None
-        self._clock: Clock = float
-        self._warnings: tuple[str, ...] = ()
-
-    def wait_until_ready(self) -> None:
-        """Record from now on."""
-        self._recorder = record(self._trial.plan)
-
-    def schedule(self, timeline: ActionQueue) -> None:
-        """Keep the timeline to convert event times."""
-        self._clock = timeline.time_s
-
-    def stop(self) -> None:
-        """Record nothing any more."""
-        if self._recorder:
-            self._recorder.stop()
-
-    def write(self, folder: Path) -> None:
-        """Write events.csv if any event was recorded."""
-        if self._recorder:
-            cookies = frozenset(self._trial.cookies)
-            self._warnings = tuple(self._recorder.write(folder, self._clock, cookies))
-
-    def describe(self, record: Record) -> Record:
-        """Add warnings about lost events and those of other programs."""
-        return replace(record, warnings=(*record.warnings, *self._warnings))
-
-    def close(self) -> None:
-        """Remove the trace instance."""
-        if self._recorder:
-            self._recorder.close()
-
-
 def record(plan: Plan) -> Recorder | None:
-    """Start a recorder; None without tracing, or without a run that would clean up."""
-    mark = os.environ.get(MARKER)
-    if mark:
-        with contextlib.suppress(OSError):
-            return Recorder(plan, mark)
+    """Start a recorder; None without tracing."""
+    with contextlib.suppress(OSError):
+        return Recorder(plan, JOURNAL.mark)
     return None
 
 

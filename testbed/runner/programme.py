@@ -1,0 +1,249 @@
+"""A programme: what the runner obeys, and what it answers.
+
+testbed/runner/runner.c says what each instruction does. An instruction is known by its number;
+its answer is read under that number once the programme has ended.
+"""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.store import COMMANDS
+
+HOME = "-"  # the namespace that the runner is started in
+NS = 1_000_000_000
+_FAILED = 1 << 31
+_ANSWER_HEAD = struct.Struct("=II")  # of an answer: its instruction and its size
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n"}
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """An instruction as people know it: a command in a node, for the log and for messages."""
+
+    node: str
+    argv: tuple[str, ...]
+    stdin: str = ""
+    fault: str = ""  # what its failure means; the reason is added
+
+
+class Programme:
+    """The instructions of a trial, in order."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._spoken: dict[int, Spoken] = {}
+        self._programs: list[str] = []  # whose environment has to be given
+
+    def add(self, *words: object, spoken: Spoken | None = None, fault: str = "") -> int:
+        """Add an instruction and return its number."""
+        number = len(self._lines)
+        self._lines.append("\t".join(_escaped(str(word)) for word in words))
+        if spoken or fault:
+            self._spoken[number] = spoken or Spoken("", (), fault=fault)
+        return number
+
+    def replace(self, number: int, *words: object) -> None:
+        """Give an instruction other words: those that were not known when it was added."""
+        self._lines[number] = "\t".join(_escaped(str(word)) for word in words)
+
+    @property
+    def text(self) -> str:
+        """The programme as the runner reads it."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    @property
+    def length(self) -> int:
+        """The number of instructions so far."""
+        return len(self._lines)
+
+    def run(
+        self, node: str, argv: Sequence[str], stdin: str = "", tries: int = 1, fault: str = ""
+    ) -> int:
+        """Run a command to its end; one of so many tries has to succeed."""
+        spoken = Spoken(node, tuple(argv), stdin, fault)
+        return self.add("run", node, tries, stdin, *argv, spoken=spoken)
+
+    def start(
+        self,
+        name: str,
+        node: str,
+        argv: Sequence[str],
+        stdout: str,
+        stderr: str,
+        folder: str = "",
+        environment: Mapping[str, str] | None = None,
+        user: tuple[int, Sequence[int]] = (0, (0,)),
+    ) -> int:
+        """Start a program, by the name that later instructions know it by."""
+        variables = [f"{key}={value}" for key, value in (environment or {}).items()]
+        uid, groups = user
+        owner = (uid, ",".join(map(str, groups)))
+        words = (name, node, stdout, stderr, folder, *owner, len(variables), *variables, *argv)
+        return self.add("start", *words, spoken=Spoken(node, tuple(argv)))
+
+    def send(
+        self,
+        node: str,
+        kind: int,
+        flags: int,
+        message: bytes,
+        *filled_in: tuple[str, int, str],
+        spoken: Spoken | None = None,
+        fault: str = "",
+    ) -> int:
+        """Send a netlink request.
+
+        What only the runner knows is filled in at an offset: the `index` of an interface, a `node`,
+        an eBPF `program`, or second `zero` on the monotonic clock.
+        """
+        words = [word for each in filled_in for word in each]
+        return self.add(
+            "send", node, kind, flags, message.hex(), *words, spoken=spoken, fault=fault
+        )
+
+    def at(self, time_s: float) -> int:
+        """Wait until that time of the trial's clock."""
+        return self.add("at", round(time_s * NS))
+
+    def log(self, folder: Path, answers: Answers) -> None:
+        """Write the log of all commands that were run."""
+        with (folder / COMMANDS).open("w") as file:
+            for number, spoken in self._spoken.items():
+                if spoken.argv and number <= answers.last:
+                    file.write(_logged(spoken, answers.outcome(number)))
+
+    def fault(self, answers: Answers) -> TestbedError | None:
+        """Return the error that ended the programme; None if it was obeyed to its end."""
+        if answers.failure is None:
+            return None
+        number, why = answers.failure
+        spoken = self._spoken.get(number, Spoken("", ()))
+        if spoken.fault:
+            return TestbedError(f"{spoken.fault}: {why}")
+        where = spoken.node if spoken.node != HOME else "host"
+        _status, said = answers.outcome(number)
+        first = next(iter(said.strip().splitlines()), "")
+        what = f"{where}: {shlex.join(spoken.argv)}: {why}" if spoken.argv else why
+        return TestbedError(
+            f"{what}: {first}" if first else what,
+            f"{COMMANDS} in the trial's folder has the full output" if spoken.argv else "",
+        )
+
+
+def _escaped(word: str) -> str:
+    for character, escape in _ESCAPES.items():
+        word = word.replace(character, escape)
+    return word
+
+
+def _logged(spoken: Spoken, outcome: tuple[str, str]) -> str:
+    status, output = outcome
+    node = spoken.node if spoken.node != HOME else "host"
+    lines = [f"[{node}] {shlex.join(spoken.argv)}  → {status}"]
+    lines += [f"    < {line}" for line in spoken.stdin.splitlines()]
+    lines += [f"    | {line}" for line in output.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program ended: its status (below 0 a signal), whether the programme ended it, when."""
+
+    status: int
+    was_ended: bool
+    time_s: float
+
+
+class Answers:
+    """What the runner has answered, by the numbers of instructions."""
+
+    def __init__(self, data: bytes, zero: int) -> None:
+        self._answers: dict[int, bytes] = {}
+        self._zero = zero  # the instruction that sets second 0
+        self.failure: tuple[int, str] | None = None
+        place = 0
+        while place + _ANSWER_HEAD.size <= len(data):
+            number, size = _ANSWER_HEAD.unpack_from(data, place)
+            place += _ANSWER_HEAD.size
+            answer = data[place : place + size]
+            if len(answer) < size:
+                raise ValueError("they end in the midst of one")
+            place += size
+            if number & _FAILED:
+                self.failure = number ^ _FAILED, answer.decode(errors="replace")
+            else:
+                self._answers[number] = answer
+
+    @property
+    def zero_ns(self) -> int:
+        """Second 0 on the monotonic clock."""
+        return self.numbers(self._zero)[0]
+
+    @property
+    def epoch_s(self) -> float:
+        """Second 0 on the wall clock."""
+        return self.numbers(self._zero)[1] / NS
+
+    @property
+    def last(self) -> int:
+        """The number of the last instruction that was obeyed, as far as answers tell."""
+        return self.failure[0] if self.failure else 1 << 31
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._answers
+
+    def of(self, number: int) -> bytes:
+        """Return an instruction's answer; empty if it had none."""
+        return self._answers.get(number, b"")
+
+    def numbers(self, number: int) -> tuple[int, ...]:
+        """Return an answer of 64-bit numbers."""
+        return struct.unpack(f"={len(self.of(number)) // 8}q", self.of(number))
+
+    def time_s(self, number: int) -> float | None:
+        """Return when it was, in the trial's seconds; None if it never was."""
+        found = self.numbers(number)
+        return found[0] / NS if found else None
+
+    def files(self, number: int) -> dict[str, str]:
+        """Return the files that were read: path → text."""
+        parts = self.of(number).decode(errors="replace").split("\0")
+        return dict(zip(parts[::2], parts[1::2], strict=False))
+
+    def output(self, number: int) -> tuple[int, str, str]:
+        """Return the exit status, the output and the errors of a command that was run."""
+        status, size = struct.unpack_from("=ii", self.of(number))
+        text = self.of(number)[8:]
+        return status, text[:size].decode(errors="replace"), text[size:].decode(errors="replace")
+
+    def ended(self, number: int) -> ProgramEnd | None:
+        """Return how a program ended, by the number of its `end`."""
+        found = self.numbers(number)
+        return ProgramEnd(found[0], bool(found[1]), found[2] / NS) if found else None
+
+    def messages(self, number: int) -> Iterator[bytes]:
+        """Yield the messages of a netlink dump, without their heads."""
+        data, place = self.of(number), 0
+        while place + 16 <= len(data):
+            length, kind = struct.unpack_from("=IH", data, place)
+            if length < 16:
+                return
+            if kind > 3:  # NLMSG_NOOP, ERROR, DONE, OVERRUN
+                yield data[place + 16 : place + length]
+            place += (length + 3) & ~3
+
+    def outcome(self, number: int) -> tuple[str, str]:
+        """Return how a command ended, as the log says it, and what it printed."""
+        if self.failure and self.failure[0] == number and number not in self._answers:
+            return "failed", self.failure[1]
+        answer = self._answers.get(number, b"")
+        if len(answer) < 8:
+            return "0", ""
+        status, output, errors = self.output(number)
+        return str(status), output + errors

@@ -1,0 +1,295 @@
+/*
+ * Samples: the same requests again and again, and the kernel's answers as they are.
+ *
+ * The guest's kernel takes a whole series of rounds by one system call (kernel/patches/0022): it
+ * sleeps until the next instant, notes the time and makes all requests, then does so for the
+ * instant after.  The runner is not woken in between, which would cost far more than the requests.
+ *
+ * The file: for each round its time on the trial's clock (-1 before second 0: the rehearsal) and,
+ * for each probe, the size of the answer and the answer.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../traffic/iperf3/preload.h"
+#include "runner.h"
+
+#define ANSWER_BYTES 4096 /* more than any answer takes */
+#define MOST_ROUNDS 64
+#define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
+#define WRITE_BYTES (1 << 20)
+#define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
+#define ANY 0x4000000000000000
+
+static struct probe {
+	int fd;
+	unsigned char *request;
+	size_t size;
+} *probes;
+static size_t probe_count;
+
+static const char *path;
+static int file = -1;
+static unsigned char *text;
+static size_t used, room;
+
+static struct batched_call *calls;
+static struct timespec due_at[MOST_ROUNDS], made_at[MOST_ROUNDS];
+static unsigned char *answers;
+static size_t most; /* rounds by one call */
+static bool alone;  /* this kernel makes one call at a time */
+static int64_t interval, following;
+static int64_t latest = -2;
+
+/* samples FILE */
+void open_samples(struct words words)
+{
+	path = words.at[1];
+	file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (file < 0)
+		fail("%s: %s", path, strerror(errno));
+}
+
+/* probe NODE PROTOCOL HEX: a request with a single answer, its head included. */
+void add_probe(struct words words)
+{
+	struct probe probe = { .fd = netlink_socket(words.at[1], (int)integer(words.at[2])) };
+
+	probe.request = bytes_of(words.at[3], &probe.size);
+	if (words.count > 4) { /* the interface whose index belongs at 20 */
+		extern unsigned int if_nametoindex(const char *name);
+		uint32_t index = if_nametoindex(words.at[4]);
+
+		if (!index)
+			fail("there is no interface %s", words.at[4]);
+		memcpy(probe.request + 20, &index, sizeof(index));
+	}
+	probes = grown(probes, probe_count, sizeof(*probes));
+	probes[probe_count++] = probe;
+}
+
+static void flush(void)
+{
+	size_t done = 0;
+
+	while (done < used) {
+		ssize_t part = write(file, text + done, used - done);
+
+		if (part < 0)
+			fail("%s: %s", path, strerror(errno));
+		done += (size_t)part;
+	}
+	used = 0;
+}
+
+static void add(const void *bytes, size_t size)
+{
+	memcpy(text + used, bytes, size);
+	used += size;
+}
+
+/* Add a round's answers, each only as long as it is. */
+static void add_round(size_t round, int64_t time_ns)
+{
+	size_t largest = sizeof(time_ns) + probe_count * (sizeof(uint32_t) + ANSWER_BYTES);
+
+	if (used + largest > room) {
+		flush();
+		if (largest > room) {
+			room = largest + WRITE_BYTES;
+			text = realloc(text, room);
+			if (!text)
+				fail("out of memory");
+		}
+	}
+	latest = time_ns;
+	add(&time_ns, sizeof(time_ns));
+	for (size_t i = 0; i < probe_count; i++) {
+		const unsigned char *each = answers + (round * probe_count + i) * ANSWER_BYTES;
+		uint32_t size = ((const struct nlmsghdr *)each)->nlmsg_len;
+
+		size = size < ANSWER_BYTES ? size : ANSWER_BYTES;
+		add(&size, sizeof(size));
+		add(each, size);
+	}
+}
+
+static size_t calls_of_round(void)
+{
+	return TIMED + 2 * probe_count;
+}
+
+static void prepare_round(size_t round)
+{
+	struct batched_call *call = calls + round * calls_of_round();
+
+	*call++ = (struct batched_call){
+		SYS_clock_nanosleep, { CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&due_at[round] }, 0, 0, 0
+	};
+	*call++ = (struct batched_call){
+		SYS_clock_gettime, { CLOCK_MONOTONIC, (long)&made_at[round] }, 0, 0, 0
+	};
+	for (size_t i = 0; i < probe_count; i++) {
+		unsigned char *place = answers + (round * probe_count + i) * ANSWER_BYTES;
+		long size = (long)probes[i].size;
+
+		*call++ = (struct batched_call){
+			SYS_sendto, { probes[i].fd, (long)probes[i].request, size }, size, size, 0
+		};
+		*call++ = (struct batched_call){
+			SYS_recvfrom, { probes[i].fd, (long)place, ANSWER_BYTES }, 1, ANY, 0
+		};
+	}
+}
+
+static void make_singly(size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		const long *a = calls[i].arguments;
+
+		while (syscall(calls[i].number, a[0], a[1], a[2], a[3], a[4], a[5]) < 0)
+			if (errno != EINTR)
+				fail("a sample: %s", strerror(errno));
+	}
+}
+
+/* Make these calls by one, and return how many it made, all without a signal. */
+static size_t made_at_once(size_t first, size_t end)
+{
+	const struct batched_call *last;
+	long made;
+
+	if (alone)
+		return 0;
+	made = syscall(BATCHED_CALLS, calls + first, (long)(end - first));
+	if (made < 0) {
+		alone = errno == ENOSYS;
+		return 0;
+	}
+	last = &calls[first + (size_t)made - 1];
+	return (size_t)(made - (last->result < last->least || last->result > last->most));
+}
+
+static int64_t time_of(size_t round)
+{
+	return trial_ns(made_at[round].tv_sec * NS_PER_S + made_at[round].tv_nsec);
+}
+
+static void sample_now(void)
+{
+	size_t begun;
+
+	if (!probe_count)
+		return;
+	begun = 1 + made_at_once(1, calls_of_round());
+	make_singly(begun, calls_of_round());
+}
+
+/* rehearse: the first look-up of a socket draws hash tables' keys; counters begin with it. */
+void rehearse(struct words words)
+{
+	(void)words;
+	if (!probe_count)
+		return;
+	most = ROOM / ANSWER_BYTES / probe_count;
+	most = most < 1 ? 1 : most > MOST_ROUNDS ? MOST_ROUNDS : most;
+	answers = calloc(most * probe_count, ANSWER_BYTES);
+	calls = calloc(most * calls_of_round(), sizeof(*calls));
+	if (!answers || !calls)
+		fail("out of memory");
+	for (size_t round = 0; round < most; round++)
+		prepare_round(round);
+	sample_now();
+	add_round(0, -1);
+}
+
+static int64_t microseconds(int64_t time_ns)
+{
+	return (time_ns + 500) / 1000;
+}
+
+/* sample: now, but at most once per instant, which tables give to the microsecond. */
+void sample(struct words words)
+{
+	(void)words;
+	if (!probe_count || microseconds(trial_ns(now_ns())) == microseconds(latest))
+		return;
+	sample_now();
+	add_round(0, time_of(0));
+}
+
+/* interval NS: from second 0 on, while waiting. */
+void set_interval(struct words words)
+{
+	interval = integer(words.at[1]);
+	following = 0;
+}
+
+/* Make the rounds that are due at the first of these instants, and return their number. */
+static size_t sample_at(size_t count)
+{
+	size_t each = calls_of_round(), made = made_at_once(0, count * each);
+	size_t rounds = made / each;
+
+	if (made % each || !rounds) {
+		make_singly(rounds * each + made % each, (rounds + 1) * each);
+		rounds++;
+	}
+	return rounds;
+}
+
+/* A late sample for all instants that were missed, as on a slow host. */
+static void catch_up(void)
+{
+	int64_t late = trial_ns(now_ns()) - following;
+
+	if (late < interval)
+		return;
+	sample_now();
+	add_round(0, time_of(0));
+	following += (late / interval + 1) * interval;
+}
+
+/* Sample at all instants before this one. */
+int64_t sample_while_waiting(int64_t until_ns)
+{
+	int64_t until = trial_ns(until_ns);
+
+	while (interval && probe_count && following < until) {
+		size_t count = 0, made;
+
+		catch_up();
+		if (following >= until)
+			break;
+		if (microseconds(following) == microseconds(latest)) {
+			following += interval;
+			continue;
+		}
+		for (int64_t due = following; due < until && count < most; due += interval) {
+			int64_t at = due + zero_ns();
+
+			due_at[count++] = (struct timespec){ at / NS_PER_S, at % NS_PER_S };
+		}
+		made = sample_at(count);
+		for (size_t round = 0; round < made; round++)
+			add_round(round, time_of(round));
+		following += (int64_t)made * interval;
+	}
+	return following;
+}
+
+void write_samples(void)
+{
+	if (file < 0)
+		return;
+	flush();
+	close(file);
+}

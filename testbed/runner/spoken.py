@@ -1,0 +1,86 @@
+"""Commands of `ip` and `tc` as the netlink messages that they send: the runner needs no process.
+
+The programs themselves make the messages, with spoken_netlink.c preloaded, and send nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import TestbedError
+from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.netlink import RTM_NEWLINK
+from testbed.machine.process import require, run
+
+SPOKEN_NETLINK = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
+FIRST_INDEX = 0x7EAD0000  # as in spoken_netlink.c
+TOOL_PATIENCE_S = 10.0
+_MESSAGE_HEAD = struct.Struct("=IHH8x")  # of a netlink message: length, type, flags
+_LINK_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Message:
+    """A netlink request: type, flags, content, and where indexes of interfaces belong."""
+
+    kind: int
+    flags: int
+    content: bytes
+    indexes: tuple[tuple[int, str], ...]  # offset and interface
+
+
+@functools.lru_cache(maxsize=4096)
+def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
+    """Return the messages of these lines of `ip -batch` or `tc -batch`: one for each line."""
+    require_built(SPOKEN_NETLINK)
+    messages, names = os.memfd_create("messages"), os.memfd_create("names")
+    try:
+        done = run(
+            (require(tool), "-batch", "-"),
+            stdin="".join(f"{line}\n" for line in lines),
+            check=False,
+            timeout_s=TOOL_PATIENCE_S,
+            descriptors=(messages, names),
+            env={
+                "LD_PRELOAD": str(SPOKEN_NETLINK),
+                "SPOKEN_TO": str(messages),
+                "SPOKEN_NAMES": str(names),
+            },
+        )
+        if done.status:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise TestbedError(f"{tool} does not understand a command: {' '.join(said[:1])}")
+        interfaces = _content(names).decode().split()
+        found = tuple(_messages(_content(messages), interfaces))
+    finally:
+        os.close(messages)
+        os.close(names)
+    if len(found) != len(lines):
+        raise TestbedError(f"{tool} made {len(found)} messages of {len(lines)} commands")
+    return found
+
+
+def _content(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _messages(data: bytes, interfaces: Sequence[str]) -> Iterator[Message]:
+    place = 0
+    while place < len(data):
+        length, kind, flags = _MESSAGE_HEAD.unpack_from(data, place)
+        content = data[place + _MESSAGE_HEAD.size : place + length]
+        place += (length + 3) & ~3
+        # `ip` first asks whether the kernel knows the request, by an empty one
+        if not (kind == RTM_NEWLINK and length == _LINK_BYTES and content == bytes(16)):
+            yield Message(kind, flags, content, tuple(_indexes(content, interfaces)))
+
+
+def _indexes(content: bytes, interfaces: Sequence[str]) -> Iterator[tuple[int, str]]:
+    for offset in range(0, len(content) - 3, 4):
+        (number,) = struct.unpack_from("=I", content, offset)
+        if 0 <= number - FIRST_INDEX < len(interfaces):
+            yield offset, interfaces[number - FIRST_INDEX]

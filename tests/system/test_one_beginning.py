@@ -1,0 +1,31 @@
+"""A trial's packets depend neither on how it is set up (kernel/patches/0028) nor on who looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import set_ups
+
+# PIE's timer, RED and netem's dice, the ports of four connections, a radio's air, keys of TLS
+QUICK = ("queue-pie", "access-netem", "queue-red", "flows-parallel", "access-radio", "netem-cong")
+SCENARIOS = list(set_ups.scenarios())
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, full: bool) -> set_ups.Results:
+    chosen = [each for each in SCENARIOS if full or each.label.startswith(QUICK)]
+    return chosen, set_ups.run(tmp_path_factory.mktemp("usual"), chosen, "none")
+
+
+@pytest.mark.parametrize("name", set_ups.NAMES)
+def test_the_packets_stay_the_same(name: str, usual: set_ups.Results, tmp_path: Path) -> None:
+    chosen, hashes = usual
+    others = set_ups.run(tmp_path, chosen, name)
+    pairs = zip(chosen, hashes, others, strict=True)
+    found = {each.label: set_ups.difference(one, other) for each, one, other in pairs}
+    assert "same" in found.values()
+    # `NONE`: no capture is taken both ways
+    assert not [label for label, word in found.items() if word == "DIFFERENT"]
+    assert name in set_ups.VIEWS or "NONE" not in found.values()
