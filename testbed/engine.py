@@ -80,7 +80,7 @@ class Cancelled(TestbedError):
 
 
 class Engine(Protocol):
-    """A place to run `python -m testbed.trial`; ENGINES in runs/engine_choice.py lists them."""
+    """A place where a trial's programme is obeyed; ENGINES in runs/engine_choice.py lists them."""
 
     name: str
     virtual_time: bool  # computing takes no time, so delays are exact
