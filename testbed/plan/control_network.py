@@ -40,7 +40,7 @@ def control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _control_mac(number: int) -> str:
-    return f"02:00:00:01:{number:02x}:01"
+    return f"02:00:{number >> 8:02x}:01:{number & 255:02x}:01"
 
 
 def control_commands(

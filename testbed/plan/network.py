@@ -171,7 +171,7 @@ def build_network(graph: Graph) -> Network:
                 node,
                 interface_name(graph, (number, end)),
                 addresses[(number, end)],
-                f"02:00:00:00:{number:02x}:{end + 1:02x}",
+                f"02:00:{number >> 8:02x}:00:{number & 255:02x}:{end + 1:02x}",
             )
             for end, node in enumerate(link.ends)
         )
