@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
-from testbed.runner.programme import NS, Programme
+from testbed.runner.programme import BOOT_NS, NS, Programme
 from testbed.scenario.model import Scenario
 from testbed.store import Trial, planned_file
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
@@ -255,7 +255,7 @@ def shifted_trace(patch: Patch) -> None:
 
     def bent(self: LinkChanges, queue: QueuePlan, kind: int, data: bytes, *more: Any) -> None:
         if kind == TRACE_START:  # second 0 of the guest is known, and on the monotonic clock too
-            late = make.BEGINNINGS_NS[-1] - make.BOOT_NS + NS // 1000
+            late = make.BEGINNINGS_NS[-1] - BOOT_NS + NS // 1000
             tell(self, queue, kind, late.to_bytes(8, "little"))
         else:
             tell(self, queue, kind, data, *more)

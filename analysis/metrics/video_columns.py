@@ -140,7 +140,7 @@ VIDEO_PACKET_COLUMNS = (
     Metric(
         "largest_spike_pps",
         "packets/s",
-        "by how much the largest spike exceeds the higher of its neighbours; 0 if there is none",
+        "by how much the largest spike exceeds the higher of its neighbours; 0 without a spike",
         count=True,
     ),
 )

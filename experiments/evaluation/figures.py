@@ -346,7 +346,7 @@ def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
         title=f"{results.experiment}: of each to each",
         panels=(panels,),
         caption=findings.sentence(table, own),
-        reading="Rows harm columns: 0 is none, 100 is all, below 0 does the victim good.",
+        reading="Rows harm columns: 0 means no loss, 100 a total loss, below 0 a gain.",
         foot=cases.foot(results, table, HARM_READING),
         row_inches=0.3 * len(names) + 0.9,
         data=table[columns],

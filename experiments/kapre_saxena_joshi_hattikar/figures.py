@@ -349,7 +349,7 @@ def _rates(
 
 
 def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
-    """Draw throughput, drops and delay, each queue on a line of its own."""
+    """Draw throughput, drops and delay by queue, one queue to a row."""
     names = queues(rows)
     measures = (means.THROUGHPUT, means.DROPS, means.LATENCY)
     by_queue = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", QUEUE_METRICS)

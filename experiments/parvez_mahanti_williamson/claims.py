@@ -381,7 +381,7 @@ def _table_two_rows(rows: pd.DataFrame) -> Iterator[NumberRow]:
 def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
     """Return how far Slow-but-Steady's goodput leads Impatient's, by seed, over all sessions.
 
-    The lead is the ratio minus one; there is none where one of the two forms was not run.
+    The lead is the ratio minus one. Pairs in which one of the two forms was not run are left out.
     """
     table = means(between(rows, low, high), "goodput_mbps", ["seed", "axis_sessions"], "variant")
     table = table.reindex(columns=[SBS, IMP]).dropna()

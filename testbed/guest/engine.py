@@ -25,6 +25,7 @@ from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
+from testbed.runner.programme import BOOT_NS
 from testbed.scenario.model import Scenario
 from testbed.store import (
     ANSWERS,
@@ -51,7 +52,6 @@ CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
-START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 GUEST_POLL_S = 0.02
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
@@ -246,7 +246,7 @@ def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, confined: bo
         *(("setarch", "-R") if keeps_addresses_fixed() else ()),
         *("taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
-        *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
+        *("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}", "stderr=1", "quiet"),
         *(() if confined else ("stubs=ptrace",)),
     ]
 

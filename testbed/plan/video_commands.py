@@ -60,13 +60,15 @@ class Watching:
     def words(self) -> tuple[str, ...]:
         """The player's command line, without its output."""
         levels = Thresholds()
-        own = ("--start-s", f"{levels.start_s}", "--resume-s", f"{levels.resume_s}")
+        chosen = ("--start-s", f"{levels.start_s}", "--resume-s", f"{levels.resume_s}")
         return (
             *(PYTHON, "-m", _MODULES[self.player]),
             *("--transport", self.transport.value, "--rule", self.rule),
             *("--address", self.site.address, "--port", f"{self.site.port}"),
             *(("--own-port", f"{self.site.own_port}") if self.site.own_port else ()),
             *(("--authority", self.site.authority) if self.site.authority else ()),
-            *(own if self.player is PlayerKind.MODEL else ()),  # a browser has levels of its own
+            *(
+                chosen if self.player is PlayerKind.MODEL else ()
+            ),  # a browser chooses its own levels
             *("--cap-s", f"{levels.cap_s}", "--deadline-s", f"{DEADLINE_S}"),
         )

@@ -17,6 +17,7 @@ from testbed.store import COMMANDS
 
 HOME = "-"  # the namespace that the runner is started in
 NS = 1_000_000_000
+BOOT_NS = 1_700_000_000 * NS  # the guest's wall clock at its boot: arbitrary but fixed
 _FAILED = 1 << 31
 _ANSWER_HEAD = struct.Struct("=II")  # of an answer: its instruction and its size
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n"}
@@ -30,6 +31,7 @@ class Spoken:
     argv: tuple[str, ...]
     stdin: str = ""
     fault: str = ""  # what its failure means; the reason is added
+    errors: str = ""  # the file of a program's errors, whose last line says more
 
 
 class Programme:
@@ -38,19 +40,19 @@ class Programme:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._spoken: dict[int, Spoken] = {}
-        self._programs: list[str] = []  # whose environment has to be given
+        self._errors: dict[str, str] = {}  # program → the file of its errors
 
     def add(self, *words: object, spoken: Spoken | None = None, fault: str = "") -> int:
         """Add an instruction and return its number."""
         number = len(self._lines)
-        self._lines.append("\t".join(_escaped(str(word)) for word in words))
+        self._lines.append(_line(words))
         if spoken or fault:
             self._spoken[number] = spoken or Spoken("", (), fault=fault)
         return number
 
     def replace(self, number: int, *words: object) -> None:
         """Give an instruction other words: those that were not known when it was added."""
-        self._lines[number] = "\t".join(_escaped(str(word)) for word in words)
+        self._lines[number] = _line(words)
 
     @property
     def text(self) -> str:
@@ -65,7 +67,7 @@ class Programme:
     def run(
         self, node: str, argv: Sequence[str], stdin: str = "", tries: int = 1, fault: str = ""
     ) -> int:
-        """Run a command to its end; one of so many tries has to succeed."""
+        """Run a command to its end, again if it fails; the last try must succeed."""
         spoken = Spoken(node, tuple(argv), stdin, fault)
         return self.add("run", node, tries, stdin, *argv, spoken=spoken)
 
@@ -84,8 +86,22 @@ class Programme:
         variables = [f"{key}={value}" for key, value in (environment or {}).items()]
         uid, groups = user
         owner = (uid, ",".join(map(str, groups)))
+        self._errors[name] = stderr
         words = (name, node, stdout, stderr, folder, *owner, len(variables), *variables, *argv)
         return self.add("start", *words, spoken=Spoken(node, tuple(argv)))
+
+    def await_program(self, name: str, patience_s: float, *condition: object, fault: str) -> None:
+        """Wait until a program is ready; a failure quotes the last line of its errors.
+
+        Conditions: `listens NODE PORT`, `says FILE TEXT`, `exists FILE`, `interface NAME`.
+        """
+        spoken = Spoken("", (), fault=fault, errors=self._errors[name])
+        self.add("await", name, round(patience_s * NS), *condition, spoken=spoken)
+
+    def end(self, name: str, number: int, patience_s: float, *, with_children: bool = False) -> int:
+        """Add an instruction that ends a program by a signal, or kills it after the patience."""
+        scope = "group" if with_children else "alone"
+        return self.add("end", name, int(number), round(patience_s * NS), scope)
 
     def send(
         self,
@@ -107,10 +123,6 @@ class Programme:
             "send", node, kind, flags, message.hex(), *words, spoken=spoken, fault=fault
         )
 
-    def at(self, time_s: float) -> int:
-        """Wait until that time of the trial's clock."""
-        return self.add("at", round(time_s * NS))
-
     def log(self, folder: Path, answers: Answers) -> None:
         """Write the log of all commands that were run."""
         with (folder / COMMANDS).open("w") as file:
@@ -118,14 +130,15 @@ class Programme:
                 if spoken.argv and number <= answers.last:
                     file.write(_logged(spoken, answers.outcome(number)))
 
-    def fault(self, answers: Answers) -> TestbedError | None:
+    def fault(self, answers: Answers, folder: Path) -> TestbedError | None:
         """Return the error that ended the programme; None if it was obeyed to its end."""
         if answers.failure is None:
             return None
         number, why = answers.failure
         spoken = self._spoken.get(number, Spoken("", ()))
         if spoken.fault:
-            return TestbedError(f"{spoken.fault}: {why}")
+            said = _last_line(folder / spoken.errors) if spoken.errors else ""
+            return TestbedError(": ".join(filter(None, (spoken.fault, why, said))))
         where = spoken.node if spoken.node != HOME else "host"
         _status, said = answers.outcome(number)
         first = next(iter(said.strip().splitlines()), "")
@@ -134,6 +147,15 @@ class Programme:
             f"{what}: {first}" if first else what,
             f"{COMMANDS} in the trial's folder has the full output" if spoken.argv else "",
         )
+
+
+def _last_line(file: Path) -> str:
+    text = file.read_text(errors="replace") if file.is_file() else ""
+    return "".join(text.strip().splitlines()[-1:])
+
+
+def _line(words: Sequence[object]) -> str:
+    return "\t".join(_escaped(str(word)) for word in words)
 
 
 def _escaped(word: str) -> str:
@@ -242,8 +264,7 @@ class Answers:
         """Return how a command ended, as the log says it, and what it printed."""
         if self.failure and self.failure[0] == number and number not in self._answers:
             return "failed", self.failure[1]
-        answer = self._answers.get(number, b"")
-        if len(answer) < 8:
+        if number not in self._answers:  # it has nothing to say but that it was done
             return "0", ""
         status, output, errors = self.output(number)
         return str(status), output + errors

@@ -24,7 +24,7 @@ def opportunities(rate_mbit: Callable[[int], float], duration_ms: int) -> Iterat
         while saved >= 1:
             saved -= 1
             yield ms
-    yield duration_ms  # from which it begins anew
+    yield duration_ms  # where the trace starts over
 
 
 def _driving() -> Iterator[int]:

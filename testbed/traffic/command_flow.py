@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from testbed.errors import UsageError
 from testbed.machine.process import User, sudo_user
-from testbed.runner.programme import NS, Answers
+from testbed.runner.programme import Answers
 from testbed.scenario.model import Flow
 from testbed.scenario.programs import EVERY_PORT, PROGRAM_PATH, Programs
 from testbed.store import (
@@ -25,7 +25,7 @@ from testbed.store import (
     programs_file,
     write_json,
 )
-from testbed.traffic.flow_programs import READY_S, FlowPrograms
+from testbed.traffic.flow_programs import FlowPrograms
 
 ROLES = ("server", "client")
 COMMAND_PATIENCE_S = 5.0
@@ -103,10 +103,7 @@ class CommandFlow(FlowPrograms):
             return
         port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
         if port != EVERY_PORT:
-            awaited = ("listens", self._node("server"), port)
-            fault = f"{self.plan.flow.name}: its server does not listen on port {port}"
-            words = (self._name("server"), round(READY_S * NS), *awaited)
-            self._programme.add("await", *words, fault=fault)
+            self._await_port(port, f"its server does not listen on port {port}")
 
     def begin(self) -> None:
         """Start the client."""

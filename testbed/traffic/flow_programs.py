@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.plan.flows import FlowPlan
-from testbed.runner.programme import NS, Answers, Programme
+from testbed.runner.programme import Answers, Programme
 from testbed.store import errors_file, report_file
 
 READY_S = 10.0
@@ -111,14 +111,16 @@ class FlowPrograms:
             self._name(role), self._node(role), argv, *files, environment=environment
         )
 
-    def _await_port(self, port: int) -> None:
-        words = (self._name("server"), round(READY_S * NS), "listens", self._node("server"), port)
-        fault = f"{self.plan.flow.name}: the {self.program} server did not start"
-        self._programme.add("await", *words, fault=fault)
+    def _await_port(self, port: int, otherwise: str = "") -> None:
+        """Wait until the server listens; `otherwise` is what it means that it does not."""
+        fault = f"{self.plan.flow.name}: {otherwise or f'the {self.program} server did not start'}"
+        condition = ("listens", self._node("server"), port)
+        self._programme.await_program(self._name("server"), READY_S, *condition, fault=fault)
 
     def _end(self, role: str, patience_s: float = FLOW_PATIENCE_S, group: bool = False) -> None:
-        words = (self._name(role), int(signal.SIGTERM), round(patience_s * NS))
-        self._ended[role] = self._programme.add("end", *words, "group" if group else "alone")
+        self._ended[role] = self._programme.end(
+            self._name(role), signal.SIGTERM, patience_s, with_children=group
+        )
 
     def _errors(self, role: str) -> Path:
         return self._folder / errors_file(self.plan.flow.name, role)

@@ -17,7 +17,7 @@ from testbed.machine.netlink import NLM_F_CREATE, RTM_NEWLINK, attribute
 from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.commands import Command, Veth
 from testbed.plan.plan import NO_OFFLOADS, Task
-from testbed.runner.programme import HOME, NS, Answers, Programme, Spoken
+from testbed.runner.programme import BOOT_NS, HOME, NS, Answers, Programme, Spoken
 from testbed.runner.spoken import spoken
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.store import ANSWERS, DAMAGED, NETWORK_UP, PROGRAMME, Record, Status
@@ -26,10 +26,9 @@ from testbed.trial.parts.part import PlannedTrial, TrialTimeline
 from testbed.trial.parts.snapshot import sysctl_file
 
 RUNNER = LIBRARIES / "testbed-runner"  # built from runner/
-# The guest's wall clock at its boot, and what is set from there: no set-up takes so long. On the
-# host nothing begins anew, and second 0 follows as soon as may be.
-BOOT_NS = 1_700_000_000 * 10**9
-BEGINNINGS_NS = tuple(BOOT_NS + seconds * 10**9 for seconds in (100, 200, 300, 400))
+# The guest's four beginnings; each part of a set-up takes far less than 100 s. On the host there
+# are none, and second 0 follows after the lead.
+BEGINNINGS_NS = tuple(BOOT_NS + seconds * NS for seconds in (100, 200, 300, 400))
 LEAD_NS = 100_000_000
 PROGRAM_ENVIRONMENT = MappingProxyType(
     {
@@ -167,7 +166,7 @@ class Programmed:
         path = folder / ANSWERS
         answers = Answers(path.read_bytes() if path.exists() else b"", self._zero)
         trial.programme.log(folder, answers)
-        if fault := trial.programme.fault(answers):
+        if fault := trial.programme.fault(answers, folder):
             raise fault
         if outcome.status:
             raise outcome.death()

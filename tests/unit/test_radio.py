@@ -235,7 +235,9 @@ def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:
     link = RadioLink(trial)
     link.place()
     answers = obeyed(tmp_path, trial.programme)
-    fault = trial.programme.fault(answers)
-    assert fault and fault.message.startswith("the medium did not start: ended with status")
+    fault = trial.programme.fault(answers, tmp_path)
+    said = (tmp_path / "radio/medium-errors").read_text().strip().splitlines()[-1]
+    assert fault and said
+    assert fault.message == f"the medium did not start: ended with status 2: {said}"
     link.clean_up(tmp_path)
     assert not (tmp_path / "radio").exists()

@@ -35,7 +35,7 @@ def test_words_arrive_as_they_were_written(programme: Programme, tmp_path: Path)
     answers = obeyed(tmp_path, programme)
     assert answers.output(number) == (0, VEILED, VEILED)
     assert number in answers and answers.failure is None
-    assert programme.fault(answers) is None
+    assert programme.fault(answers, tmp_path) is None
 
 
 def test_the_log_has_every_command_that_was_run(programme: Programme, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_log_has_every_command_that_was_run(programme: Programme, tmp_path: 
         *("[host] sh -c 'echo out; echo err >&2; exit 3'  → 3", "    | out", "    | err"),
         *("[host] sh -c 'echo wrong >&2; exit 4'  → 4", "    | wrong"),
     ]
-    fault = programme.fault(answers)
+    fault = programme.fault(answers, tmp_path)
     assert fault and fault.message == ("host: sh -c 'echo wrong >&2; exit 4': exit status 4: wrong")
     assert COMMANDS in fault.hint
 
@@ -82,8 +82,17 @@ def test_what_cannot_be_obeyed_ends_the_programme(
     programme.add("touch", "later")
     answers = obeyed(tmp_path, programme)
     assert answers.failure == (number, said)
-    assert str(programme.fault(answers)) == f"a fault: {said}"
+    assert str(programme.fault(answers, tmp_path)) == f"a fault: {said}"
     assert not (tmp_path / "later").exists()
+
+
+def test_a_program_that_is_not_ready_says_why(programme: Programme, tmp_path: Path) -> None:
+    argv = ("sh", "-c", "echo first >&2; echo the reason >&2; exit 3")
+    programme.start("p", HOME, argv, "out", "errors")
+    programme.await_program("p", 5, "exists", "ready", fault="it did not start")
+    answers = obeyed(tmp_path, programme)
+    fault = programme.fault(answers, tmp_path)
+    assert fault and fault.message == "it did not start: ended with status 3: the reason"
 
 
 @pytest.mark.parametrize(("tries", "fails"), [(2, True), (3, False), (9, False)])
@@ -174,7 +183,7 @@ def test_nothing_outlives_the_programme(programme: Programme, tmp_path: Path) ->
 
 def test_the_clock_and_a_due_time(programme: Programme, tmp_path: Path) -> None:
     zero = programme.add("zero", 0, NS // 20)
-    times = [programme.at(time_s) for time_s in (0, 0.1, 0.05)]
+    times = [programme.add("at", round(time_s * NS)) for time_s in (0, 0.1, 0.05)]
     before = time.time()
     answers = obeyed(tmp_path, programme, zero)
     assert before < answers.epoch_s < before + 5
@@ -189,9 +198,9 @@ def test_the_end_comes_early_where_all_have_ended(programme: Programme, tmp_path
     programme.add("end", "it", 0, 5 * NS, "alone")
     zero = programme.add("zero", 0, 0)
     check = programme.add("ended")
-    skipped = programme.at(50)
+    skipped = programme.add("at", round(50 * NS))
     programme.replace(check, "ended", programme.length, 100 * NS, "it")
-    last = programme.at(100.1)
+    last = programme.add("at", round(100.1 * NS))
     answers = obeyed(tmp_path, programme, zero)
     assert check in answers and answers.time_s(skipped) is None
     time_s = answers.time_s(last)
@@ -204,7 +213,7 @@ def test_the_end_does_not_come_early_while_one_runs(programme: Programme, tmp_pa
     programme.add("end", "one", 0, 5 * NS, "alone")
     zero = programme.add("zero", 0, 0)
     programme.add("ended", 6, 100 * NS, "one", "other")
-    passed = programme.at(0.01)
+    passed = programme.add("at", round(0.01 * NS))
     programme.add("touch", "end")
     assert passed in obeyed(tmp_path, programme, zero)
 
@@ -301,7 +310,7 @@ def test_who_listens_and_what_samples_show(programme: Programme, tmp_path: Path)
     programme.add("rehearse")
     zero = programme.add("zero", 0, NS // 100)
     programme.add("interval", NS // 100)
-    programme.at(0.0951)
+    programme.add("at", round(0.0951 * NS))
     programme.add("sample")
     assert obeyed(tmp_path, programme, zero).failure is None
     with closing(Rows(["tcp", "nowhere"], [])) as rows:

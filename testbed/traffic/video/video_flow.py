@@ -14,7 +14,7 @@ from testbed.plan.video_commands import (
     SITE_FOLDER,
     executable,
 )
-from testbed.runner.programme import NS, Answers
+from testbed.runner.programme import BOOT_NS, NS, Answers
 from testbed.scenario.video import PlayerKind, Video, Viewing, write_site
 from testbed.store import (
     errors_file,
@@ -28,7 +28,6 @@ from testbed.traffic.flow_programs import READY_S, FlowPrograms
 from testbed.traffic.video.result import Result
 from testbed.video_site import CERTIFICATE, KEY, Transport
 
-CHANGED_S = 1_700_000_000
 PLAYER_READY_S = 30.0  # a browser starts slowly
 READY = "player.ready"
 
@@ -77,9 +76,9 @@ class VideoFlow(FlowPrograms):
         self._await("client", PLAYER_READY_S, READY)
 
     def _await(self, role: str, patience_s: float, file: str) -> None:
-        words = (self._name(role), round(patience_s * NS), "exists", f"{self._site}/{file}")
         fault = f"{self.plan.flow.name}: the video {role} did not start"
-        self._programme.add("await", *words, fault=fault)
+        condition = ("exists", f"{self._site}/{file}")
+        self._programme.await_program(self._name(role), patience_s, *condition, fault=fault)
 
     def begin(self) -> None:
         """Let the player send its first packet now."""
@@ -127,7 +126,7 @@ def write_files(folder: Path, viewing: Viewing) -> None:
     for name in (CERTIFICATE, KEY):
         shutil.copy(Path(__file__).with_name(name), folder)
     for path in folder.rglob("*"):  # nginx tells when a file was changed
-        os.utime(path, (CHANGED_S, CHANGED_S))
+        os.utime(path, ns=(BOOT_NS, BOOT_NS))
 
 
 def nginx_config(transport: Transport, port: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.plan import CapturePlan
-from testbed.runner.programme import NS, Answers
+from testbed.runner.programme import Answers
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, PlannedTrial
 
@@ -55,8 +55,9 @@ class Captures(Part):
             )
         for plan in self._trial.plan.captures:
             said = self._file(plan, TCPDUMP_ERRORS)
-            awaited = (_program(plan), round(CAPTURE_READY_S * NS), "says", said, "listening on")
-            self._programme.add("await", *awaited, fault=f"{plan.node}: tcpdump did not start")
+            fault = f"{plan.node}: tcpdump did not start"
+            condition = ("says", said, "listening on")
+            self._programme.await_program(_program(plan), CAPTURE_READY_S, *condition, fault=fault)
 
     def open(self) -> None:
         """Tell the other parts about the processes."""
@@ -66,8 +67,9 @@ class Captures(Part):
     def collect(self) -> None:
         """End all captures."""
         for plan in self._trial.plan.captures:
-            words = (_program(plan), int(signal.SIGINT), round(CAPTURE_PATIENCE_S * NS), "alone")
-            self._ended[plan] = self._programme.add("end", *words)
+            self._ended[plan] = self._programme.end(
+                _program(plan), signal.SIGINT, CAPTURE_PATIENCE_S
+            )
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Read what every tcpdump said at its end."""

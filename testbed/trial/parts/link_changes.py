@@ -55,6 +55,12 @@ class LinkChanges(Part):
     def _traced(self) -> list[QueuePlan]:
         return [each for each in self._trial.plan.queues if each.hop.direction.trace is not None]
 
+    @property
+    def _changing(self) -> list[TcObject]:
+        """The objects that will change, as they are at the start."""
+        changed = {_key(change.target) for change in self._trial.plan.changes}
+        return [each for each in self._trial.plan.tc_objects if _key(each) in changed]
+
     def join(self) -> None:
         """Load the traces; the verification reads back what the kernel made of them."""
         for queue in self._traced:
@@ -74,9 +80,8 @@ class LinkChanges(Part):
 
     def wait_until_ready(self) -> None:
         """Have all objects that will change described as they are."""
-        now = {_key(each): each for each in self._trial.plan.tc_objects}
-        for key in dict.fromkeys(_key(change.target) for change in self._trial.plan.changes):
-            self._keep(now[key])
+        for target in self._changing:
+            self._keep(target)
 
     def _keep(self, target: TcObject) -> int:
         message = TC_MESSAGE.pack(0, 0, target.handle.number, 0, 0)
@@ -107,9 +112,8 @@ class LinkChanges(Part):
 
     def collect(self) -> None:
         """Set everything back to what the kernel reported, which rounds some of what tc says."""
-        now = {_key(each): each for each in self._trial.plan.tc_objects}
-        for key in dict.fromkeys(_key(change.target) for change in self._trial.plan.changes):
-            self._turn(now[key], ())
+        for target in self._changing:
+            self._turn(target, ())
 
     def check(self, answers: Answers) -> None:
         """Compare every number with its plan as it was read back after each change."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
-from testbed.runner.programme import HOME, NS, Answers
+from testbed.runner.programme import HOME, Answers
 from testbed.store import RADIO_FILE, write_json
 from testbed.trial.parts.part import Part, PlannedTrial
 
 MEDIUM = LIBRARIES / PROGRAM  # built from medium/ by the Makefile
 FOLDER = "radio"
-READY_NS = 10 * NS
+RADIO_READY_S = 10.0
 JOIN_TRIES = 10
 RADIO_INTERFACES = ("wlan0", "wlan1")  # the kernel's names, in the order they are made
 
@@ -44,15 +44,16 @@ class RadioLink(Part):
         outputs = (self._file("medium.json"), self._file("medium-errors"))
         self._programme.start("medium", HOME, argv, *outputs)
         for end, name in zip(self._plan.ends, RADIO_INTERFACES, strict=True):
-            words = ("medium", READY_NS, "interface", name)
-            self._programme.add("await", *words, fault="the medium did not start")
+            condition = ("interface", name)
+            fault = "the medium did not start"
+            self._programme.await_program("medium", RADIO_READY_S, *condition, fault=fault)
             self._programme.run(HOME, ("ip", "link", "set", name, "name", end.name))
             # `iw` knows a namespace by a process in it
             holder = f"holder of {end.node}"
             nowhere = ("/dev/null", "/dev/null")
             self._programme.start(holder, end.node, ("sleep", "infinity"), *nowhere)
             self._programme.run(HOME, ("iw", "phy", end.node, "set", "netns", f"{{pid:{holder}}}"))
-            self._programme.add("end", holder, int(signal.SIGKILL), READY_NS, "alone")
+            self._programme.end(holder, signal.SIGKILL, RADIO_READY_S)
 
     def join(self) -> None:
         """Start the access point and let the station associate."""
@@ -61,8 +62,9 @@ class RadioLink(Part):
         log = self._file("hostapd.log")
         argv = ("hostapd", self._file("hostapd.conf"))
         self._programme.start("hostapd", ap.node, argv, log, self._file("hostapd-errors"))
-        awaited = ("hostapd", READY_NS, "says", log, "AP-ENABLED")
-        self._programme.add("await", *awaited, fault=f"{ap.name}: no access point")
+        condition = ("says", log, "AP-ENABLED")
+        fault = f"{ap.name}: no access point"
+        self._programme.await_program("hostapd", RADIO_READY_S, *condition, fault=fault)
         power_save = ("iw", "dev", station.name, "set", "power_save", "off")
         self._programme.run(station.node, power_save)
         connect = ("iw", "dev", station.name, "connect", "-w", NETWORK_NAME, str(CHANNEL_MHZ))
@@ -73,9 +75,8 @@ class RadioLink(Part):
         """End the medium and the access point; whether the station is still there comes first."""
         station = self._plan.station
         self._link = self._programme.run(station.node, ("iw", "dev", station.name, "link"))
-        words = (int(signal.SIGTERM), READY_NS, "alone")
-        self._ended = self._programme.add("end", "medium", *words)
-        self._programme.add("end", "hostapd", *words)
+        self._ended = self._programme.end("medium", signal.SIGTERM, RADIO_READY_S)
+        self._programme.end("hostapd", signal.SIGTERM, RADIO_READY_S)
 
     def check(self, answers: Answers) -> None:
         """Check that the medium ran to the end."""
