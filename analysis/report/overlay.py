@@ -61,7 +61,7 @@ def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Ov
     values: dict[str, Json] = {}
     series: dict[int, str] = {}
     for results in all_results:
-        settings += _settings(results)
+        settings += settings_of(results)
         values |= _values(results)
         for number, trial in _ran(results):
             series[number] = trial_text(trial)
@@ -96,12 +96,14 @@ def _ran(results: ExperimentResults) -> Iterator[tuple[int, Trial]]:
             yield int(numbers[trial.path.name]), trial
 
 
-def _settings(results: ExperimentResults) -> list[Json]:
-    """Trials that differ in nothing but the seed, with the flows that they have."""
+def settings_of(results: ExperimentResults) -> list[Json]:
+    """Return the settings to choose from, each with its flows and a trial for each seed."""
     rows = results.rows[results.rows["status"] == "ok"]
-    whole = rows.groupby("trial", sort=False)["setting"].transform("+".join)  # of all its flows
+    # a flow's setting leaves its own variant out
+    repeats = (rows["setting"] + " " + rows["variant"]).groupby(rows["trial"], sort=False)
     axes = results.varied(rows)
-    return [_setting(own, axes, results.key) for _, own in rows.groupby(whole, sort=False)]
+    groups = rows.groupby(repeats.transform("+".join), sort=False)
+    return [_setting(group, axes, results.key) for _, group in groups]
 
 
 def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:

@@ -8,12 +8,15 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.report import collect, make_report
-from analysis.report.overlay import MOST_POINTS, thinned
+from analysis.report.overlay import MOST_POINTS, settings_of, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
@@ -236,3 +239,26 @@ def test_files_of_series_are_data(results: Path, page: Path) -> None:
         assert path.name == f"t{number}.js"
         found = json.loads(zlib.decompress(base64.b64decode(packed.strip('"'), validate=True)))
         assert {"throughput", "window", "rtt"} <= set(found["tcp"])
+
+
+def test_each_variant_of_a_single_flow_is_a_setting() -> None:
+    """Else the trials of all variants would be offered as seeds of the first one."""
+    rows = pd.DataFrame(
+        {
+            "trial": [f"{variant}{seed}" for variant in ("bbr", "veno") for seed in (1, 2)],
+            "number": range(1, 5),
+            "seed": [1, 2, 1, 2],
+            "flow": "tcp",
+            "variant": ["bbr", "bbr", "veno", "veno"],
+            "axis_variant": ["bbr", "bbr", "veno", "veno"],
+            "setting": "8dda90f26e",  # which leaves the flow's own variant out
+            "status": "ok",
+            "verdict": "valid",
+        }
+    )
+    results: Any = SimpleNamespace(rows=rows, varied=lambda _rows: ["variant"], key="x")
+    offered = [(setting["name"], setting["trials"]) for setting in settings_of(results)]
+    assert offered == [
+        ("variant bbr", [[1, 1, 0], [2, 2, 0]]),
+        ("variant veno", [[3, 1, 0], [4, 2, 0]]),
+    ]
