@@ -44,6 +44,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.claims.ledger import SIMULATED
 from analysis.figures.general.presentation import of_results, summaries, tables
 from analysis.figures.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
@@ -97,6 +98,7 @@ class ClaimAnswer:
     statement: str
     n: int
     numbers: Mapping[str, str]  # what → ours
+    out_of: str = ""  # n, the number of seeds if it is another, and what was left out
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,8 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     rows = []
     for claim in dict.fromkeys(answer.id for answer in answers):
         own = [answer for answer in answers if answer.id == claim]
-        verdicts = dict.fromkeys(answer.answer.split(",")[0] for answer in own)
-        rows.append((claim, own[0].claim, " / ".join(verdicts), _shortened(own[0].statement)))
-    every = [(a.id, a.trials, a.answer, a.statement, str(a.n)) for a in answers]
+        rows.append((claim, own[0].claim, _in_and_outside(own), _shortened(own[0].statement)))
+    every = [(a.id, a.trials, a.answer, a.statement, a.out_of or str(a.n)) for a in answers]
     return [
         *_table(("id", "claim", "answer", "in short"), rows),
         "",
@@ -235,6 +236,17 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         "",
         "</details>",
     ]
+
+
+def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
+    """Return the verdicts on a claim: in the simulator that it is about, if it is, and on Linux."""
+    inside = [answer for answer in answers if answer.trials.startswith(SIMULATED)]
+    outside = [answer for answer in answers if answer not in inside]
+    told, linux = (
+        " / ".join(dict.fromkeys(answer.answer.split(",")[0] for answer in part))
+        for part in (inside, outside)
+    )
+    return f"{SIMULATED}: {told}; on Linux: {linux}" if inside else linux
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -504,7 +516,7 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     answer = ", ".join(filter(None, (data["verdict"], data.get("survival", ""))))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     words = (data["id"], data["claim"], group, answer, data["statement"])
-    return ClaimAnswer(*words, data["n"], numbers)
+    return ClaimAnswer(*words, data["n"], numbers, data.get("out_of", ""))
 
 
 MAKERS = {

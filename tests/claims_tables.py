@@ -15,7 +15,7 @@ from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
 from tests.report_writer import store_tables
 from tests.scenarios import router
 
-SEEDS = 5
+SEEDS = 12
 Numbers = dict[str, float]
 World = Callable[[dict[str, str]], dict[str, Numbers]]  # a place on the axes → flow → metrics
 

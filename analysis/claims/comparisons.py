@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from analysis.claims.judgement import ClaimPart, ClaimVerdict, JudgedPart
+from analysis.claims.judgement import (
+    ClaimPart,
+    ClaimVerdict,
+    JudgedPart,
+    combine_verdicts,
+    decides,
+)
 from analysis.statistics.intervals import (
     Comparison,
     ComparisonKind,
@@ -16,6 +22,7 @@ from analysis.statistics.intervals import (
     compare_paired,
     half_width,
     known,
+    more_than_half,
     student_p,
 )
 
@@ -65,6 +72,7 @@ SIGNIFICANT = 0.05
 WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
 STUDENT = "Student's 95 % interval of the mean over seeds, Holm over the claim's comparisons"
+SIGN_TEST = "sign test of the seeds (two-sided, Clopper–Pearson), Holm over the claim's comparisons"
 LISTED_COMPARISONS = 4  # up to this many comparisons are listed one by one
 EXAMPLES = 2  # of more than these, this many are given as examples
 
@@ -87,7 +95,7 @@ class Contrast:
     mean_a: float
     mean_b: float
     comparison: Comparison
-    p: float  # of the outcome; NaN if it is exact
+    p: float  # of the outcome; NaN if there is nothing to test
     outcome: ComparisonOutcome  # of this comparison alone, until `among` has judged it
     measure: ClaimMeasure
     test: str = WELCH
@@ -112,13 +120,28 @@ class Contrast:
         if not math.isfinite(c.low):
             return "no interval"
         write = self.measure.write
-        p = _p(self.p) or f", {c.kind}"
-        return f"{write(c.low, '+')} to {write(c.high, '+')}{p}"
+        constant = "" if c.kind is ComparisonKind.TESTED else f", {c.kind}"
+        return f"{write(c.low, '+')} to {write(c.high, '+')}{constant}{_p(self.p)}"
 
     @property
     def n(self) -> int:
         """The number of seeds of the smaller sample."""
         return min(self.comparison.n_a, self.comparison.n_b)
+
+    def verdict(
+        self, wanted: ComparisonOutcome, also: Collection[ComparisonOutcome]
+    ) -> ClaimVerdict:
+        """Judge the outcome by the one that a claim wants, or others that it allows."""
+        if self.outcome is wanted or self.outcome in also:
+            return ClaimVerdict.SUPPORTED
+        if self.outcome is ComparisonOutcome.EQUAL:
+            return ClaimVerdict.TOO_SMALL
+        near = min(abs(self.comparison.low), abs(self.comparison.high))
+        margin = self.measure.margin(self.mean_a, self.mean_b)
+        perhaps = wanted is ComparisonOutcome.EQUAL and near <= margin
+        if self.outcome is ComparisonOutcome.UNCLEAR or perhaps:
+            return ClaimVerdict.OPEN
+        return ClaimVerdict.CONTRADICTED
 
     def among(self, corrected: float) -> Contrast:
         """Return this comparison with p corrected for the number of the claim's comparisons."""
@@ -127,8 +150,8 @@ class Contrast:
 
 
 def _sure(p: float) -> bool:
-    """Return whether a comparison is significant; an exact one has no p."""
-    return math.isnan(p) or p < SIGNIFICANT
+    """Return whether a comparison is significant; without a p it is not."""
+    return p < SIGNIFICANT
 
 
 def _p(p: float) -> str:
@@ -196,29 +219,26 @@ def all_are(
 ) -> ClaimPart:
     """Require that every contrast has the outcome `wanted`, or one of `also`.
 
-    An unclear contrast leaves the part open, any other outcome refutes it.
+    One within the margin is too small to matter, an unclear one is open, and another refutes.
     """
-    judge = partial(_all_judged, (wanted, *also), tuple(found), where)
+    judge = partial(_all_judged, wanted, also, tuple(found), where)
     return ClaimPart(tuple(each.p for each in found), judge)
 
 
 def _all_judged(
-    allowed: tuple[ComparisonOutcome, ...],
+    wanted: ComparisonOutcome,
+    also: tuple[ComparisonOutcome, ...],
     alone: Sequence[Contrast],
     where: str,
     p: Sequence[float],
 ) -> JudgedPart:
     found = [each.among(corrected) for each, corrected in zip(alone, p, strict=True)]
-    others = [each for each in found if each.outcome not in (*allowed, ComparisonOutcome.UNCLEAR)]
-    unclear = [each for each in found if each.outcome is ComparisonOutcome.UNCLEAR]
-    if others:
-        verdict, told = ClaimVerdict.CONTRADICTED, others
-    elif unclear or not found:
-        verdict, told = ClaimVerdict.OPEN, unclear
-    else:
-        verdict, told = ClaimVerdict.SUPPORTED, list(found)
+    verdicts = [each.verdict(wanted, also) for each in found]
+    verdict = combine_verdicts(verdicts)
+    told = [each for each, one in zip(found, verdicts, strict=True) if decides(verdict, one)]
     told = sorted(told, key=lambda each: -abs(each.comparison.difference))
-    tally = "" if len(found) <= LISTED_COMPARISONS else f"{_outcome_tally(found)}; e.g. "
+    alike = len(found) <= LISTED_COMPARISONS and verdict is not ClaimVerdict.PARTLY
+    tally = "" if alike else f"{_outcome_tally(found)}; e.g. "
     texts = _said(told[: EXAMPLES if tally else LISTED_COMPARISONS])
     return JudgedPart(
         verdict,
@@ -273,6 +293,33 @@ def within(
     nearer = min(low, high, key=lambda bound: abs(centre - bound))
     p = compare_paired(sample, dict.fromkeys(sample, nearer)).p
     return ClaimPart((p,), partial(_bounded, what, measure, sample, low, high))
+
+
+def in_most(what: str, holds: Mapping[int, bool | None], detail: str = "") -> ClaimPart:
+    """Require that something holds in more than half of the seeds.
+
+    For numbers of two kinds, whose mean no trial has. A seed without an answer (None) counts
+    against whichever side the others are on.
+    """
+    unknown = sum(each is None for each in holds.values())
+    yes = sum(each is True for each in holds.values())
+    n = len(holds)
+    ahead = 2 * yes > n - unknown
+    successes = yes if ahead else yes + unknown
+    low, high, p = more_than_half(successes, n) if n else (0.0, 1.0, math.nan)
+    if (2 * successes <= n) if ahead else (2 * successes >= n):
+        p = 1.0
+    verdict = ClaimVerdict.SUPPORTED if ahead else ClaimVerdict.CONTRADICTED
+    missing = f", not known in {unknown}" if unknown else ""
+    effect = f"{what} in {yes} of {n} seeds{missing}{f' ({detail})' if detail else ''}"
+    share = f"{SHARE.write(low)} to {SHARE.write(high)} of the seeds"
+
+    def judge(corrected: Sequence[float]) -> JudgedPart:
+        decided = verdict if _sure(corrected[0]) else ClaimVerdict.OPEN
+        interval = f"{share}{_p(corrected[0])}"
+        return JudgedPart(decided, effect, SIGN_TEST, effect, interval, n - unknown)
+
+    return ClaimPart((p,), judge)
 
 
 def left_open(part: ClaimPart, because: str) -> ClaimPart:

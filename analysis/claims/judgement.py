@@ -13,8 +13,19 @@ class ClaimVerdict(enum.StrEnum):
     """The answer to a claim, or to one of its parts."""
 
     SUPPORTED = "supported"
-    CONTRADICTED = "contradicted"
-    OPEN = "open"  # not enough data, or it cannot be measured
+    TOO_SMALL = "too small to matter"  # any difference lies within the margin of the test
+    CONTRADICTED = "contradicted"  # significant, and of the other sign or beyond a bound
+    OPEN = "open"  # not enough data, or nothing was measured
+    NOT_TESTABLE = "not testable here"  # the claim says why
+    PARTLY = "in part"  # some of its parts are contradicted, others not
+
+
+@dataclass(frozen=True)
+class DeclaredAnswer:
+    """What a claim can be answered at best in this laboratory, and why; the test is shown."""
+
+    verdict: ClaimVerdict
+    because: str  # a sentence
 
 
 @dataclass(frozen=True)
@@ -99,17 +110,30 @@ def verdicts_over_all(findings: Sequence[Finding]) -> tuple[ClaimVerdict, ...]:
     """Return the verdict on each finding if all comparisons of all findings are one family."""
     numbers = iter(holm(p for found in findings for p in found.p))
     return tuple(
-        combine_verdicts(judge_parts(found.parts, [next(numbers) for _ in found.p]))
+        combine_verdicts(
+            part.verdict for part in judge_parts(found.parts, [next(numbers) for _ in found.p])
+        )
         for found in findings
     )
 
 
-def combine_verdicts(parts: Iterable[JudgedPart]) -> ClaimVerdict:
-    """Combine the verdicts on parts: one contradicted part refutes, and all must be supported."""
-    verdicts = {part.verdict for part in parts}
-    if ClaimVerdict.CONTRADICTED in verdicts:
-        return ClaimVerdict.CONTRADICTED
-    return ClaimVerdict.SUPPORTED if verdicts == {ClaimVerdict.SUPPORTED} else ClaimVerdict.OPEN
+def combine_verdicts(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """Combine verdicts on parts: theirs if they agree; one contradicted part refutes no other."""
+    distinct = set(verdicts)
+    if len(distinct) > 1:
+        distinct.discard(ClaimVerdict.NOT_TESTABLE)
+    if len(distinct) == 1:
+        return distinct.pop()
+    if distinct & {ClaimVerdict.CONTRADICTED, ClaimVerdict.PARTLY}:
+        return ClaimVerdict.PARTLY
+    small = distinct == {ClaimVerdict.SUPPORTED, ClaimVerdict.TOO_SMALL}
+    return ClaimVerdict.TOO_SMALL if small else ClaimVerdict.OPEN
+
+
+def decides(verdict: ClaimVerdict, part: ClaimVerdict) -> bool:
+    """Return whether a part is among those that made the verdict on the whole what it is."""
+    refutes = (ClaimVerdict.PARTLY, ClaimVerdict.CONTRADICTED)
+    return part in refutes if verdict is ClaimVerdict.PARTLY else part is verdict
 
 
 def by_definition(name: str, parts: Iterable[tuple[str, ClaimPart]]) -> ClaimPart:
@@ -121,7 +145,7 @@ def by_definition(name: str, parts: Iterable[tuple[str, ClaimPart]]) -> ClaimPar
 def _by_reading(name: str, labels: Sequence[str], results: Sequence[JudgedPart]) -> JudgedPart:
     pairs = tuple(zip(labels, results, strict=True))
     verdicts = {part.verdict for part in results}
-    disagree = {ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED} <= verdicts
+    disagree = len(verdicts - {ClaimVerdict.OPEN}) > 1
     agreed = verdicts.pop() if len(verdicts) == 1 else ClaimVerdict.OPEN
     return JudgedPart(
         agreed,
@@ -143,7 +167,7 @@ def require_both(first: ClaimPart, second: ClaimPart) -> ClaimPart:
 def _both_parts(results: tuple[JudgedPart, ...]) -> JudgedPart:
     first, second = results
     return JudgedPart(
-        combine_verdicts(results),
+        combine_verdicts(part.verdict for part in results),
         f"{first.said}, {second.said}",
         first.test,
         f"{first.effect}, {second.effect}",

@@ -14,11 +14,13 @@ import pandas as pd
 
 from analysis.claims.judgement import (
     ClaimVerdict,
+    DeclaredAnswer,
     Finding,
     JudgedPart,
     NumberRow,
     TrialEvidence,
     combine_verdicts,
+    decides,
     each_text_once,
     judge_parts,
     verdicts_over_all,
@@ -28,6 +30,7 @@ from analysis.claims.samples import (
     Group,
     Reference,
     Selection,
+    number_unusable,
     split_variations,
     usable,
     values_of,
@@ -37,6 +40,14 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import holm
 
 PARTS_IN_STATEMENT = 3  # parts in an answer's statement
+VERDICT_RANGE = (  # from one end to the other
+    ClaimVerdict.SUPPORTED,
+    ClaimVerdict.TOO_SMALL,
+    ClaimVerdict.OPEN,
+    ClaimVerdict.NOT_TESTABLE,
+    ClaimVerdict.PARTLY,
+    ClaimVerdict.CONTRADICTED,
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,11 @@ class Claim:
     # whose congestion control was set, each with a sentence that says it: one answer for each
     settings: Mapping[str, str] = field(default_factory=dict)
     readings: tuple[Reading, ...] = ()  # the paper's own words first; one answer for each
+    declared: DeclaredAnswer | None = None  # where no outcome of the test would be an answer
+
+    def answered(self, computed: ClaimVerdict) -> ClaimVerdict:
+        """Return the answer for what the test alone gives."""
+        return self.declared.verdict if self.declared else computed
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,8 @@ class Paper:
     authors: str
     page: str
     claims: tuple[Claim, ...]
+    # for claims about a simulator: its results as our metrics have them, by experiment
+    simulated: Callable[[Reference], Mapping[str, pd.DataFrame]] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,36 +123,50 @@ class Answer:
     why: str
     evidence: tuple[TrialEvidence, ...]
     comparisons: int = 0  # that have a p
+    seeds: int = 0  # that were run; n is smaller where a number is not defined in all of them
+    unusable: int = 0  # trials of the experiment that failed or were judged invalid
+    computed: ClaimVerdict = ClaimVerdict.OPEN  # what the test alone gives
     ledger_verdict: ClaimVerdict = ClaimVerdict.OPEN  # with p corrected over the whole ledger
     varied: tuple[Varied, ...] = ()  # those variations that were run
 
     @property
     def survival(self) -> str:
-        """`in 6 of 8 readings; contradicted with buffers 5 % smaller`; empty if none was varied.
+        """The range of answers under the variations; empty if nothing was varied.
 
-        The trials as the paper has them are the first reading.
+        As `the same with all that was varied` or `supported to contradicted: contradicted with
+        buffers 5 % smaller`. How many variations agree says nothing: they are not independent.
         """
         if not self.varied:
             return ""
         others = [f"{v.verdict} with {v.what}" for v in self.varied if v.verdict != self.verdict]
-        count = len(self.varied) + 1
-        return "; ".join((f"in {count - len(others)} of {count} readings", *others))
+        if not others:
+            return "the same with all that was varied"
+        there = {self.verdict, *(v.verdict for v in self.varied)}
+        first, *_, last = (each for each in VERDICT_RANGE if each in there)
+        return f"{first} to {last}: {'; '.join(others)}"
+
+    @property
+    def out_of(self) -> str:
+        """How many seeds the answer is of, and what dropped out."""
+        seeds = f"{self.n} of {self.seeds}" if self.n < self.seeds else f"{self.n}"
+        return f"{seeds}; {self.unusable} trials left out" if self.unusable else seeds
 
 
 def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
     """Make the ledger's entry; its statement is that of the parts that decided."""
     corrected = holm(found.p)
     parts = judge_parts(found.parts, corrected)
-    verdict = combine_verdicts(parts)
-    decisive = [part for part in parts if part.verdict is verdict]
+    computed = combine_verdicts(part.verdict for part in parts)
+    decisive = [part for part in parts if decides(computed, part.verdict)]
+    seeds = int(group.rows["seed"].nunique())
     return Answer(
         id=claim.id,
         paper=paper.id,
         authors=paper.authors,
         claim=claim.words,
         tested=tested,
-        verdict=verdict,
-        statement=_statement(verdict, parts),
+        verdict=claim.answered(computed),
+        statement=_statement(claim, computed, parts),
         test=each_text_once(part.test for part in parts),
         effect="; ".join(part.effect for part in parts if part.effect),
         interval="; ".join(part.interval for part in parts if part.interval),
@@ -142,10 +174,13 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
         profile=group.profile,
         setting=group.setting,
         reading=group.reading,
-        rows=(*_part_rows(parts), *found.rows),
-        why=_why(verdict, decisive, paper.page),
+        rows=(*_part_rows(parts, seeds), *found.rows),
+        why=_declared_and(claim, _why(computed, decisive, paper.page), computed),
         evidence=(group.evidence(),),
         comparisons=sum(math.isfinite(p) for p in corrected),
+        seeds=seeds,
+        unusable=group.unusable,
+        computed=computed,
     )
 
 
@@ -159,7 +194,7 @@ def unanswered(
         authors=paper.authors,
         claim=claim.words,
         tested=claim.tested,
-        verdict=ClaimVerdict.OPEN,
+        verdict=claim.answered(ClaimVerdict.OPEN),
         statement="Not measured.",
         test="",
         effect="",
@@ -169,44 +204,62 @@ def unanswered(
         setting=setting,
         reading=reading,
         rows=(),
-        why=why,
+        why=_declared_and(claim, why, ClaimVerdict.OPEN),
         evidence=(TrialEvidence(claim.experiment, ()),),
     )
 
 
-def _statement(verdict: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
+def _statement(claim: Claim, computed: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
     """Write the tally of the parts and the first of those that decided; rows have the others."""
-    decisive = [part for part in parts if part.verdict is verdict]
+    decisive = [part for part in parts if decides(computed, part.verdict)]
     more = len(decisive) - PARTS_IN_STATEMENT
     rest = f"; and {more} more" if more > 0 else ""
-    tally = "" if len(decisive) == len(parts) else f"{_tally(parts)}: "
-    return tally + "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT]) + rest + "."
+    tally = "" if len(decisive) == len(parts) else f"{_tally(computed, parts)}: "
+    by_test = f"by the test alone {computed}: " if claim.declared else ""
+    said = "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT])
+    return f"{by_test}{tally}{said}{rest}."
 
 
-def _tally(parts: tuple[JudgedPart, ...]) -> str:
+def _declared_and(claim: Claim, why: str, computed: ClaimVerdict) -> str:
+    """Return the claim's own reason for its answer, and why the test decides nothing either."""
+    if not claim.declared:
+        return why
+    return " ".join((claim.declared.because, *([why] if computed is ClaimVerdict.OPEN else [])))
+
+
+def _tally(computed: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
     """Count the verdicts, the decisive one last: `31 of 33 parts supported, 2 contradicted`."""
-    order = (ClaimVerdict.SUPPORTED, ClaimVerdict.OPEN, ClaimVerdict.CONTRADICTED)
-    if all(part.verdict is not ClaimVerdict.CONTRADICTED for part in parts):
-        order = (ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED, ClaimVerdict.OPEN)
+    order = sorted(VERDICT_RANGE, key=lambda each: decides(computed, each))
     counts = [(each, sum(part.verdict is each for part in parts)) for each in order]
     (first, number), *others = [(each, count) for each, count in counts if count]
     said = f"{number} of {len(parts)} parts {first}"
     return ", ".join((said, *(f"{count} {each}" for each, count in others)))
 
 
-def _part_rows(parts: tuple[JudgedPart, ...]) -> tuple[NumberRow, ...]:
-    """Return a row with the verdict on each part, if there are several."""
-    return (
-        tuple(NumberRow(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
+def _part_rows(parts: tuple[JudgedPart, ...], seeds: int) -> tuple[NumberRow, ...]:
+    """Return a row with the verdict on each part, if there are several, and its n if smaller."""
+    if len(parts) == 1:
+        return ()
+    return tuple(
+        NumberRow(
+            part.said,
+            str(part.verdict) + (f" (n = {part.n} of {seeds})" if part.n < seeds else ""),
+        )
+        for part in parts
     )
 
 
 def _why(verdict: ClaimVerdict, decisive: list[JudgedPart], page: str) -> str:
     """Say why a claim is open, or where to read about one that is contradicted."""
-    if verdict is ClaimVerdict.CONTRADICTED:
+    if verdict in (ClaimVerdict.CONTRADICTED, ClaimVerdict.PARTLY):
         return f"What earlier runs showed, with their numbers: {page}."
     if verdict is ClaimVerdict.SUPPORTED:
         return ""
+    if verdict is ClaimVerdict.TOO_SMALL:
+        return (
+            "Whatever difference there is lies within the margin that the test set beforehand: it "
+            "neither supports an order nor refutes one."
+        )
     if min((part.n for part in decisive), default=0) < 2:
         return "Fewer than two seeds say nothing about the spread: run with --seeds 5."
     words = each_text_once(part.undefined for part in decisive)
@@ -218,7 +271,8 @@ def _why(verdict: ClaimVerdict, decisive: list[JudgedPart], page: str) -> str:
     )
 
 
-PROFILES = ("ns2", MODERN)  # in this order
+SIMULATED = "in ns-2"  # the profile of a simulator's results; all others are on Linux
+PROFILES = (SIMULATED, "ns2", MODERN)  # in this order
 
 
 def groups(
@@ -289,19 +343,38 @@ def answers(
     asked = {claim.experiment for paper in papers for claim in paper.claims}
     rows = {name: _selections(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
+    simulators = {paper.id: _simulated(paper, ns2) for paper in papers}
     found = [
-        each
+        (claim, each, finding)
         for paper in papers
         for claim in paper.claims
-        for each in _answers(
-            paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2
+        for each, finding in (
+            *_in_simulator(paper, claim, simulators[paper.id].get(claim.experiment), ns2),
+            *_answers(paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2),
         )
     ]
-    verdicts = verdicts_over_all([finding for _, finding in found])
+    verdicts = verdicts_over_all([finding for _, _, finding in found])
     return tuple(
-        replace(each, ledger_verdict=verdict)
-        for (each, _), verdict in zip(found, verdicts, strict=True)
+        replace(each, ledger_verdict=claim.answered(verdict))
+        for (claim, each, _), verdict in zip(found, verdicts, strict=True)
     )
+
+
+def _simulated(paper: Paper, reference: Reference) -> dict[str, Selections]:
+    """Return a simulator's results by experiment, for a paper whose claims are about it."""
+    tables = paper.simulated(reference) if paper.simulated else {}
+    return {name: _selections(table) for name, table in tables.items() if len(table)}
+
+
+def _in_simulator(
+    paper: Paper, claim: Claim, rows: Selections | None, reference: Reference
+) -> Iterator[tuple[Answer, Finding]]:
+    """Yield a claim's answers in the simulator that it is about, where that has the numbers."""
+    if rows is None:
+        return
+    for given, finding in _answers(paper, claim, rows, None, reference):
+        if finding.parts:
+            yield given, finding
 
 
 def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
@@ -321,7 +394,11 @@ def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
 
 def _selections(metrics: pd.DataFrame) -> Selections:
     plain, varied = split_variations(usable(metrics))
-    return Selection(plain), {name: Selection(own) for name, own in varied.items()}
+    unusable = number_unusable(metrics)
+    return (
+        Selection(plain, unusable),
+        {name: Selection(own, unusable) for name, own in varied.items()},
+    )
 
 
 def _answers(
@@ -414,7 +491,7 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
     """Return a table with a row per answer, for CSV; `trials` are those that it names."""
     rows = [
         {name: str(getattr(each, name)) for name in CSV_COLUMNS}
-        | {"n": each.n, "survival": each.survival}
+        | {"n": each.n, "seeds": each.seeds, "survival": each.survival}
         | {"trials": " ".join(trial for e in each.evidence for trial in e.trials)}
         for each in found
     ]
@@ -433,7 +510,10 @@ def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
 
 def ledger_json(found: Iterable[Answer]) -> str:
     """Return all answers in full as JSON."""
-    entries = [dataclasses.asdict(each) | {"survival": each.survival} for each in found]
+    entries = [
+        dataclasses.asdict(each) | {"survival": each.survival, "out_of": each.out_of}
+        for each in found
+    ]
     for entry in entries:
         del entry["authors"]
     return json.dumps(entries, indent=1, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """The samples that claims are tested on: rows of the metrics, selected, grouped and averaged.
 
-ns-2's results in the same experiments (`Reference`) are shown beside ours; nothing is tested
-against them.
+ns-2's results in the same experiments (`Reference`) are shown beside ours. A paper about ns-2 has
+its claims tested on them as well, by the same tests: `Paper.simulated`.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Selection:
     """
 
     rows: pd.DataFrame
+    unusable: int = 0  # trials that failed or were judged invalid, and are not among the rows
     _parts: dict[tuple[str, tuple[object, ...]], Selection] = field(default_factory=dict)
     _values: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ class Selection:
     def _part(self, name: str, values: tuple[object, ...]) -> Selection:
         if (name, values) not in self._parts:
             chosen = self.rows[_column(self.rows, name)].isin(values)
-            self._parts[name, values] = Selection(self.rows[chosen])
+            self._parts[name, values] = Selection(self.rows[chosen], self.unusable)
         return self._parts[name, values]
 
     def values(self, axis: str) -> tuple[object, ...]:
@@ -99,6 +100,11 @@ class Group:
         return self.selection.rows
 
     @property
+    def unusable(self) -> int:
+        """The number of trials of the experiment that failed or were judged invalid."""
+        return self.selection.unusable
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
         """What distinguishes the group from the others of its claim."""
         return (self.profile, self.window, self.setting, self.reading)
@@ -114,7 +120,8 @@ class Group:
 
     def without_varied(self) -> Group:
         """Select the trials that are as the paper has them."""
-        return replace(self, selection=Selection(self.rows[~self.rows[VARIED]]))
+        rows = self.rows[~self.rows[VARIED]]
+        return replace(self, selection=Selection(rows, self.unusable))
 
     def values(self, axis: str) -> tuple[object, ...]:
         """Return the values present on an axis, in order."""
@@ -170,6 +177,11 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
         )
         rows = rows[rows["axis_duration_s"] == longest]
     return _as_objects(rows)
+
+
+def number_unusable(metrics: pd.DataFrame) -> int:
+    """Count the trials that failed or were judged invalid."""
+    return int(metrics["trial"].nunique() - counted(metrics)["trial"].nunique())
 
 
 def _as_objects(rows: pd.DataFrame) -> pd.DataFrame:

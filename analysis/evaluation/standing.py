@@ -60,7 +60,7 @@ def standings(
     """Compare every score of every evaluation, corrected for the number of all comparisons."""
     lines = [line for each in all_results for line in _lines(each, subject, others)]
     flat = [beside for line in lines for beside in line.beside]
-    corrected = iter(holm(_p(each.found) for each in flat))
+    corrected = iter(holm(each.found.p for each in flat))
     return tuple(
         replace(
             line,
@@ -80,11 +80,6 @@ def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> I
         )
         mean = float(own.mean()) if len(own) else math.nan
         yield ScoreLine(results.experiment, score, mean, len(own), beside)
-
-
-def _p(found: Comparison) -> float:
-    """Return the p of a comparison; an exact difference counts as a comparison with p = 0."""
-    return 0.0 if found.kind is ComparisonKind.CONSTANT else found.p
 
 
 def _judged(beside: RivalComparison, score: Score, p_holm: float) -> RivalComparison:
@@ -154,7 +149,7 @@ def note(lines: Sequence[ScoreLine]) -> str:
     """Write the tally of the summary, and how its numbers are made."""
     flat = [each for line in lines for each in line.beside]
     seeds = {line.seeds for line in lines} or {0}
-    tested = sum(not math.isnan(_p(each.found)) for each in flat)
+    tested = sum(not math.isnan(each.found.p) for each in flat)
     tally = ", ".join(
         f"{sum(each.standing is kind for each in flat)} {kind}"
         for kind in Standing

@@ -12,7 +12,15 @@ from analysis.figures.cases import text
 from analysis.report.listing import ranges
 
 HEADLINES = 2  # of each verdict and paper
-VERDICT_ORDER = ("contradicted", "supported", "open")
+VERDICT_ORDER = (
+    "contradicted",
+    "in part",
+    "supported",
+    "too small to matter",
+    "open",
+    "not testable here",
+)
+UNDECIDED = ("open", "not testable here")
 
 
 @dataclass(frozen=True)
@@ -71,15 +79,15 @@ def headlines(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
 
 def ledger_note(answers: Sequence[Answer]) -> str:
     """Say how far the ledger as a whole can be trusted: each answer allows for chance alone."""
-    decided = [each for each in answers if str(each.verdict) != "open"]
+    decided = [each for each in answers if str(each.verdict) not in UNDECIDED]
     lost = [each for each in decided if str(each.ledger_verdict) != str(each.verdict)]
     names = ", ".join(dict.fromkeys(_named(each) for each in lost))
     return (
         "Each answer is corrected (Holm) for the number of its own comparisons, so that by itself "
         f"it is wrong by chance in at most one case of twenty; {len(decided)} are decided. "
         f"Corrected for all {sum(each.comparisons for each in answers)} comparisons of this ledger "
-        f"at once, {len(decided) - len(lost)} of them stay decided"
-        + (f"; these would be open: {names}." if names else ".")
+        f"at once, {len(decided) - len(lost)} of them stay as they are"
+        + (f"; these would be another: {names}." if names else ".")
     )
 
 
@@ -123,7 +131,7 @@ def _entry(
         ("test", show(answer.test)),
         ("effect", show(answer.effect)),
         ("95 % interval", show(answer.interval)),
-        ("n", show(answer.n)),
+        ("n", show(answer.out_of)),
         ("comparisons", show(answer.comparisons)),
         ("profile", show(answer.profile)),
         ("set to the variant", show(answer.setting)),

@@ -1,8 +1,8 @@
 """Statistics of a few repeats: the mean with its interval, and the difference of two samples.
 
 Unknown values (NaN, infinite) are left out and do not count in n. Where the data cannot answer,
-the answer is NaN, and the comparison's kind says why: a deterministic guest gives the same number
-for every seed, and there is nothing to test.
+the answer is NaN, and the comparison's kind says why. Values that do not vary leave no error to
+divide by; how surely they differ then follows from their number alone (`_exact`).
 
 scipy.stats is imported where samples are compared: loading it takes longer than most commands.
 """
@@ -27,11 +27,11 @@ ROUNDING = 1e-12  # relative: a spread below it is arithmetic's, not the network
 
 
 class ComparisonKind(enum.StrEnum):
-    """What could be said of two samples; only tested ones have a p-value."""
+    """What could be said of two samples; unknown ones have no p-value."""
 
     TESTED = "tested"
     IDENTICAL = "identical"  # one and the same value everywhere
-    CONSTANT = "constant, different"  # no spread in either sample: the difference is exact
+    CONSTANT = "constant, different"  # no spread in either sample, or in the differences
     NOT_KNOWN = "not known"  # fewer than two known values in a sample
 
 
@@ -80,7 +80,7 @@ def compare(first: Iterable[float], second: Iterable[float]) -> Comparison:
     if min(len(a), len(b)) < 2:
         return Comparison(ComparisonKind.NOT_KNOWN, len(a), len(b), difference)
     if not _deviation(a) and not _deviation(b):
-        return _exact(len(a), len(b), difference)
+        return _exact(len(a), len(b), difference, math.comb(len(a) + len(b), len(a)))
     welch = _t_test("ttest_ind", a, b, equal_var=False)
     low, high = welch.confidence_interval(CONFIDENCE)
     pooled = math.sqrt(
@@ -114,7 +114,7 @@ def compare_paired(first: Mapping[int, float], second: Mapping[int, float]) -> C
         return Comparison(ComparisonKind.NOT_KNOWN, n, n, mean)
     deviation = _deviation(differences)
     if not deviation:
-        return _exact(n, n, mean)
+        return _exact(n, n, mean, 2**n)
     paired = _t_test("ttest_1samp", differences, 0.0)
     low, high = paired.confidence_interval(CONFIDENCE)
     p = float(paired.pvalue)
@@ -156,11 +156,24 @@ def _difference(a: Floats, b: Floats) -> float:
     return 0.0 if abs(difference) <= ROUNDING * largest else difference
 
 
-def _exact(n_a: int, n_b: int, difference: float) -> Comparison:
-    """Return the comparison of samples without any spread."""
+def _exact(n_a: int, n_b: int, difference: float, arrangements: int) -> Comparison:
+    """Return the comparison of samples without any spread.
+
+    Its p is a permutation test's: of all arrangements of the values, the observed one and its
+    mirror image differ as much. That is all that constant numbers prove: two pairs of them, little.
+    """
     kind = ComparisonKind.CONSTANT if difference else ComparisonKind.IDENTICAL
-    cohen_d = math.nan if difference else 0.0
-    return Comparison(kind, n_a, n_b, difference, difference, difference, math.nan, cohen_d)
+    p, cohen_d = (2 / arrangements, math.nan) if difference else (1.0, 0.0)
+    return Comparison(kind, n_a, n_b, difference, difference, difference, p, cohen_d)
+
+
+def more_than_half(successes: int, n: int) -> tuple[float, float, float]:
+    """Return the share's interval (Clopper and Pearson) and p of a share of a half, two-sided."""
+    from scipy import stats
+
+    result = stats.binomtest(successes, n)
+    interval = result.proportion_ci(CONFIDENCE)
+    return float(interval.low), float(interval.high), float(result.pvalue)
 
 
 def _t_test(name: str, *samples: Any, **options: Any) -> Any:

@@ -26,6 +26,8 @@ from analysis.claims.comparisons import (
 )
 from analysis.claims.judgement import (
     ClaimPart,
+    ClaimVerdict,
+    DeclaredAnswer,
     Finding,
     JudgedPart,
     NumberRow,
@@ -70,6 +72,7 @@ from experiments.kapre_saxena_joshi_hattikar.judges import (
     steps,
     where,
 )
+from experiments.kapre_saxena_joshi_hattikar.simulated import ns2_metrics
 
 # JH, tables 1 and 2, by variant and queue
 JH_DROP_RATES = {
@@ -446,6 +449,12 @@ CLAIMS: tuple[Claim, ...] = (
         tested="Mean throughput over CBR 1–6: the ratio of NewReno's to Reno's lies within 0.95 to "
         "1.05; over CBR 7–10, NewReno's is above Reno's by more than 2 %.",
         judge=newreno_and_reno,
+        declared=DeclaredAnswer(
+            ClaimVerdict.OPEN,
+            "JH do not state TCP's window, which decides it: with 60 to 80 packets nothing is lost "
+            "at CBR 1 and 2, so that Reno and NewReno are the same there. Only 20 and 1000 packets "
+            "were run.",
+        ),
     ),
     _load(
         id="JH1.3",
@@ -502,6 +511,11 @@ CLAIMS: tuple[Claim, ...] = (
         tested="DropTail, Reno and SACK: throughput at 10–40 s above that beside CBR; more than "
         "half of the seconds beside it between 6 and 10 Mbit/s; at 40–45 s SACK above Reno.",
         judge=over_time,
+        declared=DeclaredAnswer(
+            ClaimVerdict.NOT_TESTABLE,
+            'JH print "between 6000 and 10000" without a unit. Taken as kbit/s it is more than CBR '
+            "of 7 Mbit/s leaves of a link of 10; what it counts is not known.",
+        ),
     ),
     _queues(
         id="JH3.2",
@@ -539,4 +553,5 @@ PAPER = Paper(
     "Joshi, Hattikar",
     "experiments/kapre_saxena_joshi_hattikar/joshi-hattikar.md",
     CLAIMS,
+    simulated=ns2_metrics,
 )

@@ -61,6 +61,7 @@ from experiments.kapre_saxena_joshi_hattikar.judges import (
     takes_more_part,
     where,
 )
+from experiments.kapre_saxena_joshi_hattikar.simulated import ns2_metrics
 
 # KS, section 3, CBR first: "t values" of Excel's t-test (equal variance, one tail), Vegas against
 KS_P_VALUES = {"tahoe": 0.392, "reno": 0.307, "newreno": 0.464}
@@ -470,4 +471,5 @@ PAPER = Paper(
     "Kapre, Saxena",
     "experiments/kapre_saxena_joshi_hattikar/kapre-saxena.md",
     CLAIMS,
+    simulated=ns2_metrics,
 )

@@ -21,7 +21,14 @@ from analysis.claims.comparisons import (
     spread,
     within,
 )
-from analysis.claims.judgement import ClaimPart, ClaimVerdict, Finding, JudgedPart, NumberRow
+from analysis.claims.judgement import (
+    ClaimPart,
+    ClaimVerdict,
+    DeclaredAnswer,
+    Finding,
+    JudgedPart,
+    NumberRow,
+)
 from analysis.claims.ledger import Claim, Paper
 from analysis.claims.samples import Group, Reference, means, sample, samples, sweeps
 from analysis.metrics.digest import NotMeasured
@@ -450,6 +457,11 @@ CLAIMS: tuple[Claim, ...] = (
         "within the paper's ranges. With RED, over all, 1.22 to 1.40: shown, but left open, since "
         "Linux's RED drops all above its upper threshold, and ns-2's is gentle.",
         judge=background_accuracy,
+        declared=DeclaredAnswer(
+            ClaimVerdict.OPEN,
+            "Three seeds of heavy-tailed sessions (two degrees of freedom) decide at most one of "
+            "the six parts, and one of them is about ns-2's gentle RED, which Linux does not have.",
+        ),
     ),
     _traffic(
         id="PMW3",

@@ -401,6 +401,7 @@ OTHER_MEASURES = {  # what else would differ if a setting had any effect
 OPPOSITE = {
     ClaimVerdict.SUPPORTED: ClaimVerdict.CONTRADICTED,
     ClaimVerdict.CONTRADICTED: ClaimVerdict.SUPPORTED,
+    ClaimVerdict.PARTLY: ClaimVerdict.SUPPORTED,  # one pair that differs is enough
     ClaimVerdict.OPEN: ClaimVerdict.OPEN,
 }
 Spreads = pd.DataFrame  # largest minus smallest of the three: a row per seed, a column per network

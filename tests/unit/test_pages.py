@@ -48,7 +48,8 @@ BBR has <!-- GYS3.1 | modern | share of bbr -->36 %<!-- / --> of it.
 ANSWER = {
     "id": "GYS3.1", "claim": "BBR has most.", "verdict": "supported", "n": 5,
     "statement": "share of bbr 37.5 % (required: at least 30 %); cubic has less.",
-    "profile": "modern", "setting": "", "reading": "", "survival": "in 2 of 2 readings",
+    "profile": "modern", "setting": "", "reading": "",
+    "survival": "the same with all that was varied",
     "rows": [{"what": "share of bbr", "ours": "37.5 ± 6.2 %"}],
 }  # fmt: skip
 TABLES = papers.all_tables(papers.pages())
@@ -102,13 +103,24 @@ def test_a_page_is_filled_with_what_is_stored(page: Path) -> None:
     assert "    cubic      0.957\n    figure: x.png\n" in text
     row = "| GYS3.1 | BBR has most. | supported | share of bbr 37.5 % (required: at least 30 %) |"
     assert f"-->\n\n| id | claim | answer | in short |\n|---|---|---|---|\n{row}\n" in text
-    assert f"| modern | supported, in 2 of 2 readings | {ANSWER['statement']} | 5 |\n" in text
+    assert (
+        f"| modern | supported, the same with all that was varied | {ANSWER['statement']} | 5 |\n"
+        in text
+    )
     assert "</details>\n\n<!-- end -->\n" in text
     assert "-->37.5 ± 6.2 %<!-- / --> of it." in text
     page.write_text(text)
     assert filled(page) == text
     page.write_text(text.replace("37.5", "73.5"))
     assert filled(page) == text
+
+
+def test_a_claim_about_a_simulator_is_answered_there_and_on_linux() -> None:
+    own = [ANSWER | {"profile": "in ns-2"}, ANSWER | {"verdict": "too small to matter"}]
+    own.append(ANSWER | {"verdict": "open", "profile": "other", "n": 3, "out_of": "3 of 5"})
+    lines = papers.answer_lines([claim_answer(each) for each in own])
+    assert "| in ns-2: supported; on Linux: too small to matter / open |" in lines[2]
+    assert lines[-3].endswith("| 3 of 5 |")
 
 
 def test_what_is_not_stored_is_named(page: Path) -> None:

@@ -196,7 +196,7 @@ def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_famil
     ]
     said = ledger_note(given)
     assert "; 2 are decided." in said and "all 10 comparisons" in said
-    assert said.endswith("1 of them stay decided; these would be open: KS1.2 (ns2).")
+    assert said.endswith("1 of them stay as they are; these would be another: KS1.2 (ns2).")
 
 
 def test_headlines_show_both_sides() -> None:

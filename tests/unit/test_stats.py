@@ -17,6 +17,7 @@ from analysis.statistics.intervals import (
     compare_paired,
     half_width,
     holm,
+    more_than_half,
     student_p,
 )
 
@@ -103,15 +104,24 @@ def test_deterministic_cells_that_agree_are_identical() -> None:
     found = compare([0.1] * 3, [0.1] * 4)  # whose means differ in the last digit
     assert found.kind is ComparisonKind.IDENTICAL
     assert (found.difference, found.low, found.high, found.cohen_d) == (0, 0, 0, 0)
-    assert math.isnan(found.p) and math.isnan(student_p([0.1] * 3, [0.1] * 4))
+    assert found.p == 1 and math.isnan(student_p([0.1] * 3, [0.1] * 4))
 
 
-def test_deterministic_cells_that_differ_have_no_p_value() -> None:
+def test_deterministic_cells_that_differ_are_as_sure_as_they_are_many() -> None:
+    """p is that of a permutation test: 2 of 20 arrangements of six values, 2 of 2^n signs."""
     found = compare([2.0] * 3, [1.0] * 3)
     assert found.kind is ComparisonKind.CONSTANT
     assert (found.difference, found.low, found.high) == (1, 1, 1)
-    assert all(map(math.isnan, (student_p([2.0] * 3, [1.0] * 3), found.p)))
-    assert math.isnan(found.cohen_d)
+    assert math.isnan(student_p([2.0] * 3, [1.0] * 3)) and math.isnan(found.cohen_d)
+    assert found.p == pytest.approx(0.1)
+    many = dict.fromkeys(range(20), 2.0), dict.fromkeys(range(20), 1.0)
+    assert compare_paired(*many).p == pytest.approx(2 / 2**20)
+
+
+def test_a_share_of_seeds() -> None:
+    low, high, p = more_than_half(16, 20)
+    assert (low, high) == pytest.approx((0.563, 0.943), abs=1e-3)
+    assert p == pytest.approx(0.0118, abs=1e-4)
 
 
 def test_one_deterministic_cell_can_be_tested() -> None:
@@ -144,18 +154,20 @@ def test_pairs_are_by_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "kind"),
+    ("a", "b", "kind", "p"),
     [
-        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], ComparisonKind.IDENTICAL),
-        ([1.1, 2.1, 3.1], [1.0, 2.0, 3.0], ComparisonKind.CONSTANT),
-        ([1.0], [2.0], ComparisonKind.NOT_KNOWN),
-        ([], [], ComparisonKind.NOT_KNOWN),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], ComparisonKind.IDENTICAL, 1.0),
+        ([1.1, 2.1, 3.1], [1.0, 2.0, 3.0], ComparisonKind.CONSTANT, 0.25),
+        ([1.0], [2.0], ComparisonKind.NOT_KNOWN, NAN),
+        ([], [], ComparisonKind.NOT_KNOWN, NAN),
     ],
 )
-def test_pairs_without_spread(a: list[float], b: list[float], kind: ComparisonKind) -> None:
+def test_pairs_without_spread(
+    a: list[float], b: list[float], kind: ComparisonKind, p: float
+) -> None:
     found = compare_paired(by_seed(a), by_seed(b))
     assert found.kind is kind
-    assert math.isnan(found.p)
+    assert found.p == pytest.approx(p, nan_ok=True)
 
 
 def test_half_width_by_hand() -> None:

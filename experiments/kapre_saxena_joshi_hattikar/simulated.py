@@ -1,0 +1,69 @@
+"""ns-2's results on the dumbbell as metrics of ours, so that the same judges answer the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.claims.ledger import SIMULATED
+from analysis.claims.samples import Reference
+from analysis.metrics.metric_rows import write_axes
+from experiments.kapre_saxena_joshi_hattikar.judges import METRICS, VARIANT_WORDS
+
+WINDOW_OF = {"w20rand": "small", "w1000rand": "large"}  # CBR is jittered, as ours is
+OUR_VARIANTS = {word: name for name, word in VARIANT_WORDS.items()}
+
+
+def ns2_metrics(reference: Reference) -> Mapping[str, pd.DataFrame]:
+    """Return ns-2's flows by experiment of ours; a repeat of ns-2's is a seed."""
+    tables = {
+        "dumbbell-load": [_load_flow(row) for row in _rows(reference, "exp1_raw.csv")],
+        "dumbbell-pairs": [_pair_flow(row) for row in _rows(reference, "exp2_rand_raw.csv")],
+    }
+    return {name: pd.DataFrame(rows) for name, rows in tables.items() if rows}
+
+
+def _rows(reference: Reference, name: str) -> list[dict[str, Any]]:
+    table = reference.table(name)
+    if table.empty:
+        return []
+    return table[table["setting"].isin(WINDOW_OF)].to_dict("records")  # type: ignore[return-value]
+
+
+def _load_flow(row: dict[str, Any]) -> dict[str, Any]:
+    variant = OUR_VARIANTS[row["variant"]]
+    flow = "tcp" if row["flow"] == "tcp1" else row["flow"]
+    return _flow("dumbbell-load", row, flow, variant, {"variant": variant})
+
+
+def _pair_flow(row: dict[str, Any]) -> dict[str, Any]:
+    variants = [OUR_VARIANTS[word] for word in row["pair"].split("/")]
+    variant = variants[row["flow"] == "tcp2"]
+    place = {"pair": "/".join(variants), "second": "n5-n6"}
+    return _flow("dumbbell-pairs", row, row["flow"], variant, place)
+
+
+def _flow(
+    experiment: str, row: dict[str, Any], flow: str, variant: str, place: dict[str, str]
+) -> dict[str, Any]:
+    """Return a flow's row as `metrics.csv` has it, at its place on the experiment's axes."""
+    axes = {
+        **place,
+        "cbr_mbit": str(row["cbr_mbps"]),
+        "order": str(row["order"]).replace("_", "-"),
+        "window": WINDOW_OF[row["setting"]],
+        "profile": SIMULATED,
+    }
+    return {
+        "experiment": experiment,
+        "trial": "-".join((*axes.values(), str(row["rep"]))),
+        "engine": "ns-2",
+        "status": "ok",
+        "flow": flow,
+        "variant": "" if flow == "cbr" else variant,
+        "seed": float(row["rep"]),
+        "axes": write_axes(axes),
+        **{ours: float(row[theirs]) for ours, theirs in METRICS.items()},
+    }
