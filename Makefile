@@ -50,6 +50,13 @@ all: $(lib)/testbed-openssl.cnf
 $(lib)/testbed-openssl.cnf: testbed/guest/openssl.cnf Makefile
 	sed 's#= LIBRARY#= $(abspath $(lib))/testbed-openssl.so#' $< > $@
 
+# what a cluster compares between its machines: the sources of the programs that run in guests
+guest_sources := $(filter-out testbed/trial/parts/%,$(sort $(wildcard testbed/guest/*.c testbed/guest/*.cnf \
+	testbed/machine/*.c testbed/runner/*.[ch] testbed/traffic/*/*.[ch] testbed/trial/*/*.[ch])))
+all: $(lib)/testbed-sources
+$(lib)/testbed-sources: $(guest_sources)
+	sha256sum $(guest_sources) > $@
+
 $(objects)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(DEPENDENCIES) -c -o $@ $<

@@ -57,6 +57,7 @@ class ProcessOutcome:
     peak_memory_mb: float
     errors: str  # its error output
     warnings: tuple[str, ...] = ()  # from the engine, for the trial's record
+    waited_s: float = 0.0  # for a cluster's worker
 
     def death(self) -> TestbedError:
         """Return the error of a trial that ended without results."""
@@ -71,6 +72,7 @@ class Job:
     seed: int
     core: int  # the processor to which a guest is pinned
     cancel: threading.Event  # set when the user cancels
+    trial: str = ""  # its name
     pinned: bool = True  # true if other trials run at the same time on other processors
     tell: Tell = lambda _text: None  # says why a trial has to wait
 
@@ -84,6 +86,7 @@ class Engine(Protocol):
 
     name: str
     virtual_time: bool  # computing takes no time, so delays are exact
+    remote: bool  # trials run on other machines, and the engine tells when each starts
 
     def ready(self) -> str:
         """Return the reason why trials cannot run here, with its remedy, or nothing."""

@@ -6,21 +6,22 @@ import compileall
 import functools
 import os
 import re
-import signal
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import TestbedError
 from testbed.guest import kernels
+from testbed.guest.worker import GUEST_PATH, HIDDEN, guest_command, wait_for_guest
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import JOURNAL
-from testbed.machine.process import Process, end, has_ended, run, start, sudo_user
+from testbed.machine.process import Process, run, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
@@ -52,14 +53,21 @@ CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
-GUEST_POLL_S = 0.02
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
-GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
-# where the guest mounts its own file systems; required host folders there are bind-mounted
-HIDDEN = ("/tmp", "/run", "/dev/shm")
+
+
+@dataclass(frozen=True)
+class GuestEnd:
+    """How a guest ended, before its folder is looked at."""
+
+    status: int
+    peak_mb: float
+    special: Sequence[str]  # what it left that is no plain file
+    warnings: tuple[str, ...] = ()
+    waited_s: float = 0.0  # for a worker, and for files to go there and back
 
 
 class GuestEngine:
@@ -67,6 +75,7 @@ class GuestEngine:
 
     name = "guest"
     virtual_time = True
+    remote = False
 
     def __init__(self, kernel_name: str = "") -> None:
         self.kernel_name = kernel_name or kernels.default_kernel()
@@ -76,8 +85,12 @@ class GuestEngine:
         """Return the engine whose guests have this kernel."""
         if name == self.kernel_name:
             return self
-        other = self._others.setdefault(name, GuestEngine(name))
-        return other
+        if name not in self._others:
+            self._others[name] = self._of_kernel(name)
+        return self._others[name]
+
+    def _of_kernel(self, name: str) -> GuestEngine:
+        return GuestEngine(name)
 
     @functools.cached_property
     def kernel(self) -> Path | None:
@@ -168,16 +181,34 @@ class GuestEngine:
         memory_mb: int = MEMORY_MB,
     ) -> ProcessOutcome:
         """Run one command in a guest that sees the folder as its working directory."""
-        assert self.kernel is not None
         (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
+        ended = self._boot(folder, job, patience_s, memory_mb)
+        if ended.special:
+            raise TestbedError(
+                f"the guest left something that is no plain file: {', '.join(ended.special)}",
+                "it was removed; is there a program in the trial that you do not trust?",
+            )
+        status, errors = _status(folder), _last_error_line(folder)
+        for file in folder.glob(GUEST_FILES):
+            if file.name not in (ANSWERS, RAW_SAMPLES):
+                file.unlink()
+        if status is None:
+            why = errors or f"it ended with status {ended.status} and no message"
+            raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
+        return ProcessOutcome(status, ended.peak_mb, errors, ended.warnings, ended.waited_s)
+
+    def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
+        """Run a guest on this machine, until it ends."""
+        assert self.kernel is not None
         (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths()))
         (folder / GUEST_MEMORY).mkdir()
         why_not = why_not_confined()
-        confined = not why_not
+        confined, fixed = not why_not, keeps_addresses_fixed()
+        options = guest_options(job.seed, memory_mb)
         process = start(
             [
                 *((str(CONFINE), GUEST_MEMORY) if confined else ()),
-                *_command(self.kernel, job.seed, job.core, memory_mb, confined=confined),
+                *guest_command(self.kernel, job.core, options, confined, fixed),
             ],
             stderr=folder / GUEST_CONSOLE,
             env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
@@ -187,20 +218,8 @@ class GuestEngine:
             peak_mb = _wait(process, confined, patience_s, job.cancel)
         finally:
             special = _remove_special_files(folder)
-        if special:
-            raise TestbedError(
-                f"the guest left something that is no plain file: {', '.join(special)}",
-                "it was removed; is there a program in the trial that you do not trust?",
-            )
-        status, errors = _status(folder), _last_error_line(folder)
         (folder / GUEST_MEMORY).rmdir()
-        for file in folder.glob(GUEST_FILES):
-            if file.name not in (ANSWERS, RAW_SAMPLES):
-                file.unlink()
-        if status is None:
-            why = errors or f"it ended with status {process.returncode} and no message"
-            raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
-        return ProcessOutcome(status, peak_mb, errors, _warnings(why_not))
+        return GuestEnd(process.returncode, peak_mb, special, guest_warnings(why_not, fixed))
 
 
 @functools.cache
@@ -229,25 +248,19 @@ def _remove_special_files(folder: Path) -> list[str]:
         return safe_files.only_plain_files(directory)
 
 
-def _warnings(why_not: str) -> tuple[str, ...]:
+def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
+    """Return what a machine's limits mean for its guests."""
     unconfined = (f"the guest was not confined: {why_not}",) if why_not else ()
     # at a random distance from the program, its heap takes room that the guest's memory then lacks
     random = "the guest had up to 32 MB less memory, by chance: setarch -R is refused (seccomp)"
-    return unconfined if keeps_addresses_fixed() else (*unconfined, random)
+    return unconfined if fixed else (*unconfined, random)
 
 
-def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, confined: bool) -> list[str]:
-    """Return the guest's command line.
-
-    A process that takes turns with the kernel can reach its memory, so processes are traced where
-    the guest as a whole is not confined.
-    """
+def guest_options(seed: int, memory_mb: int) -> list[str]:
+    """Return the options of the guest's kernel."""
     return [
-        *(("setarch", "-R") if keeps_addresses_fixed() else ()),
-        *("taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}", "stderr=1", "quiet"),
-        *(() if confined else ("stubs=ptrace",)),
     ]
 
 
@@ -270,50 +283,21 @@ def _patience_s(scenario: Scenario) -> float:
 
 
 def _wait(process: Process, confined: bool, patience_s: float, cancel: threading.Event) -> float:
-    """Wait for the guest to end and return its peak memory in MB.
+    """Wait for the guest to end and return its peak memory in MB."""
+    peak_mb, reason = wait_for_guest(process, confined, patience_s, cancel.is_set)
+    if reason:
+        raise Cancelled(reason) if cancel.is_set() else guest_hung(patience_s)
+    return peak_mb
 
-    A confined guest is a child of the started process.
-    """
-    peak_kb = 0
-    pid = 0 if confined else process.pid
-    deadline = time.monotonic() + patience_s
-    while not has_ended(process, GUEST_POLL_S):
-        pid = pid or _child(process.pid)
-        peak_kb = max(peak_kb, _resident_kb(pid))
-        if cancel.is_set():
-            end(process, signal.SIGTERM)
-            raise Cancelled("cancelled")
-        if time.monotonic() > deadline:
-            end(process, signal.SIGTERM)
-            raise TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
-    return peak_kb / 1024
+
+def guest_hung(patience_s: float) -> TestbedError:
+    """Return the error of a guest that did not end."""
+    return TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
 
 
 def _available_mb() -> int:
     found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
     return int(found[1]) // 1024 if found else MEMORY_MB
-
-
-def _child(pid: int) -> int:
-    """Return the id of a process's only child, or 0 while it has none."""
-    try:
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-    except (OSError, IndexError):
-        return 0
-
-
-def _resident_kb(pid: int) -> int:
-    """Return the peak resident memory of the guest's main process, which maps all of its memory.
-
-    It is read fifty times a second, so the bytes are not decoded.
-    """
-    try:
-        with Path(f"/proc/{pid}/status").open("rb", buffering=0) as file:
-            status = file.read()
-    except OSError:
-        return 0
-    found = re.search(rb"VmHWM:\s+(\d+)", status)
-    return int(found[1]) if found else 0
 
 
 def _status(folder: Path) -> int | None:

@@ -39,6 +39,7 @@ class HostEngine:
 
     name = "host"
     virtual_time = False
+    remote = False
 
     def ready(self) -> str:
         """Return that root is needed, or nothing."""

@@ -8,10 +8,8 @@ import fcntl
 import os
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-from testbed.machine.journal import state_folder
 
 LOCK_POLL_S = 0.2
 COMMAND_LENGTH = 80  # characters of the other's command line in a message
@@ -58,28 +56,3 @@ def _owner(descriptor: int) -> str:
                     f"process {words[4]} ({shlex.join(argv.split(chr(0))[:-1])[:COMMAND_LENGTH]})"
                 )
     return UNKNOWN_OWNER
-
-
-@contextlib.contextmanager
-def reserve_core() -> Iterator[int]:
-    """Reserve a processor for the duration of the block; shared if there are too few.
-
-    Parallel sweeps and cluster workers coordinate by file locks, which the kernel releases when
-    their owner dies.
-    """
-    usable = sorted(os.sched_getaffinity(0))
-    folder = state_folder() / "cores"
-    folder.mkdir(parents=True, exist_ok=True)
-    for core in usable:
-        descriptor = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            continue
-        try:
-            yield core
-        finally:
-            os.close(descriptor)
-        return
-    yield usable[os.getpid() % len(usable)]

@@ -1,27 +1,31 @@
-"""Trials on many machines: a dask scheduler distributes them; results are stored here.
+"""Trials on many machines: a dask scheduler distributes guests; all else is done here.
 
 The scheduler and its workers are dask's own (`dask scheduler`, `dask worker`, or what starts them
-on Slurm, Kubernetes or over SSH); a worker runs one trial at a time with the same code as this
-machine, and only if everything that determines the results is the same.
+on Slurm, Kubernetes or over SSH). A worker gets a trial's finished programme, boots a guest that
+obeys it, and returns what the guest leaves. It does so only if all that determines the results is
+the same there; of the testbed's Python it needs nothing (testbed/guest/worker.py is sent there).
 """
 
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed.engine import Cancelled, Job
 from testbed.errors import TestbedError, UsageError
-from testbed.machine.atomic import whole_folder, workplace
+from testbed.guest import kernels, worker
+from testbed.guest.engine import GuestEnd, GuestEngine, guest_hung, guest_options, guest_warnings
+from testbed.guest.worker import START_TOPIC, GuestReport, Requirements, Shipment
+from testbed.machine.compiled import LIBRARIES
 from testbed.plan.plan import Task
-from testbed.plan.plan import tasks as plan_tasks
-from testbed.runs.engine_choice import Choice, choose
-from testbed.runs.provenance import programs_of, versions_of
-from testbed.runs.results_folders import prepare_folder
-from testbed.runs.sources import BUILT, all_sources, require_compiled
+from testbed.runs.engine_choice import Choice
+from testbed.runs.provenance import VERSION_COMMANDS, programs_of, user_files
+from testbed.runs.sources import BUILT, require_compiled
 from testbed.runs.sweep import (
     SweepEvent,
     TrialFinished,
@@ -31,48 +35,45 @@ from testbed.runs.sweep import (
     is_done,
     run_all,
 )
-from testbed.scenario.reading import read_scenario
-from testbed.store import RECORD, SCENARIO, Record, Status, open_trial, trial_folder
+from testbed.store import GUEST_COMMAND, GUEST_CONSOLE, GUEST_MEMORY, GUEST_PATHS, PROGRAMME
 
 CONNECT_TIMEOUT_S = 10  # time limits for the scheduler's answer and for a first worker
-POLL_S = 0.2
+POLL_S = 0.5
 ADDRESS_HINT = "a scheduler's address, e.g. tcp://host:8786 or tls://host:8786"
 TRIALS_PER_WORKER = 2  # one runs, one waits
-_OTHER_CODE = (AttributeError, ImportError, TypeError)  # raised by calling code that differs
-
-Equipment = Mapping[str, str]  # what determines results on a machine: name → value
-PROBLEM = "problem"  # the only key on a machine that cannot run trials
-START_TOPIC = "testbed-begun"  # dask's topic for the workers' messages that a trial starts
 HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
-
-def equipment(engine: str, names: Sequence[str], kernels: Sequence[str] = ()) -> Equipment:
-    """Return this machine's equipment, with the versions of these programs and kernels.
-
-    It also runs on the workers.
-    """
-    try:
-        require_compiled(BUILT)
-        return {**all_sources(), **_kernels(engine, kernels), **versions_of(names)}
-    except TestbedError as error:
-        return {PROBLEM: error.message}
+Equipment = Mapping[str, str]  # what determines results on a machine: name → value
 
 
-def _kernels(engine: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of the named kernels, or of the engine's default."""
-    own = choose(engine, ()).engine
-    found = [own.with_kernel(name) for name in names] or [own]
-    for each in found:
-        if problem := each.ready():
-            raise TestbedError(problem)
-    words = ["kernel", *(f"kernel {name}" for name in names[1:])]
-    return {word: each.version() for word, each in zip(words, found, strict=True)}
+class ClusterLost(Cancelled):
+    """No machine of the cluster can take trials any more: the run ends."""
+
+
+def requirements(tasks: Sequence[Task], engine: GuestEngine) -> Requirements:
+    """Return what a worker must have for these trials."""
+    cache = worker.cache_folder()
+    names = dict.fromkeys(task.scenario.kernel for task in tasks)
+    folders = {name: engine.with_kernel(name).kernel for name in names}
+    for name, folder in folders.items():
+        if folder is None:
+            raise kernels.not_built(name)
+    programs = dict.fromkeys(name for task in tasks for name in programs_of(task.scenario))
+    needs = {need.name for task in tasks for need in task.plan.needs if need.kind == "program"}
+    files = {path for task in tasks for path in user_files(task.scenario)}
+    return Requirements(
+        kernels={name: str(path.relative_to(cache)) for name, path in folders.items() if path},
+        commands={name: VERSION_COMMANDS[name] for name in programs if name in VERSION_COMMANDS},
+        packages=[name for name in programs if name not in VERSION_COMMANDS],
+        programs=sorted({"setarch", "taskset", *needs}),
+        files=sorted(map(str, files)),
+    )
 
 
 def differences(there: Equipment, here: Equipment) -> str:
     """List the reasons why a worker's results would differ from this machine's."""
-    if PROBLEM in there:
-        return there[PROBLEM]
+    if worker.PROBLEM in there:
+        return there[worker.PROBLEM]
     names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
     return ", ".join(_difference(name, there.get(name, ""), here.get(name, "")) for name in names)
 
@@ -83,13 +84,6 @@ def _difference(name: str, there: str, here: str) -> str:
     return f"{name} {there}, here {here}"
 
 
-def _equipment_of(answer: object) -> Equipment | None:
-    """Return a worker's equipment from its answer, which may be an exception."""
-    if isinstance(answer, _OTHER_CODE):
-        return {PROBLEM: "another version of the testbed"}
-    return answer if isinstance(answer, dict) else None
-
-
 def run_on_cluster(
     address: str,
     tasks: Sequence[Task],
@@ -98,25 +92,19 @@ def run_on_cluster(
     watch: Watcher,
     rerun: bool = False,
 ) -> list[TrialFinished]:
-    """Like `run_all`, on the workers of a dask scheduler."""
-    prepare_folder(out)
-    there = {task.scenario.name: not rerun and is_done(out, task, choice.engine) for task in tasks}
-    done = [
-        TrialFinished(
-            task, out / trial_folder(task.scenario, choice.engine.name), Status.OK, fresh=False
-        )
-        for task in tasks
-        if there[task.scenario.name]
-    ]
-    for finished in done:
-        watch(finished)
-    missing = [task for task in tasks if not there[task.scenario.name]]
-    if missing:
-        with _client(address) as client:
-            watch = _serialised(watch)
-            client.subscribe_topic(START_TOPIC, _start_forwarder(missing, watch))
-            done += _distribute(client, missing, choice, out, watch)
-    return done
+    """Like `run_all`, with guests on the workers of a dask scheduler."""
+    engine = choice.engine
+    if not isinstance(engine, GuestEngine):
+        raise UsageError("a cluster's workers boot guests", "with --cluster: --engine guest")
+    if not rerun and all(is_done(out, task, engine) for task in tasks):
+        return run_all(tasks, choice, out, watch)
+    require_compiled(BUILT)
+    with _client(address) as client:
+        watch = _serialised(watch)
+        client.subscribe_topic(START_TOPIC, _start_forwarder(tasks, watch))
+        there = _Workers(client, requirements(tasks, engine), watch)
+        remote = ClusterEngine(there, engine.kernel_name)
+        return run_all(tasks, Choice(remote, choice.reason), out, watch, rerun=rerun)
 
 
 def _serialised(watch: Watcher) -> Watcher:
@@ -173,129 +161,178 @@ def _client(address: str) -> Iterator[Any]:
         yield client
 
 
+class _Code:
+    """A function of worker.py that is sent as code: neither scheduler nor worker has the module."""
+
+    def __init__(self, function: Callable[[bytes], object]) -> None:
+        import cloudpickle
+
+        cloudpickle.register_pickle_by_value(worker)
+        self._code = cloudpickle.dumps(function)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
+        return pickle.loads, (self._code,)
+
+    def __call__(self, packed: bytes) -> object:
+        return pickle.loads(self._code)(packed)
+
+
 class _Workers:
     """The workers equipped like this machine; each other worker is reported once."""
 
-    def __init__(
-        self, client: Any, look: tuple[str, Sequence[str], Sequence[str]], watch: Watcher
-    ) -> None:
-        self._client, self._look, self._watch = client, look, watch
-        self._ours = equipment(*look)
-        if PROBLEM in self._ours:
-            raise TestbedError(self._ours[PROBLEM], "`testbed check` shows what can run here")
+    def __init__(self, client: Any, needed: Requirements, watch: Watcher) -> None:
+        self._client, self._needed, self._watch = client, needed.packed(), watch
+        self._here = worker.equipment(self._needed)
+        if worker.PROBLEM in self._here:
+            raise TestbedError(self._here[worker.PROBLEM], "`testbed check` shows what can run")
+        self._run_guest = _Code(worker.run_guest)
+        self._lock = threading.Lock()
         self._differences: dict[str, str] = {}
+        self._fitting: list[str] = []
+        self._known_until = 0.0
 
     def fitting(self) -> list[str]:
         """Return the fitting workers among those connected now, which may change at any time."""
-        present = list(self._client.nthreads())
-        new = [worker for worker in present if worker not in self._differences]
-        for worker, each in self._answers(new).items():
-            self._differences[worker] = differences(each, self._ours)
-            if self._differences[worker]:
-                self._watch(WorkerRejected(worker, self._differences[worker]))
-        return [worker for worker in present if self._differences.get(worker) == ""]
+        with self._lock:
+            if time.monotonic() > self._known_until:
+                self._fitting = self._look()
+                self._known_until = time.monotonic() + POLL_S
+            return self._fitting
 
-    def _answers(self, workers: Sequence[str]) -> Mapping[str, Equipment]:
+    def _look(self) -> list[str]:
+        try:
+            present = list(self._client.nthreads())
+        except OSError as error:
+            raise ClusterLost(f"the cluster's scheduler is gone: {error}") from error
+        fresh = [name for name in present if name not in self._differences]
+        for name, answer in self._answers(fresh).items():
+            self._differences[name] = differences(answer, self._here)
+            if self._differences[name]:
+                self._watch(WorkerRejected(name, self._differences[name]))
+        return [name for name in present if self._differences.get(name) == ""]
+
+    def _answers(self, names: Sequence[str]) -> Mapping[str, Equipment]:
         """Query the workers' equipment; one that has just died is queried again if it returns."""
         answers: dict[str, Any] = {}
-        if workers:
+        if names:
             with contextlib.suppress(OSError):
                 answers = self._client.run(
-                    equipment, *self._look, workers=list(workers), on_error="return"
+                    _Code(worker.equipment), self._needed, workers=list(names), on_error="return"
                 )
-        found = {name: _equipment_of(each) for name, each in answers.items()}
-        return {name: each for name, each in found.items() if each is not None}
+        return {name: _equipment(answer) for name, answer in answers.items() if answer is not None}
 
-    def wait(self) -> list[str]:
+    def reject(self, name: str, reason: str) -> None:
+        """Give a worker no more trials."""
+        with self._lock:
+            is_news = not self._differences.get(name)
+            self._differences[name] = reason
+            self._fitting = [each for each in self._fitting if each != name]
+        if is_news:
+            self._watch(WorkerRejected(name, reason))
+
+    def wait(self, cancel: threading.Event) -> list[str]:
         """Wait for at least one fitting worker; raises if none connects in time."""
         deadline = time.monotonic() + CONNECT_TIMEOUT_S
-        while not (workers := self.fitting()):
+        while not (names := self.fitting()):
             if time.monotonic() > deadline:
                 reasons = "; ".join(f"{w}: {d}" for w, d in self._differences.items() if d)
-                raise TestbedError(
+                raise ClusterLost(
                     "no worker of the cluster can take trials", reasons or "start one: dask worker"
                 )
-            time.sleep(POLL_S)
-        return workers
+            if cancel.wait(POLL_S):
+                raise Cancelled("cancelled")
+        return names
 
+    def run(self, shipment: Shipment, cancel: threading.Event) -> GuestReport:
+        """Run a guest on a fitting worker, on another one if that dies or its disk is full."""
+        packed = shipment.packed()
+        while True:
+            names = self.wait(cancel)
+            future = self._client.submit(self._run_guest, packed, workers=names, pure=False)
+            try:
+                answer = self._result(future, names, cancel)
+            finally:
+                future.cancel()
+            if answer is not None and not answer.problem:
+                return answer
+            if answer is not None:
+                self.reject(answer.where, answer.problem)
 
-def _distribute(
-    client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
-) -> Iterator[TrialFinished]:
-    """Run trials on the workers, a few at a time so that results do not pile up."""
-    from distributed import wait
+    def _result(
+        self, future: Any, names: Sequence[str], cancel: threading.Event
+    ) -> GuestReport | None:
+        """Return a worker's answer; None if no worker that could give it is left."""
+        from distributed import wait
 
-    names = dict.fromkeys(name for task in tasks for name in programs_of(task.scenario))
-    kernels = dict.fromkeys(task.scenario.kernel for task in tasks)
-    workers = _Workers(client, (choice.engine.name, tuple(names), tuple(kernels)), watch)
-    queue = list(tasks)[::-1]
-    pending: dict[Any, tuple[Task, list[str]]] = {}
-    try:
-        while queue or pending:
-            present = workers.wait()
-            for future, (task, takers) in list(pending.items()):
-                if not set(takers) & set(present):  # no worker that could run it is left
-                    del pending[future]
-                    client.cancel([future])
-                    queue.append(task)
-            while queue and len(pending) < TRIALS_PER_WORKER * len(present):
-                task = queue.pop()
-                words = (task.scenario.to_json(), choice.engine.name)
-                future = client.submit(run_remotely, *words, workers=present, pure=False)
-                pending[future] = task, present
+        while not future.done():
             with contextlib.suppress(TimeoutError):
-                wait(list(pending), timeout=1, return_when="FIRST_COMPLETED")
-            for future in [future for future in pending if future.done()]:
-                task, _ = pending.pop(future)
-                path = out / trial_folder(task.scenario, choice.engine.name)
-                yield _receive(future, task, path, watch)
-                future.release()
-    finally:
-        client.cancel(list(pending))
-
-
-def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
-    """Run one trial on a worker; returns its files by their names in the trial's folder."""
-    with workplace("worker") as out:
-        choice = choose(engine, ())
-        (finished,) = run_all(
-            plan_tasks([read_scenario(scenario)]), choice, out, _start_reporter(), jobs=1
-        )
-        files = [path for path in finished.path.rglob("*") if path.is_file()]
-        return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}
-
-
-def _start_reporter() -> Watcher:
-    """Return a worker's watcher, which reports that its trial starts."""
-    from distributed import get_worker
-
-    worker = get_worker()
-
-    def tell(event: SweepEvent) -> None:
-        if isinstance(event, TrialStarted):
-            worker.log_event(START_TOPIC, {"trial": event.scenario.name, "where": str(worker.name)})
-
-    return tell
-
-
-def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> TrialFinished:
-    """Store a worker's files as a local folder; a trial whose workers keep dying has failed."""
-    with whole_folder(path) as folder:
+                wait([future], timeout=POLL_S)
+            if cancel.is_set():
+                raise Cancelled("cancelled")
+            if not future.done() and not set(names) & set(self.fitting()):
+                return None
         try:
-            _write_files(folder, future.result())
+            return GuestReport(**pickle.loads(future.result()))
         except Exception as error:  # any exception or death of a worker
-            (folder / SCENARIO).write_text(task.scenario.to_json())
-            record = Record(Status.FAILED, f"on the cluster: {error}", seed=task.scenario.seed)
-            (folder / RECORD).write_text(record.to_json())
-    finished = TrialFinished(task, path, open_trial(path).record.status)
-    watch(finished)
-    return finished
+            raise TestbedError(f"on the cluster: {error}") from error
 
 
-def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
+def _equipment(answer: object) -> Equipment:
+    """Return a worker's equipment from its answer, which may be an exception."""
+    return answer if isinstance(answer, dict) else {worker.PROBLEM: f"it cannot answer: {answer}"}
+
+
+class ClusterEngine(GuestEngine):
+    """Guests on the workers of a cluster; their programmes and results are made here."""
+
+    remote = True
+
+    def __init__(self, workers: _Workers, kernel_name: str) -> None:
+        super().__init__(kernel_name)
+        self._workers = workers
+
+    def _of_kernel(self, name: str) -> GuestEngine:
+        return ClusterEngine(self._workers, name)
+
+    def jobs(self) -> int:
+        """Return twice the number of fitting workers, which may change at any time."""
+        return TRIALS_PER_WORKER * len(self._workers.wait(threading.Event()))
+
+    def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
+        """Run a guest on a worker, and store what it leaves as if it had run here."""
+        assert self.kernel is not None
+        started = time.monotonic()
+        folders, files = worker.pack(folder)
+        shipment = Shipment(
+            trial=job.trial,
+            folders=folders,
+            files=files,
+            commands=[name for name in (GUEST_COMMAND, PROGRAMME) if name in files],
+            paths=GUEST_PATHS,
+            memory=GUEST_MEMORY,
+            console=GUEST_CONSOLE,
+            prefix=str(LIBRARIES.parent),
+            kernel=str(self.kernel.relative_to(worker.cache_folder())),
+            options=guest_options(job.seed, memory_mb),
+            patience_s=patience_s,
+        )
+        answer = self._workers.run(shipment, job.cancel)
+        _store(folder, answer)
+        if answer.hung:
+            raise guest_hung(patience_s)
+        return GuestEnd(
+            answer.status,
+            answer.peak_mb,
+            answer.special,
+            guest_warnings(answer.why_not_confined, answer.addresses_fixed),
+            max(0.0, time.monotonic() - started - answer.took_s),
+        )
+
+
+def _store(folder: Path, answer: GuestReport) -> None:
+    for name in (*answer.folders, *answer.files):
+        if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise TestbedError(f"a worker sent a file outside the trial's folder: {name}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    for name in answer.folders:
+        (folder / name).mkdir(exist_ok=True)
+    worker.unpack(folder, answer.files)

@@ -16,7 +16,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.scenario.video import PlayerKind
 
-_COMMANDS = {
+VERSION_COMMANDS = {
     "chromium": (CHROMIUM, "--version"),
     "hostapd": ("hostapd", "-v"),
     "iperf3": ("iperf3", "--version"),
@@ -43,19 +43,24 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
 
 def programs(scenario: Scenario) -> Mapping[str, str]:
     """Return the installed versions of the programs that the scenario uses."""
-    return {**versions_of(programs_of(scenario)), **_own_programs(scenario)}
+    return {**versions_of(programs_of(scenario)), **_user_files(scenario)}
 
 
-def _own_programs(scenario: Scenario) -> Mapping[str, str]:
-    """Return a hash of each program and file of command flows, by its path."""
-    found = set()
+def user_files(scenario: Scenario) -> set[Path]:
+    """Return the programs and files of command flows."""
+    paths: set[Path] = set()
     for flow in scenario.flows:
         if flow.command is not None:
             lines = (flow.command.server, flow.command.client)
             words = [word for line in lines for word in line if word.startswith("/")]
             programs = [shutil.which(line[0], path=PROGRAM_PATH) for line in lines if line]
-            found |= {Path(each) for each in (*flow.command.files, *words, *programs) if each}
-    return {str(path): _digest(path) for path in sorted(found) if path.is_file()}
+            paths |= {Path(each) for each in (*flow.command.files, *words, *programs) if each}
+    return {path for path in paths if path.is_file()}
+
+
+def _user_files(scenario: Scenario) -> Mapping[str, str]:
+    """Return a hash of each program and file of command flows, by its path."""
+    return {str(path): _digest(path) for path in sorted(user_files(scenario))}
 
 
 def _digest(path: Path) -> str:
@@ -80,9 +85,9 @@ def versions_for(scenario: Scenario) -> Mapping[str, str]:
 
 @functools.cache
 def _version(name: str) -> str:
-    if name not in _COMMANDS:
+    if name not in VERSION_COMMANDS:
         return importlib.metadata.version(name)
-    program, *options = _COMMANDS[name]
+    program, *options = VERSION_COMMANDS[name]
     # an ordinary user's PATH has no sbin, where nginx and hostapd are
     done = run([require(program), *options], check=False)
     match = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)

@@ -107,16 +107,6 @@ def _added_queues() -> list[Path]:
     return sorted((PROJECT / "kernel" / "queues").glob("sch_*.c"))
 
 
-def all_sources() -> Mapping[str, str]:
-    """Return the sha256 of every source, and one of all the testbed's Python code."""
-    compiled = [path for each in BUILT for path in each.sources()]
-    python = hashlib.sha256()
-    for path in sorted((PROJECT / "testbed").rglob("*.py")):
-        python.update(path.read_bytes())
-    added = _added_queues()
-    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*compiled, *added]))}
-
-
 def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
     """Return the sha256 of everything of ours that a version of the guest's kernel is built from.
 

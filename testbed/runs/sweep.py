@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import shutil
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what_lacks
 from testbed.errors import TestbedError, hint_for
+from testbed.guest.worker import FULL_DISK_BYTES, core_locks, reserve_core
 from testbed.machine.atomic import whole_folder
-from testbed.machine.locks import reserve_core
 from testbed.plan.plan import Task
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
@@ -88,6 +89,8 @@ class TrialWaiting:
     reason: str
 
 
+GROWTH_S = 1.0  # after which an engine is asked again how many trials it takes at once
+
 SweepEvent = TrialStarted | TrialFinished | WorkerRejected | TrialWaiting
 Watcher = Callable[[SweepEvent], None]
 
@@ -104,10 +107,10 @@ def run_all(
     prepare_folder(out)
     workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
     runner = _Runner(choice, out, watch, workers, rerun)
-    with ThreadPoolExecutor(workers) as pool:
-        pending = {pool.submit(runner.run, task) for task in tasks}
+    at_once = choice.engine.jobs if choice.engine.remote else lambda: len(tasks)
+    with ThreadPoolExecutor(len(tasks) if choice.engine.remote else workers) as pool:
         try:
-            return _gather(pending)
+            return _gather(lambda task: pool.submit(runner.run, task), tasks, at_once)
         except BaseException as error:
             runner.cancel.set()
             pool.shutdown(cancel_futures=True)
@@ -116,10 +119,19 @@ def run_all(
             raise
 
 
-def _gather(pending: set[Future[TrialFinished]]) -> list[TrialFinished]:
+def _gather(
+    submit: Callable[[Task], Future[TrialFinished]],
+    tasks: Sequence[Task],
+    at_once: Callable[[], int],
+) -> list[TrialFinished]:
+    """Submit trials, no more at once than the engine takes at the time, and return their ends."""
+    waiting = list(tasks)[::-1]
+    pending: set[Future[TrialFinished]] = set()
     done: list[TrialFinished] = []
-    while pending:
-        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+    while waiting or pending:
+        while waiting and len(pending) < at_once():
+            pending.add(submit(waiting.pop()))
+        finished, pending = wait(pending, timeout=GROWTH_S, return_when=FIRST_COMPLETED)
         done += [future.result() for future in finished]
     return done
 
@@ -184,19 +196,24 @@ class _Runner:
         if not self._rerun and is_done(self._out, task, engine):
             finished = TrialFinished(task, path, Status.OK, fresh=False)
         else:
-            self._tell(TrialStarted(task.scenario, stale=not self._rerun and _ran_well(path)))
+            if not engine.remote:
+                self._tell(TrialStarted(task.scenario, stale=not self._rerun and _ran_well(path)))
             record = self._run_now(task, path)
             finished = TrialFinished(task, path, record.status)
         self._tell(finished)
         return finished
 
     def _run_now(self, task: Task, path: Path) -> Record:
-        scenario = task.scenario
+        scenario, engine = task.scenario, self._engine(task)
         require_compiled(compiled_for(task.plan))
-        identity = identify(scenario, task.plan, self._engine(task))
-        with reserve_core() as core, whole_folder(path) as folder:
+        identity = identify(scenario, task.plan, engine)
+        with _core(engine) as core, whole_folder(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
-            job = Job(scenario.seed, core, self.cancel, self._pinned, self._tell_to_wait)
+            job = Job(
+                *(scenario.seed, core, self.cancel, scenario.name),
+                pinned=self._pinned,
+                tell=self._tell_to_wait,
+            )
             record = self._attempt(folder, task, job)
             made_by = versions_for(scenario)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
@@ -208,15 +225,15 @@ class _Runner:
         engine = self._engine(task)
         begun, wall_clock = time.monotonic(), time.time()
         missing = engine.missing(task.plan.needs)
-        peak_mb = network_up_s = 0.0
+        peak_mb = network_up_s = waited_s = 0.0
         if missing:
             record = unsupported(engine, missing)
         else:
             try:
                 prepare_folders(task.scenario.flows, folder)
                 outcome = engine.run(folder, task, job)
-                peak_mb = outcome.peak_memory_mb
-                network_up_s = _modified(folder / NETWORK_UP) - wall_clock
+                peak_mb, waited_s = outcome.peak_memory_mb, outcome.waited_s
+                network_up_s = _modified(folder / NETWORK_UP) - wall_clock - waited_s
                 record = _read_record(folder, task.scenario, outcome)
                 record = _with_warnings(record, outcome.warnings)
                 record = _seal_captures(folder, record, job.cancel)
@@ -233,9 +250,14 @@ class _Runner:
             engine_reason=self._choice.reason,
             seed=job.seed,
             network_up_s=round(max(0.0, network_up_s), 3),
-            wall_s=round(time.monotonic() - begun, 3),
+            wall_s=round(time.monotonic() - begun - waited_s, 3),
             peak_memory_mb=round(peak_mb, 1),
         )
+
+
+def _core(engine: Engine) -> contextlib.AbstractContextManager[int]:
+    """Reserve a processor of this machine, if the trial runs here."""
+    return contextlib.nullcontext(0) if engine.remote else reserve_core(core_locks())
 
 
 def _ran_well(path: Path) -> bool:
@@ -258,9 +280,6 @@ def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
         if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN_VARIANTS:
             hints = {variants.spelling_hint(lack.need.name): None}
     return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
-
-
-FULL_DISK_BYTES = 1_000_000
 
 
 def _stop_if_disk_is_full(out: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guest.engine import CONFINE, GuestEngine, _command
+from testbed.guest.engine import CONFINE, GuestEngine, guest_options
+from testbed.guest.worker import guest_command
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
 from tests.lab import alive
@@ -108,7 +109,7 @@ def untouched(victim: Path, before: os.stat_result) -> None:
 
 def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
     (target.folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
-    command = _command(target.kernel.parent, 1, 0, 128, confined=True)
+    command = guest_command(target.kernel.parent, 0, guest_options(1, 128), True, True)
     return target.run(str(target.confine), MEMORY, *command)
 
 

@@ -13,16 +13,22 @@ import pytest
 
 from benchmarks import papers
 from testbed.errors import TestbedError
+from testbed.guest.engine import GuestEngine
+from testbed.guest.worker import PROBLEM, Requirements, equipment
 from testbed.plan.plan import Plan, make_plan, tasks
 from testbed.plan.requirements import Need
 from testbed.runs import provenance, sources
-from testbed.runs.cluster import PROBLEM, differences, equipment
+from testbed.runs.cluster import differences, requirements
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
+from testbed.runs.provenance import programs_of
+from testbed.runs.sources import used_by
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from tests.scenarios import access, background, router
 from tests.unit.test_sweep import FakeEngine, succeed
+
+ONLY_HERE = {"testbed/runner/preload/spoken_netlink.c"}  # makes messages before a trial
 
 
 def with_cbr() -> Scenario:
@@ -158,22 +164,32 @@ def test_a_worker_that_cannot_run_trials_says_why() -> None:
     assert differences({PROBLEM: "nginx is not installed"}, HERE) == "nginx is not installed"
 
 
-def test_workers_are_compared_in_all_that_identifies_a_trial(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every source and every program of an identity is in the equipment."""
-    monkeypatch.setattr(
-        "testbed.runs.cluster.choose", lambda *_: Choice(FakeEngine(succeed), "a test")
-    )
-    monkeypatch.setattr(provenance, "_version", lambda name: f"{name}'s")
-    names = ("iperf3", "nginx", "aioquic", "chromium", "hostapd", "iw")
-    found = equipment("guest", names)
-    assert set(names) < set(found) and found["kernel"] == "one"
-    for file in ("testbed/traffic/iperf3/pace.c", "testbed/trial/medium/kernel.c"):
-        assert file in found
-    touch(project / "testbed" / "store.py")
-    told = differences(equipment("guest", names), found)
-    assert told == "another testbed's Python"
+def test_workers_are_compared_in_all_that_identifies_a_trial() -> None:
+    """Every source in C, every program and every file of an identity is in the equipment."""
+    scenario = access()
+    needed = requirements(tasks([scenario]), GuestEngine())
+    here = equipment(needed.packed())
+    assert not differences(here, here)
+    assert set(programs_of(scenario)) < set(here)
+    assert set(used_by(make_plan(with_cbr()))) - ONLY_HERE < set(here)
+    (kernel,) = (name for name in here if name.startswith("kernel "))
+    assert here[kernel] == GuestEngine().version()
+
+
+def test_a_worker_without_a_program_says_so() -> None:
+    needed = Requirements({}, {}, [], ["no-such-program"], [])
+    assert equipment(needed.packed()) == {PROBLEM: "no-such-program is not installed"}
+
+
+def test_files_of_command_flows_are_compared(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text("one")
+    needed = Requirements({}, {}, [], [], [str(path)]).packed()
+    here = equipment(needed)
+    path.write_text("two")
+    assert differences(equipment(needed), here) == f"another {path}"
+    path.unlink()
+    assert differences(equipment(needed), here) == f"no {path}"
 
 
 def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:

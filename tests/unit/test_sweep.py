@@ -34,6 +34,7 @@ class FakeEngine:
 
     name = "fake"
     virtual_time = True
+    remote = False
 
     def __init__(self, act: Callable[[Path, Job], None], lacks: Sequence[str] = ()) -> None:
         self._act = act

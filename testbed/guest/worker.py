@@ -1,0 +1,367 @@
+"""A guest on a cluster's worker: the standard library alone, as the head sends this code there.
+
+A worker has Python with dask, the guest's kernel, the programs in C, and the programs that make
+traffic (docs/cluster.md). It needs none of the testbed's Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import importlib.metadata
+import os
+import pickle
+import re
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
+POLL_MS = 20
+FULL_DISK_BYTES = 1_000_000
+GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+WORKER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+START_TOPIC = "testbed-started"  # dask's topic for the workers' messages that a trial starts
+# where the guest mounts its own file systems; required host folders there are bind-mounted
+HIDDEN = ("/tmp", "/run", "/dev/shm")
+
+# A file's content without the zeros at its end, its size, its mode, and its age in seconds. What
+# head and worker exchange is of types that Python has: a worker does not know ours.
+File = tuple[bytes, int, int, float]
+
+
+class Exchanged:
+    """Values that head and worker exchange, as bytes that dask does not look into."""
+
+    def packed(self) -> bytes:
+        """Return the values for `unpacked`."""
+        return pickle.dumps(vars(self))
+
+
+@dataclass(frozen=True)
+class Requirements(Exchanged):
+    """What must be the same on head and worker."""
+
+    kernels: Mapping[str, str]  # name → folder, relative to the cache's
+    commands: Mapping[str, Sequence[str]]  # program → the command that prints its version
+    packages: Sequence[str]  # Python's
+    programs: Sequence[str]  # of any version
+    files: Sequence[str]  # the user's own programs and files
+
+
+@dataclass(frozen=True)
+class Shipment(Exchanged):
+    """A folder with a programme, and the guest that obeys it."""
+
+    trial: str
+    folders: Sequence[str]
+    files: Mapping[str, File]
+    commands: Sequence[str]  # the files that name programs by the head's prefix
+    paths: str  # the file that names the folders that the guest's own mounts would hide
+    memory: str  # the folder for the guest's memory
+    console: str
+    prefix: str  # of the head's Python: its programs in C are in `lib` below
+    kernel: str  # its folder, relative to the cache's
+    options: Sequence[str]  # of the kernel
+    patience_s: float
+
+
+@dataclass(frozen=True)
+class GuestReport(Exchanged):
+    """What a guest on a worker left, or the worker's problem."""
+
+    where: str = ""
+    problem: str = ""
+    folders: Sequence[str] = ()
+    files: Mapping[str, File] = field(default_factory=dict)
+    special: Sequence[str] = ()  # what is no plain file
+    status: int = 0
+    peak_mb: float = 0.0
+    hung: bool = False
+    took_s: float = 0.0
+    why_not_confined: str = ""
+    addresses_fixed: bool = True
+
+
+def programs_folder() -> Path:
+    """Return the folder of the programs and libraries in C."""
+    return Path(sys.prefix) / "lib"
+
+
+def cache_folder() -> Path:
+    """Return the folder of the guest's kernels."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tcp-testbed" / "kernel"
+
+
+def equipment(requirements: bytes) -> dict[str, str]:
+    """Return what determines this machine's results: kernels, programs, libraries and files."""
+    needed = Requirements(**pickle.loads(requirements))
+    try:
+        return {
+            **_sources(),
+            **{f"kernel {name}": _kernel(name, where) for name, where in needed.kernels.items()},
+            **{name: _version(words) for name, words in needed.commands.items()},
+            **{name: importlib.metadata.version(name) for name in needed.packages},
+            **{name: _installed(name) for name in needed.programs},
+            **{name: _digest(Path(name)) for name in needed.files},
+        }
+    except importlib.metadata.PackageNotFoundError as error:
+        return {PROBLEM: f"Python's {error.name} is not installed"}
+    except OSError as error:
+        return {PROBLEM: f"{error.strerror}: {error.filename}" if error.filename else str(error)}
+
+
+def _sources() -> dict[str, str]:
+    """Return the sha256 of each source of the programs in C, as the Makefile noted them."""
+    path = programs_folder() / "testbed-sources"
+    if not path.exists():
+        raise OSError(f"{path.parent} has no programs of the testbed")
+    lines = path.read_text().splitlines()
+    return {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+
+
+def _kernel(name: str, where: str) -> str:
+    folder = cache_folder() / where
+    if not (folder / "base").exists():
+        raise OSError(f"kernel {name} is not built")
+    owner = (folder / "linux").stat()
+    if os.geteuid() == 0 and (owner.st_uid or owner.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise OSError(f"root does not run kernel {name}: others may change it")
+    return " ".join((folder / part).read_text().strip() for part in ("version", "base"))
+
+
+def _installed(name: str) -> str:
+    if shutil.which(name, path=WORKER_PATH) is None:
+        raise OSError(f"{name} is not installed")
+    return "installed"
+
+
+def _version(words: Sequence[str]) -> str:
+    _installed(words[0])
+    program = shutil.which(words[0], path=WORKER_PATH) or ""
+    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, check=False)
+    number = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
+    return number[0] if number else "unknown"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def pack(folder: Path) -> tuple[list[str], dict[str, File]]:
+    """Return the names of a folder's folders, and its plain files, by their paths in it."""
+    folders, files, now = [], {}, time.time()
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        about = path.lstat()
+        if stat.S_ISDIR(about.st_mode):
+            folders.append(name)
+        elif stat.S_ISREG(about.st_mode):
+            content = path.read_bytes()
+            mode, age_s = stat.S_IMODE(about.st_mode), now - about.st_mtime
+            files[name] = content.rstrip(b"\0"), len(content), mode, age_s
+    return folders, files
+
+
+def unpack(folder: Path, files: Mapping[str, File]) -> None:
+    """Write files, and leave holes for the zeros at their ends."""
+    now = time.time()
+    for name, (content, size, mode, age_s) in files.items():
+        path = folder / name
+        path.write_bytes(content)
+        os.truncate(path, size)
+        path.chmod(mode)
+        os.utime(path, (now - age_s,) * 2)
+
+
+def run_guest(packed: bytes) -> bytes:
+    """Run a guest on this worker, and return what it left, as a packed answer."""
+    from distributed import get_worker
+
+    worker, shipment = get_worker(), Shipment(**pickle.loads(packed))
+    worker.log_event(START_TOPIC, {"trial": shipment.trial, "where": str(worker.name)})
+    started = time.monotonic()
+    try:
+        # below the worker's own folder: dask removes what a killed worker leaves there
+        with (
+            tempfile.TemporaryDirectory(prefix="trial-", dir=worker.local_directory) as name,
+            reserve_core(core_locks()) as core,
+        ):
+            answer = _run(shipment, Path(name), core)
+            if shutil.disk_usage(name).free < FULL_DISK_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        problem = "its disk is full" if full else f"{error.strerror or error}"
+        return GuestReport(worker.address, problem).packed()
+    except subprocess.SubprocessError as error:
+        return GuestReport(worker.address, str(error)).packed()
+    return replace(answer, where=worker.address, took_s=time.monotonic() - started).packed()
+
+
+def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
+    for name in shipment.folders:
+        (folder / name).mkdir()
+    unpack(folder, shipment.files)
+    for name in shipment.commands:
+        text = (folder / name).read_bytes()
+        (folder / name).write_bytes(text.replace(shipment.prefix.encode(), sys.prefix.encode()))
+    (folder / shipment.memory).mkdir()
+    prefix = Path(sys.prefix).resolve()
+    hidden = [prefix] if any(prefix.is_relative_to(place) for place in HIDDEN) else []
+    (folder / shipment.paths).write_text("".join(f"{path}\n" for path in hidden))
+    lib = programs_folder()
+    confine = [str(lib / "testbed-confine"), shipment.memory]
+    environment = {"PATH": GUEST_PATH, "TMPDIR": shipment.memory}
+    why_not = _refusal([*confine, "true"], folder).removeprefix("testbed-confine: ")
+    fixed = not _refusal(["setarch", "-R", "true"], folder)
+    command = guest_command(
+        cache_folder() / shipment.kernel, core, shipment.options, not why_not, fixed
+    )
+    with (folder / shipment.console).open("wb") as console:
+        process = subprocess.Popen(
+            [str(lib / "testbed-guard"), *(() if why_not else confine), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=console,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+    peak_mb, reason = wait_for_guest(process, not why_not, shipment.patience_s, lambda: False)
+    (folder / shipment.memory).rmdir()
+    for name in (*shipment.commands, shipment.paths):
+        (folder / name).unlink(missing_ok=True)
+    folders, files = pack(folder)
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    special = names - set(folders) - set(files)
+    before = {name: file[:2] for name, file in shipment.files.items()}
+    fresh = {name: file for name, file in files.items() if file[:2] != before.get(name)}
+    return GuestReport(
+        folders=folders,
+        files=fresh,
+        special=sorted(special),
+        status=process.returncode,
+        peak_mb=peak_mb,
+        hung=bool(reason),
+        why_not_confined=why_not,
+        addresses_fixed=fixed,
+    )
+
+
+def _refusal(argv: Sequence[str], folder: Path) -> str:
+    """Return what a command says if it fails, or nothing."""
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    return (done.stderr.strip() or "refused") if done.returncode else ""
+
+
+def guest_command(
+    kernel: Path, core: int, options: Sequence[str], confined: bool, fixed: bool
+) -> list[str]:
+    """Return the guest's command line.
+
+    A process that takes turns with the kernel can reach its memory, so processes are traced where
+    the guest as a whole is not confined.
+    """
+    return [
+        *(("setarch", "-R") if fixed else ()),
+        *("taskset", "-c", str(core), str(kernel / "linux"), *options),
+        *(() if confined else ("stubs=ptrace",)),
+    ]
+
+
+def wait_for_guest(
+    process: subprocess.Popen[bytes],
+    confined: bool,
+    patience_s: float,
+    cancelled: Callable[[], bool],
+) -> tuple[float, str]:
+    """Wait for a guest's end; return its peak memory in MB, and why it was ended, or nothing.
+
+    A confined guest is a child of the started process.
+    """
+    peak_kb, reason = 0, ""
+    pid = 0 if confined else process.pid
+    deadline = time.monotonic() + patience_s
+    ending = os.pidfd_open(process.pid)
+    try:
+        poller = select.poll()
+        poller.register(ending, select.POLLIN)
+        while not poller.poll(POLL_MS):
+            pid = pid or _child(process.pid)
+            peak_kb = max(peak_kb, _resident_kb(pid))
+            if cancelled():
+                reason = "cancelled"
+            elif time.monotonic() > deadline:
+                reason = "hung"
+            if reason:
+                process.send_signal(signal.SIGTERM)
+                if not poller.poll(5000):
+                    process.kill()
+                break
+    finally:
+        os.close(ending)
+    process.wait()
+    return peak_kb / 1024, reason
+
+
+def _child(pid: int) -> int:
+    """Return the id of a process's only child, or 0 while it has none."""
+    try:
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    except (OSError, IndexError):
+        return 0
+
+
+def _resident_kb(pid: int) -> int:
+    """Return the peak resident memory of the guest's main process, which maps all of its memory.
+
+    It is read fifty times a second, so the bytes are not decoded.
+    """
+    try:
+        with Path(f"/proc/{pid}/status").open("rb", buffering=0) as file:
+            peak = re.search(rb"VmHWM:\s+(\d+)", file.read())
+    except OSError:
+        return 0
+    return int(peak[1]) if peak else 0
+
+
+def core_locks() -> Path:
+    """Return the folder of the locks by which runs on this machine share its processors."""
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "tcp-testbed" / "cores"
+
+
+@contextlib.contextmanager
+def reserve_core(locks: Path) -> Iterator[int]:
+    """Reserve a processor for the duration of the block; shared if there are too few.
+
+    Parallel sweeps and cluster workers coordinate by file locks, which the kernel releases when
+    their owner dies.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    locks.mkdir(parents=True, exist_ok=True)
+    for core in usable:
+        descriptor = os.open(locks / str(core), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        try:
+            yield core
+        finally:
+            os.close(descriptor)
+        return
+    yield usable[os.getpid() % len(usable)]
