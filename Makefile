@@ -31,9 +31,8 @@ $(call library,testbed-capture.so,analysis/captures/core/*.c)
 $(call library,testbed-iperf3.so,testbed/traffic/iperf3/pace.c testbed/traffic/iperf3/combined_calls.c)
 $(call library,testbed-openssl.so,testbed/guest/openssl_random.c)
 $(call library,testbed-on-off.so,testbed/traffic/iperf3/on_off.c)
-$(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
+$(call library,testbed-pcapng.so,testbed/trial/parts/pcapng.c)
 $(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
-$(call library,testbed-tcpdump.so,testbed/trial/preload/*.c)
 
 # iperf3 sends from threads since 3.16
 ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versions 3.16 le && echo yes),)

@@ -76,8 +76,8 @@ WIRES = "wires"  # the node that holds links with a delay
 QUEUE_ROLE = "queue"  # of captures at one of several queues, which are numbered
 LEAF_MAJOR = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
 LEAF_HANDLE = f"{LEAF_MAJOR:x}:"
-TAIL_S = 2.0  # after the last flow, at least: queues drain, and tcpdump's blocks retire
-RETIRE_S = 1.0  # between the hosts' counters and the end, while tcpdump writes what it has seen
+TAIL_S = 2.0  # after the last flow, at least: queues drain, and the host's tcpdump catches up
+RETIRE_S = 1.0  # between the hosts' counters and the end, while the host's tcpdump writes
 
 
 @dataclass(frozen=True)
@@ -373,9 +373,9 @@ class CaptureRecord:
     snaplen_bytes: int
     """How much of each packet was captured."""
     packets: int
-    """How many packets tcpdump wrote."""
+    """How many packets were written."""
     dropped: int
-    """How many packets tcpdump's kernel buffer dropped."""
+    """How many packets were seen but not written."""
     sha256: str = ""
     """The hash of the file as captured, even if it was compressed or dropped since."""
 

@@ -42,7 +42,7 @@ FAULTS = {
     "slow-path": "idle RTT of tcp: 32, expected 30",
     "late-start": "start of tcp: 0.05, expected 0",
     "lagging-samples": "sampling of queues: 90, expected 10",
-    "dropping-capture": "capture drops of router-eth1",
+    "shortened-capture": "capture gaps of router-eth1",
     "lost-transfer": "transfers of web log: 5",
 }
 

@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
+from testbed.plan.plan import CapturePlan
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.runner.programme import BOOT_NS, NS, Programme
 from testbed.scenario.model import Scenario
-from testbed.store import Trial, planned_file
+from testbed.store import Trial, capture_file, planned_file
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import make
-from testbed.trial.parts import all_parts, capture
-from testbed.trial.parts.capture import Captures
+from testbed.trial.parts import all_parts
+from testbed.trial.parts.capture import GuestCaptures
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
 from testbed.trial.parts.link_changes import LinkChanges
@@ -171,16 +172,25 @@ def lagging_samples(patch: Patch) -> None:
     add_part(patch, Elsewhere)
 
 
-def dropping_capture(patch: Patch) -> None:
-    """tcpdump sleeps, and its buffer is small."""
-    patch.setattr(capture, "BUFFER_KIB", 64)
+def shortened_capture(patch: Patch) -> None:
+    """The last capture ends before the flow does."""
+    collect = GuestCaptures.collect
+    early: dict[CapturePlan, int] = {}
 
-    def bent(self: Captures, timeline: TrialTimeline) -> None:
-        program = f"tcpdump {self._trial.plan.captures[-1].interface}"
-        for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
-            timeline.at(time_s, _sender(self._programme, program, number))
+    def schedule(self: GuestCaptures, timeline: TrialTimeline) -> None:
+        plan = self._trial.plan.captures[-1]
 
-    patch.setattr(Captures, "schedule", bent)
+        def end(_at: int) -> None:
+            early[plan] = self._programme.add("captured", capture_file(plan.interface))
+
+        timeline.at(UNTIL_S, end)
+
+    def bent(self: GuestCaptures) -> None:
+        collect(self)
+        self._ended |= early
+
+    patch.setattr(GuestCaptures, "schedule", schedule)
+    patch.setattr(GuestCaptures, "collect", bent)
 
 
 def _sender(programme: Programme, program: str, number: int) -> Callable[[int], None]:
@@ -303,7 +313,7 @@ SABOTAGES: dict[str, Callable[[Patch], None]] = {
         slow_path,
         late_start,
         lagging_samples,
-        dropping_capture,
+        shortened_capture,
         dead_server,
         no_delays,
         lost_transfer,

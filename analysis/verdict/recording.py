@@ -23,7 +23,7 @@ BUSY_CORE = 0.95  # of a second: the rest of a second goes to the sampling itsel
 
 
 def captures(evidence: Evidence) -> Iterator[Check]:
-    """Check that tcpdump lost nothing, and that the files hold everything that it wrote."""
+    """Check that the captures lost nothing, and that the files hold everything."""
     for capture in evidence.trial.record.captures:
         name, virtual_time = capture.interface, evidence.virtual_time
         yield compare("capture drops", name, virtual_time, capture.dropped, 0)

@@ -72,16 +72,16 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         _exact(
             "capture drops",
             "packets",
-            "packets that tcpdump reports as lost",
+            "packets that the capture reports as lost",
             "none",
-            "a packet that tcpdump lost is missing from every count",
+            "a packet that a capture lost is missing from every count",
         ),
         _exact(
             "capture file",
             "packets",
             "frames in the file",
-            "frames that tcpdump reports as written",
-            "the file holds everything that tcpdump wrote",
+            "frames that the capture reports as written",
+            "the file holds everything that was captured",
         ),
         _exact(
             "kernel",
@@ -424,7 +424,7 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "packets in its capture",
             EXACTLY,
             Limits(0, 2),
-            "the queue counts the packets that tcpdump sees, but for those that leave while the "
+            "the queue counts the packets that a capture sees, but for those that leave while the "
             "captures end",
         ),
         CheckRule(

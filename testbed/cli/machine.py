@@ -24,7 +24,6 @@ from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
-from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 
@@ -91,7 +90,7 @@ def tool_states() -> Iterator[ToolState]:
         yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (
         *(RUNNER, SPOKEN_NETLINK, CONFINE, GUARD),
-        *(PRELOAD, TCPDUMP_PRELOAD, BUILT_PROGRAM, MEDIUM),
+        *(PRELOAD, BUILT_PROGRAM, MEDIUM),
     ):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):

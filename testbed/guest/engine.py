@@ -49,7 +49,7 @@ MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, as measured; with less, the guest reads its programs again and again.
 BASE_MB = 75.0
-CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
+CAPTURE_MB = 2.0  # its buffer, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory

@@ -11,9 +11,15 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "runner.h"
+
+#define FILES_AT_ONCE 16
+#define FILE_BYTES 4096
+#define CALLS_A_FILE 4 /* open, read, be told that there is no more, close */
 
 static const struct {
 	uint32_t get, set;
@@ -44,17 +50,86 @@ char *with_pids(const char *text)
 	return all;
 }
 
+/* The number of the next descriptor that is opened. */
+static int next_descriptor(void)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	close(fd);
+	return fd;
+}
+
 /* write NODE FILE TEXT */
 void write_file(struct words words)
 {
-	size_t size = strlen(words.at[3]);
-	int fd;
+	long size = (long)strlen(words.at[3]), fd;
+	size_t made;
 
 	enter(words.at[1]);
-	fd = open(words.at[2], O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, words.at[3], size) != (ssize_t)size)
-		fail("%s", strerror(errno));
+	fd = next_descriptor();
+	struct batched_call calls[] = {
+		{ SYS_open, { (long)words.at[2], O_WRONLY | O_CLOEXEC }, fd, fd, 0 },
+		{ SYS_write, { fd, (long)words.at[3], size }, size, size, 0 },
+		{ SYS_close, { fd }, 0, 0, 0 },
+	};
+
+	made = make_calls(calls, LENGTH(calls));
+	if (made < LENGTH(calls))
+		fail("%s", strerror(calls[made].result < 0 ? (int)-calls[made].result : EIO));
+}
+
+static void answer_named(const char *path, const void *content, size_t size)
+{
+	answer(path, strlen(path) + 1);
+	answer(content, size);
+	answer("", 1);
+}
+
+/* A file that is large, or cannot be read to its end. */
+static void answer_whole(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return; /* such as a setting that may only be written */
+	answer(path, strlen(path) + 1);
+	answer_file(fd);
+	answer("", 1);
 	close(fd);
+}
+
+/* Answer some files, and return how many: all up to the first that is not as most are. */
+static size_t answer_files(char **paths, size_t count)
+{
+	static char contents[FILES_AT_ONCE][FILE_BYTES];
+	struct batched_call calls[FILES_AT_ONCE * CALLS_A_FILE], *call = calls;
+	long fd = next_descriptor();
+	size_t made;
+
+	count = count < FILES_AT_ONCE ? count : FILES_AT_ONCE;
+	for (size_t i = 0; i < count; i++) {
+		char *content = contents[i];
+
+		*call++ = (struct batched_call){
+			SYS_open, { (long)paths[i], O_RDONLY | O_CLOEXEC }, fd, fd, 0
+		};
+		*call++ = (struct batched_call){
+			SYS_read, { fd, (long)content, FILE_BYTES - 1 }, 0, FILE_BYTES - 1, 0
+		};
+		*call++ = (struct batched_call){
+			SYS_read, { fd, (long)content + FILE_BYTES - 1, 1 }, 0, 0, 0
+		};
+		*call++ = (struct batched_call){ SYS_close, { fd }, 0, 0, 0 };
+	}
+	made = make_calls(calls, count * CALLS_A_FILE);
+	for (size_t i = 0; i < made / CALLS_A_FILE; i++)
+		answer_named(paths[i], contents[i], (size_t)calls[i * CALLS_A_FILE + 1].result);
+	if (made == count * CALLS_A_FILE)
+		return count;
+	if (made % CALLS_A_FILE)
+		close((int)fd);
+	answer_whole(paths[made / CALLS_A_FILE]);
+	return made / CALLS_A_FILE + 1;
 }
 
 /* read NODE PATTERN...: answers each file's path and content, both ended by a zero byte. */
@@ -66,16 +141,8 @@ void read_files(struct words words)
 		glob_t all;
 
 		if (!glob(pattern, GLOB_NOCHECK, NULL, &all)) {
-			for (size_t n = 0; n < all.gl_pathc; n++) {
-				int fd = open(all.gl_pathv[n], O_RDONLY | O_CLOEXEC);
-
-				if (fd < 0)
-					continue; /* such as a setting that may only be written */
-				answer(all.gl_pathv[n], strlen(all.gl_pathv[n]) + 1);
-				answer_file(fd);
-				answer("", 1);
-				close(fd);
-			}
+			for (size_t done = 0; done < all.gl_pathc;)
+				done += answer_files(all.gl_pathv + done, all.gl_pathc - done);
 			globfree(&all);
 		}
 		free(pattern);

@@ -58,6 +58,8 @@ static const struct {
 	{ "program", 2, load_bpf_program },
 	{ "counters", 1, read_array },
 	{ "echo", 5, echo },
+	{ "capture", 5, begin_capture },
+	{ "captured", 1, end_capture },
 	{ "samples", 1, open_samples },
 	{ "probe", 3, add_probe },
 	{ "rehearse", 0, rehearse },

@@ -80,6 +80,10 @@ void load_bpf_program(struct words words);
 void read_array(struct words words);
 int bpf_descriptor(const char *id);
 
+/* captures.c */
+void begin_capture(struct words words);
+void end_capture(struct words words);
+
 /* echo.c */
 void echo(struct words words);
 

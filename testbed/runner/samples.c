@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../traffic/iperf3/preload.h"
+#include "calls.h"
 #include "runner.h"
 
 #define ANSWER_BYTES 4096 /* more than any answer takes */
@@ -27,7 +27,6 @@
 #define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
 #define WRITE_BYTES (1 << 20)
 #define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
-#define ANY 0x4000000000000000
 
 static struct probe {
 	int fd;
@@ -45,7 +44,6 @@ static struct batched_call *calls;
 static struct timespec due_at[MOST_ROUNDS], made_at[MOST_ROUNDS];
 static unsigned char *answers;
 static size_t most; /* rounds by one call */
-static bool alone;  /* this kernel makes one call at a time */
 static int64_t interval, following;
 static int64_t latest = -2;
 
@@ -150,32 +148,14 @@ static void prepare_round(size_t round)
 	}
 }
 
-static void make_singly(size_t first, size_t end)
+/* Make these calls to their end, whatever signals come between. */
+static void make_all(size_t first, size_t end)
 {
-	for (size_t i = first; i < end; i++) {
-		const long *a = calls[i].arguments;
-
-		while (syscall(calls[i].number, a[0], a[1], a[2], a[3], a[4], a[5]) < 0)
-			if (errno != EINTR)
-				fail("a sample: %s", strerror(errno));
+	while (first < end) {
+		first += make_calls(calls + first, end - first);
+		if (first < end && calls[first].result != -EINTR)
+			fail("a sample: %s", strerror((int)-calls[first].result));
 	}
-}
-
-/* Make these calls by one, and return how many it made, all without a signal. */
-static size_t made_at_once(size_t first, size_t end)
-{
-	const struct batched_call *last;
-	long made;
-
-	if (alone)
-		return 0;
-	made = syscall(BATCHED_CALLS, calls + first, (long)(end - first));
-	if (made < 0) {
-		alone = errno == ENOSYS;
-		return 0;
-	}
-	last = &calls[first + (size_t)made - 1];
-	return (size_t)(made - (last->result < last->least || last->result > last->most));
 }
 
 static int64_t time_of(size_t round)
@@ -185,12 +165,8 @@ static int64_t time_of(size_t round)
 
 static void sample_now(void)
 {
-	size_t begun;
-
-	if (!probe_count)
-		return;
-	begun = 1 + made_at_once(1, calls_of_round());
-	make_singly(begun, calls_of_round());
+	if (probe_count)
+		make_all(1, calls_of_round());
 }
 
 /* rehearse: the first look-up of a socket draws hash tables' keys; counters begin with it. */
@@ -236,13 +212,11 @@ void set_interval(struct words words)
 /* Make the rounds that are due at the first of these instants, and return their number. */
 static size_t sample_at(size_t count)
 {
-	size_t each = calls_of_round(), made = made_at_once(0, count * each);
+	size_t each = calls_of_round(), made = make_calls(calls, count * each);
 	size_t rounds = made / each;
 
-	if (made % each || !rounds) {
-		make_singly(rounds * each + made % each, (rounds + 1) * each);
-		rounds++;
-	}
+	if (made % each || !rounds)
+		make_all(made, ++rounds * each);
 	return rounds;
 }
 

@@ -17,7 +17,6 @@ from testbed.scenario.model import BASE_KERNEL, FlowKind
 from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
-from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -77,7 +76,6 @@ BUILT = (
         ("testbed/guest/openssl*", "testbed/traffic/video/*.pem"),
         lambda plan: any(f.flow.video or f.flow.command for f in plan.flows),
     ),
-    Built(TCPDUMP_PRELOAD, ("testbed/trial/preload/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )
 

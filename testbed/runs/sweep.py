@@ -20,7 +20,6 @@ from testbed.machine.atomic import whole_folder
 from testbed.plan.plan import Task
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
-from testbed.runs.pcapng import Source, convert
 from testbed.runs.provenance import versions_for, versions_of
 from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import compiled_for, require_compiled
@@ -40,6 +39,7 @@ from testbed.store import (
     trial_folder,
 )
 from testbed.traffic.command_flow import prepare_folders
+from testbed.trial.parts.pcapng import Source, convert, sha256_of
 
 
 @dataclass(frozen=True)
@@ -318,15 +318,18 @@ def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> R
 
 
 def _seal_captures(folder: Path, record: Record, cancel: threading.Event) -> Record:
-    """Convert tcpdump's pcap files to pcapng and record their hashes."""
+    """Record the captures' hashes; tcpdump's pcap files become pcapng."""
     (folder / NETWORK_UP).unlink(missing_ok=True)
-    application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
     sealed = []
     for capture in record.captures:
         pcapng = folder / capture.file
         pcap = pcapng.with_suffix(RAW_CAPTURE)
-        source = Source(capture.interface, capture.node, application)
-        sha256 = convert(pcap, pcapng, source, cancel)
-        pcap.unlink()
+        if pcap.exists():
+            application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
+            source = Source(capture.interface, capture.node, application)
+            sha256 = convert(pcap, pcapng, source, cancel)
+            pcap.unlink()
+        else:
+            sha256 = sha256_of(pcapng, cancel)
         sealed.append(dataclasses.replace(capture, sha256=sha256))
     return dataclasses.replace(record, captures=tuple(sealed))

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.engine import Cancelled
 from testbed.errors import TestbedError
-from testbed.runs import pcapng
+from testbed.trial.parts import pcapng
 
 SOURCE = pcapng.Source("router-eth0", "router", "tcpdump 4.99")
 PACKETS = [

@@ -73,6 +73,8 @@ def test_the_log_has_every_command_that_was_run(programme: Programme, tmp_path: 
         (("send", HOME, 16, 0, "00" * 16, "luck", 4, ""), "luck cannot be filled in"),
         (("change", "unkept", 40), "no object unkept was kept"),
         (("counters", "unmade"), "there is no array unmade"),
+        (("capture", HOME, "lo", 96, "file", "zz"), "zz is not hexadecimal"),
+        (("captured", "file"), "there is no capture file"),
     ],
 )
 def test_what_cannot_be_obeyed_ends_the_programme(

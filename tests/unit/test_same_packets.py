@@ -18,11 +18,11 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import TestbedError
 from testbed.plan.plan import make_plan
-from testbed.runs.pcapng import Source, convert
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
 from testbed.store import RECORD, SCENARIO, SOCKET_SAMPLES, Record, open_trial
+from testbed.trial.parts.pcapng import Source, convert
 from tests.trial_writer import write_trial
 
 CAPTURE = "sender1-eth0.pcapng"

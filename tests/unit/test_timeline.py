@@ -76,7 +76,7 @@ def test_times_never_run_back_and_captures_outlast_the_flows(tmp_path: Path) -> 
     assert times == sorted(times)
     assert times[-1] == round(make_plan(scenario).end_s * NS)
     last_wait = max(n for n, line in enumerate(lines) if line[0] == "at")
-    ends = [n for n, line in enumerate(lines) if line[0] == "end" and line[1].startswith("tcpdump")]
+    ends = [n for n, line in enumerate(lines) if line[0] == "captured"]
     assert ends and min(ends) > last_wait
 
 

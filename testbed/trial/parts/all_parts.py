@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.trial.parts.capture import Captures
+from testbed.trial.parts.capture import GuestCaptures, HostCaptures
 from testbed.trial.parts.cpu_load import CpuLoad
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
@@ -20,7 +20,8 @@ PARTS: tuple[type[Part], ...] = (
     FlowTraffic,
     SessionRoundTrips,
     DeliberateLosses,
-    Captures,
+    GuestCaptures,
+    HostCaptures,
     Sampling,  # rehearses once all other programs are ready
     LinkChanges,
     CpuLoad,

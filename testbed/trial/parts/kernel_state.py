@@ -51,7 +51,7 @@ class KernelState(Part):
         self._before = Snapshot(self._trial.plan, self._programme)
 
     def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
-        """Read the hosts' counters while tcpdump still records.
+        """Read the hosts' counters while the captures go on.
 
         A packet sent by a late timer after its last read would be counted but not captured.
         """

@@ -1,7 +1,8 @@
-"""Conversion of tcpdump's pcap to pcapng, which can name the interface and the node.
+"""Captures as pcapng, which can name the interface and the node.
 
-tcpdump writes only the older format. The packets are converted by pcapng.c, a piece at a time: a
-capture of any size takes a few megabytes of memory, and ^C is heard after each piece.
+The guest's kernel writes pcapng behind a beginning from here. tcpdump writes only the older format:
+its packets are converted by pcapng.c, a piece at a time, so that a capture of any size takes a few
+megabytes of memory, and ^C is heard after each piece.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from testbed.errors import TestbedError
 from testbed.machine.compiled import load
 
 PCAPNG_LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c
+LINK_TYPE_ETHERNET = 1
 NANOSECOND_MAGIC = 0xA1B23C4D
 PIECE_BYTES = 1 << 20  # a packet has at most 256 KiB
 _GROWTH = 3  # the most that a piece grows by, see pcapng.c
@@ -62,8 +64,7 @@ def _pcapng(file: io.FileIO, name: str, source: Source) -> Iterator[bytes | memo
     magic, *_, snaplen, link_type = _FILE_HEADER.unpack(header)
     if magic != NANOSECOND_MAGIC:
         raise TestbedError(f"{name}: not a pcap with nanoseconds (magic {magic:#x})")
-    yield _section(source)
-    yield _interface(source, link_type, snaplen)
+    yield beginning(source, snaplen, link_type)
     yield from _packets(file, name)
 
 
@@ -92,6 +93,23 @@ def _library() -> ctypes.CDLL:
     )
     library.pcapng_blocks.restype = ctypes.c_size_t
     return library
+
+
+def beginning(source: Source, snaplen: int, link_type: int = LINK_TYPE_ETHERNET) -> bytes:
+    """Return what precedes the packets: a section, and the interface that they are from."""
+    return _section(source) + _interface(source, link_type, snaplen)
+
+
+def sha256_of(pcapng: Path, cancel: threading.Event) -> str:
+    """Return the hash of a capture that is pcapng already."""
+    digest = hashlib.sha256()
+    piece = bytearray(PIECE_BYTES)
+    with _opened(pcapng) as file:
+        while count := file.readinto(piece):
+            if cancel.is_set():
+                raise Cancelled("cancelled")
+            digest.update(memoryview(piece)[:count])
+    return digest.hexdigest()
 
 
 def _section(source: Source) -> bytes:
