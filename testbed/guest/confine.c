@@ -8,13 +8,16 @@
  *
  *   mounts     everything read-only, without devices and set-uid programs, but for the current
  *              directory, and an empty tmpfs on its subdirectory MEMORY, for the guest's memory
+ *   Landlock   the same for named pipes, which a read-only mount lets everybody write
  *   processes  no other process can be seen, traced or signalled; all end when the first one does,
  *              and it ends when we do, so that SIGKILL leaves neither a process nor memory behind
  *   network    no interfaces, no sockets
  *   users      an ordinary user needs a user namespace for all this; root drops its capabilities
  *
  * It cannot gain privileges by any program, and system calls that could undo this, or that reach
- * parts of the host's kernel that no guest needs, are refused.
+ * parts of the host's kernel that no guest needs, are refused.  So are set-uid and set-gid modes:
+ * other users of the host, for whom none of this holds, could run such a file while the guest runs.
+ * It stays on the processors that it was started on, and leaves no core dumps.
  *
  * Exit status: the command's, 128 + N after signal N, and 125 where the host forbids one of these.
  */
@@ -24,6 +27,7 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
 #include <linux/mount.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -33,7 +37,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +56,8 @@ int mount(const char *source, const char *target, const char *type, unsigned lon
 
 #define CANNOT 125
 #define NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
+#define PROCESSES 4096
+#define FCHMODAT2 452	     /* Debian 12's headers lack it */
 #define NEW_NAMESPACE (0x7e020000U | CLONE_NEWTIME) /* any of clone's flags for one */
 
 /* Those that give and take nothing, and the maker of terminals, from an instance of our own. */
@@ -124,25 +133,25 @@ static void set_flags(const char *path, unsigned long long set, unsigned long lo
 /* Read-only but for two places, and without any other device. */
 static void limit_files(const char *memory)
 {
-	char *here = getcwd(NULL, 0);
 	size_t device;
+	int here;
 
-	if (!here)
-		fail("the current directory");
 	attach(NULL, "/", NULL, RECURSIVE | PRIVATE, NULL);
-	attach(here, here, NULL, BIND, NULL);
-	if (chdir(here)) /* into what has just been mounted there */
-		fail("%s", here);
+	/* by a descriptor: a folder above may be renamed meanwhile */
+	here = (int)syscall(SYS_open_tree, AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (here < 0 ||
+	    syscall(SYS_move_mount, here, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) ||
+	    fchdir(here))
+		fail("cannot mount the current directory");
 	attach("tmpfs", memory, "tmpfs", 0, NULL);
 	attach("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666");
 	for (device = 0; device < DEVICES; device++)
 		attach(devices[device][0], devices[device][1], NULL, BIND, NULL);
 	set_flags("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, AT_RECURSIVE);
-	set_flags(here, 0, MOUNT_ATTR_RDONLY, 0);
+	set_flags(".", 0, MOUNT_ATTR_RDONLY, 0);
 	set_flags(memory, 0, MOUNT_ATTR_RDONLY, 0);
 	for (device = 0; device < DEVICES; device++)
 		set_flags(devices[device][1], 0, MOUNT_ATTR_NODEV, 0);
-	free(here);
 }
 
 /* Root keeps what it needs to look through directories that are closed to others: it may read what
@@ -164,6 +173,62 @@ static void drop_capabilities(void)
 		fail("no_new_privs");
 }
 
+static void limit_resources(void)
+{
+	struct rlimit none = { 0, 0 }, processes;
+
+	if (setrlimit(RLIMIT_CORE, &none) || getrlimit(RLIMIT_NPROC, &processes))
+		fail("cannot limit core dumps");
+	if (processes.rlim_max > PROCESSES)
+		processes.rlim_max = PROCESSES;
+	processes.rlim_cur = processes.rlim_max;
+	if (setrlimit(RLIMIT_NPROC, &processes)) /* root is not held by it */
+		fail("cannot limit processes");
+}
+
+#define WRITE_FILE (LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE)
+#define TRUNCATE (1ULL << 14) /* Debian 12's header lacks it */
+#define WRITE                                                                                      \
+	(WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |             \
+	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | \
+	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER)
+#define MAKE_DEVICE (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
+
+static void allow(int rules, const char *path, unsigned long long access)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = access };
+
+	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	if (rule.parent_fd < 0 ||
+	    syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+		fail("Landlock: %s", path);
+	close(rule.parent_fd);
+}
+
+/* Before Linux 5.19 Landlock forbids to rename from one directory to another, and is left out. */
+static void limit_writes(void)
+{
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+			       LANDLOCK_CREATE_RULESET_VERSION);
+	unsigned long long known = version < 3 ? ~TRUNCATE : ~0ULL;
+	struct landlock_ruleset_attr handled = { (WRITE | MAKE_DEVICE) & known };
+	size_t device;
+	int rules;
+
+	if (version < 2)
+		return;
+	rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
+	if (rules < 0)
+		fail("Landlock");
+	allow(rules, ".", WRITE & known);
+	allow(rules, "/dev/pts", WRITE_FILE & known);
+	for (device = 0; device < DEVICES; device++)
+		allow(rules, devices[device][1], WRITE_FILE & known);
+	if (syscall(SYS_landlock_restrict_self, rules, 0))
+		fail("Landlock");
+	close(rules);
+}
+
 static const int refused[] = {
 	SYS_mount,	     SYS_umount2,	SYS_pivot_root,	       SYS_chroot,
 	SYS_move_mount,	     SYS_open_tree,	SYS_fsopen,	       SYS_fsmount,
@@ -176,41 +241,84 @@ static const int refused[] = {
 	SYS_swapoff,	     SYS_acct,		SYS_quotactl,	       SYS_syslog,
 	SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,  SYS_settimeofday,
 	SYS_clock_settime,   SYS_adjtimex,	SYS_clock_adjtime,     SYS_iopl,
-	SYS_ioperm,	     SYS_sethostname,	SYS_setdomainname,
+	SYS_ioperm,	     SYS_sethostname,	SYS_setdomainname,     SYS_sched_setaffinity,
+	SYS_flock,	     SYS_sync,		SYS_syncfs,	       SYS_openat2,
+	SYS_inotify_init,    SYS_inotify_init1, SYS_fanotify_init,
 };
 #define REFUSED (sizeof(refused) / sizeof(*refused))
 
+/* Calls whose argument is a mode, with that argument's number. */
+static const unsigned int modes[][2] = {
+	{ SYS_chmod, 1 }, { SYS_fchmod, 1 }, { SYS_fchmodat, 2 }, { FCHMODAT2, 2 },
+	{ SYS_creat, 1 }, { SYS_mknod, 1 },  { SYS_mknodat, 2 },
+};
+#define MODES (sizeof(modes) / sizeof(*modes))
+
+/* Calls that make files only with certain flags: the number of the flags' argument, and then comes
+ * the mode. */
+static const unsigned int makers[][2] = { { SYS_open, 1 }, { SYS_openat, 2 } };
+#define MAKERS (sizeof(makers) / sizeof(*makers))
+#define MAKING (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
+
+/* Commands, in argument 1: locks on files of the host, and what types on its terminals. */
+static const unsigned int commands[][2] = {
+	{ SYS_fcntl, F_SETLK },	     { SYS_fcntl, F_SETLKW },	{ SYS_fcntl, F_OFD_SETLK },
+	{ SYS_fcntl, F_OFD_SETLKW }, { SYS_fcntl, F_SETLEASE }, { SYS_fcntl, F_NOTIFY },
+	{ SYS_ioctl, TIOCSTI },	     { SYS_ioctl, TIOCLINUX },
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
 #define FIELD(name) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, name))
+#define ARGUMENT(number)                                                                           \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS,                                                         \
+		 offsetof(struct seccomp_data, args) + (number) * sizeof(__u64))
 #define ANSWER(value) BPF_STMT(BPF_RET | BPF_K, value)
+#define UNLESS(test, value, skipped) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, 0, skipped)
 #define NO (SECCOMP_RET_ERRNO | EPERM)
 
-/* Every refused call is one comparison; what is always allowed the kernel remembers as such. */
+static struct sock_filter program[256];
+static size_t length;
+
+#define ADD(...)                                                                                   \
+	do {                                                                                       \
+		struct sock_filter more[] = { __VA_ARGS__ };                                       \
+                                                                                                   \
+		if (length + sizeof(more) / sizeof(*more) > sizeof(program) / sizeof(*program))    \
+			fail("the filter is too long");                                            \
+		memcpy(program + length, more, sizeof(more));                                      \
+		length += sizeof(more) / sizeof(*more);                                            \
+	} while (0)
+
+/* Frequent calls first.  What is always allowed the kernel remembers as such. */
+static void write_program(void)
+{
+	size_t each;
+
+	ADD(FIELD(arch), UNLESS(BPF_JEQ, AUDIT_ARCH_X86_64, 2), FIELD(nr),
+	    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32 */
+	    ANSWER(NO));
+	for (each = 0; each < MAKERS; each++)
+		ADD(UNLESS(BPF_JEQ, makers[each][0], 6), ARGUMENT(makers[each][1]),
+		    UNLESS(BPF_JSET, MAKING, 3), ARGUMENT(makers[each][1] + 1),
+		    UNLESS(BPF_JSET, S_ISUID | S_ISGID, 1), ANSWER(NO), ANSWER(SECCOMP_RET_ALLOW));
+	for (each = 0; each < MODES; each++)
+		ADD(UNLESS(BPF_JEQ, modes[each][0], 4), ARGUMENT(modes[each][1]),
+		    UNLESS(BPF_JSET, S_ISUID | S_ISGID, 1), ANSWER(NO), ANSWER(SECCOMP_RET_ALLOW));
+	ADD(UNLESS(BPF_JEQ, SYS_clone, 4), ARGUMENT(0), UNLESS(BPF_JSET, NEW_NAMESPACE, 1),
+	    ANSWER(NO), ANSWER(SECCOMP_RET_ALLOW));
+	for (each = 0; each < COMMANDS; each++)
+		ADD(UNLESS(BPF_JEQ, commands[each][0], 4), ARGUMENT(1),
+		    UNLESS(BPF_JEQ, commands[each][1], 1), ANSWER(NO), FIELD(nr));
+	for (each = 0; each < REFUSED; each++)
+		ADD(UNLESS(BPF_JEQ, (unsigned int)refused[each], 1), ANSWER(NO));
+	ADD(ANSWER(SECCOMP_RET_ALLOW));
+}
+
 static void limit_calls(void)
 {
-	struct sock_filter program[REFUSED * 2 + 16];
-	struct sock_filter head[] = {
-		FIELD(arch),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-		ANSWER(NO),
-		FIELD(nr),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), /* x32 */
-		ANSWER(NO),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
-		FIELD(args[0]),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACE, 0, 1),
-		ANSWER(NO),
-		ANSWER(SECCOMP_RET_ALLOW),
-	};
 	struct sock_fprog filter = { .filter = program };
-	size_t each, length = sizeof(head) / sizeof(*head);
 
-	memcpy(program, head, sizeof(head));
-	for (each = 0; each < REFUSED; each++) {
-		program[length++] = (struct sock_filter)BPF_JUMP(
-			BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)refused[each], 0, 1);
-		program[length++] = (struct sock_filter)ANSWER(NO);
-	}
-	program[length++] = (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW);
+	write_program();
 	filter.len = (unsigned short)length;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &filter))
 		fail("seccomp");
@@ -223,6 +331,8 @@ static void run(char **command, int alive)
 
 	attach("proc", "/proc", "proc", READ_ONLY | HARMLESS, NULL);
 	drop_capabilities();
+	limit_resources();
+	limit_writes();
 	/* after the last change of privileges, which would reset it */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		fail("the parent-death signal");

@@ -203,19 +203,17 @@ class GuestEngine:
         (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths()))
         (folder / GUEST_MEMORY).mkdir()
         why_not = why_not_confined()
-        confined, fixed = not why_not, keeps_addresses_fixed()
+        confine = () if why_not else (str(CONFINE), GUEST_MEMORY)
+        fixed = keeps_addresses_fixed()
         options = guest_options(job.seed, memory_mb)
         process = start(
-            [
-                *((str(CONFINE), GUEST_MEMORY) if confined else ()),
-                *guest_command(self.kernel, job.core, options, confined, fixed),
-            ],
+            guest_command(self.kernel, job.core, options, confine, fixed),
             stderr=folder / GUEST_CONSOLE,
             env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
             cwd=folder,
         )
         try:
-            peak_mb = _wait(process, confined, patience_s, job.cancel)
+            peak_mb = _wait(process, not why_not, patience_s, job.cancel)
         finally:
             special = _remove_special_files(folder)
         (folder / GUEST_MEMORY).rmdir()

@@ -181,7 +181,7 @@ def unpack(folder: Path, files: Mapping[str, File]) -> None:
         path = folder / name
         path.write_bytes(content)
         os.truncate(path, size)
-        path.chmod(mode)
+        path.chmod(mode & 0o777)
         os.utime(path, (now - age_s,) * 2)
 
 
@@ -227,11 +227,11 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
     why_not = _refusal([*confine, "true"], folder).removeprefix("testbed-confine: ")
     fixed = not _refusal(["setarch", "-R", "true"], folder)
     command = guest_command(
-        cache_folder() / shipment.kernel, core, shipment.options, not why_not, fixed
+        cache_folder() / shipment.kernel, core, shipment.options, () if why_not else confine, fixed
     )
     with (folder / shipment.console).open("wb") as console:
         process = subprocess.Popen(
-            [str(lib / "testbed-guard"), *(() if why_not else confine), *command],
+            [str(lib / "testbed-guard"), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=console,
@@ -267,17 +267,19 @@ def _refusal(argv: Sequence[str], folder: Path) -> str:
 
 
 def guest_command(
-    kernel: Path, core: int, options: Sequence[str], confined: bool, fixed: bool
+    kernel: Path, core: int, options: Sequence[str], confine: Sequence[str], fixed: bool
 ) -> list[str]:
-    """Return the guest's command line.
+    """Return the guest's command line; `confine` begins it unless the host allows no confinement.
 
     A process that takes turns with the kernel can reach its memory, so processes are traced where
     the guest as a whole is not confined.
     """
     return [
+        *("taskset", "-c", str(core)),  # before the confinement, which holds it there
+        *confine,
         *(("setarch", "-R") if fixed else ()),
-        *("taskset", "-c", str(core), str(kernel / "linux"), *options),
-        *(() if confined else ("stubs=ptrace",)),
+        *(str(kernel / "linux"), *options),
+        *(() if confine else ("stubs=ptrace",)),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,15 +70,19 @@ def replace_link(path: Path, target: str) -> None:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Yield a folder that takes the place of `path` when it is complete and on the disk.
 
-    Until then it has another name, and is used by a descriptor: whoever may write in the folder
-    above cannot put a link in its place. After an exception it is gone, and an older one stays.
+    Until then it has another name, is closed to other users, and is used by a descriptor: whoever
+    may write in the folder above cannot put a link in its place. After an exception it is gone, and
+    an older one stays.
     """
     with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
         os.mkdir(new, dir_fd=parent)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         made = os.open(new, flags, dir_fd=parent)
         try:
+            mode = stat.S_IMODE(os.fstat(made).st_mode)
+            safe_files.close_to_others(made)
             yield safe_files.place(made)
+            os.fchmod(made, mode)
             safe_files.give_all_to_user(made)
             safe_files.sync(made)
         finally:

@@ -136,6 +136,13 @@ def give_to_user(descriptor: int) -> None:
         os.fchown(descriptor, user.uid, user.gid)
 
 
+def close_to_others(descriptor: int) -> None:
+    """Close a folder to other users; programs of the user who ran sudo may pass through it."""
+    if user := sudo_user():
+        os.fchown(descriptor, -1, user.gid)
+    os.fchmod(descriptor, 0o710 if user else 0o700)
+
+
 def sync(descriptor: int) -> None:
     """Put on the disk what was written on its file system: faster than file by file."""
     if _libc.syncfs(descriptor):

@@ -8,13 +8,17 @@ Prints a line for each way to the host: `NAME: done` or `NAME: refused`.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+FCHMODAT2 = 452
+SET_UID, SET_GID = 0o4755, 0o2755
 NEWNS, NEWUSER, NEWNET = 0x20000, 0x10000000, 0x40000000
 PTRACE_ATTACH = 16
 REMOUNT_BIND = 32 | 4096
@@ -49,7 +53,34 @@ def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "its own memory by /proc", lambda: Path("/proc/self/mem").write_bytes(b"evil")
     yield "make a device", lambda: os.mknod("device", 0o60600, os.makedev(8, 0))
     yield "become another user", lambda: os.setuid(1)
+    yield "write in a named pipe", lambda: os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    yield "lock a file", lambda: fcntl.flock(file.open(), fcntl.LOCK_SH)
+    yield "lock a part of a file", lambda: fcntl.lockf(file.open(), fcntl.LOCK_SH)
+    yield "lease a file", lambda: fcntl.fcntl(file.open(), fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    yield "watch a directory", lambda: call("inotify_init")
+    yield "flush the host's disks", lambda: call("syncfs", os.open(folder, os.O_RDONLY))
+    yield "use other processors", lambda: os.sched_setaffinity(0, range(1024))
+    yield from set_uid_ways(Path("own"))
     yield "write in its own folder", lambda: Path("own").write_text("fine")
+
+
+def set_uid_ways(own: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every call that gives a file of ours a mode."""
+    new = os.O_WRONLY | os.O_CREAT
+    own.touch()
+    where = own.name.encode()
+    here = os.open(".", os.O_RDONLY)
+    yield "set-uid by chmod", lambda: own.chmod(SET_UID)
+    yield "set-gid by chmod", lambda: own.chmod(SET_GID)
+    yield "set-uid by fchmod", lambda: os.fchmod(os.open(own, os.O_WRONLY), SET_UID)
+    yield "set-uid by fchmodat", lambda: os.chmod(own.name, SET_UID, dir_fd=here)
+    yield "set-uid by fchmodat2", lambda: call("syscall", FCHMODAT2, here, where, SET_UID, 0)
+    yield "set-uid by open", lambda: os.open("opened", new, SET_UID)
+    yield "set-uid by openat", lambda: os.open("opened", new, SET_UID, dir_fd=here)
+    yield "set-uid by O_TMPFILE", lambda: os.open(".", os.O_WRONLY | os.O_TMPFILE, SET_UID)
+    yield "set-uid by creat", lambda: call("creat", b"created", SET_UID)
+    yield "set-uid by mknod", lambda: os.mknod("made", stat.S_IFREG | SET_UID)
+    yield "set-gid by mknodat", lambda: os.mknod("made", stat.S_IFREG | SET_GID, dir_fd=here)
 
 
 def main(folder: Path, pid: int) -> None:

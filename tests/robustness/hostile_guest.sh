@@ -38,4 +38,7 @@ try "change a setting of the host" put /run/host/proc/sys/kernel/hostname
 try "write to a disk" sh -c 'for d in /run/host/dev/[svn]d* /run/host/dev/nvme*; do : >"$d" && exit; done; exit 1'
 try "write in shared memory" put /run/host/dev/shm/evil
 try "write in the temporary folder" put /run/host/tmp/evil
+try "write in a named pipe" timeout 5 dd if=/dev/zero "of=/run/host$1/pipe" bs=1 count=1 conv=notrunc
 try "write in the trial" put /run/trial/own
+try "make a set-uid program" chmod 4755 /run/trial/own
+try "make a set-gid program" chmod 2755 /run/trial/own

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -17,11 +19,15 @@ import pytest
 
 from testbed.guest.engine import CONFINE, GuestEngine, guest_options
 from testbed.guest.worker import guest_command
+from testbed.scenario.model import Flow, FlowKind
+from testbed.scenario.programs import Programs
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
-from tests.lab import alive
+from tests.lab import alive, wait_until
+from tests.scenarios import router
 
 HERE = Path(__file__).parent
+TESTBED = (sys.executable, "-m", "experiments")
 NOBODY = 65534
 USERS = (
     pytest.param(0, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")),
@@ -54,7 +60,8 @@ class Target:
 
     def confined(self, *argv: str) -> dict[str, str]:
         """What a confined command says of each way that it tried."""
-        said, _ = self.run(str(self.confine), MEMORY, *argv).communicate(timeout=120)
+        start = ("taskset", "-c", "0", str(self.confine), MEMORY)
+        said, _ = self.run(*start, *argv).communicate(timeout=120)
         return answers(said)
 
     @property
@@ -77,6 +84,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
         for part in ("trial", f"trial/{MEMORY}", "victim", "programs"):
             (root / part).mkdir()
         (root / "victim" / "file").write_text("untouched")
+        os.mkfifo(root / "victim" / "pipe")
         kernel = root / "programs" / "linux"
         shutil.copy(engine.kernel / "linux", kernel)
         shutil.copy(CONFINE, kernel.with_name("confine"))
@@ -97,7 +105,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 def untouched(victim: Path, before: os.stat_result) -> None:
-    assert [path.name for path in victim.iterdir()] == ["file"]
+    assert sorted(path.name for path in victim.iterdir()) == ["file", "pipe"]
     assert (victim / "file").read_text() == "untouched"
     after = (victim / "file").stat()
     assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (
@@ -109,8 +117,8 @@ def untouched(victim: Path, before: os.stat_result) -> None:
 
 def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
     (target.folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
-    command = guest_command(target.kernel.parent, 0, guest_options(1, 128), True, True)
-    return target.run(str(target.confine), MEMORY, *command)
+    confine = (str(target.confine), MEMORY)
+    return target.run(*guest_command(target.kernel.parent, 0, guest_options(1, 128), confine, True))
 
 
 def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:
@@ -150,6 +158,39 @@ def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> No
     assert left
     assert not [pid for pid in left if alive(pid)]
     assert not list((target.folder / MEMORY).iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user too")
+def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
+    """As another user on the host, who looks at the trial's folder during a run."""
+    made = "cp /bin/true ./shell; chmod 4755 ./shell; touch ready; while :; do :; done"
+    programs = Programs(("/bin/sh", "-c", made))
+    flow = Flow("web", FlowKind.COMMAND, "sender1", "receiver", variant="cubic", command=programs)
+    scenario = dataclasses.replace(router(variant="cubic", duration_s=5), flows=(flow,))
+    with tempfile.TemporaryDirectory(prefix="testbed-during-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "asked.json").write_text(scenario.to_json())
+        run = subprocess.Popen(
+            [*TESTBED, "run", "asked.json", "--engine", "guest", "--out", "out"],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            wait_until(lambda: list(folder.glob("out/.*/flows/*/ready")) or run.poll() is not None)
+            (shell,) = folder.glob("out/.*/flows/*/shell")
+            assert not shell.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+            shell.chmod(0o4755)  # as on a host that cannot confine guests
+            other = ["setpriv", "--reuid", f"{NOBODY}", "--clear-groups", "--"]
+            looked = subprocess.run([*other, "test", "-d", folder / "out"], check=False)
+            assert looked.returncode == 0
+            for way in ('exec "$0"', 'test -e "$0"'):  # setpriv itself has root's capabilities
+                assert subprocess.run([*other, "sh", "-c", way, shell], check=False).returncode
+        finally:
+            run.terminate()
+            run.wait(30)
+        assert list((folder / "out").iterdir()) == []
 
 
 def descendants(pid: int) -> list[int]:
