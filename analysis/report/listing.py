@@ -111,8 +111,12 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
 def _rates(rows: pd.DataFrame) -> dict[str, str]:
     """`tcp 0.96, cbr 2.1` by trial."""
     known = rows[rows["throughput_mbps"].notna()]
-    words = known["flow"] + " " + known["throughput_mbps"].map(lambda v: f"{v:.3g}")
-    return {str(trial): ", ".join(found) for trial, found in words.groupby(known["trial"])}
+    words: dict[str, list[str]] = {}
+    for trial, flow, rate in zip(
+        known["trial"], known["flow"], known["throughput_mbps"], strict=True
+    ):
+        words.setdefault(str(trial), []).append(f"{flow} {rate:.3g}")
+    return {trial: ", ".join(each) for trial, each in words.items()}
 
 
 def _links(trial: Trial, page: Path) -> tuple[str, str, str]:

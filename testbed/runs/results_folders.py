@@ -154,7 +154,8 @@ def find_run(text: str, results: Path) -> StoredRun:
     """Return the run that the user names by its folder, or by its name if only one has it."""
     path = Path(text)
     if (path / RUN_FILE).is_file():
-        return _read(path.resolve())
+        with safe_files.folder(path) as folder:  # another user's link would lead elsewhere
+            return _read(safe_files.real_path(folder))
     runs = [run for store in stores(results) for run in runs_in(store)]
     found = [run for run in runs if run.name == text]
     if len(found) > 1:

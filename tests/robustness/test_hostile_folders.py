@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from analysis.trials.retention import settle
+from testbed.cli.entry import main
 from testbed.engine import Job
 from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
@@ -22,7 +23,8 @@ from testbed.machine.journal import JOURNAL_SUFFIX, journals, state_folder
 from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import tasks
-from testbed.store import RECORD, SCENARIO, open_trial
+from testbed.runs.results_folders import find_run, keep_run
+from testbed.store import RECORD, RUN_FILE, SCENARIO, open_trial
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 
@@ -259,6 +261,57 @@ def test_captures_are_dropped_in_their_own_folder(theirs: Path, victim: Path) ->
     assert len(list((path / "elsewhere").iterdir())) == 1
 
 
+@needs_root
+@pytest.mark.parametrize("link", ["runs/mine", "latest", "elsewhere"])
+def test_no_run_is_removed_behind_a_link_of_another_user(
+    theirs: Path, tmp_path: Path, link: str
+) -> None:
+    """Neither by a link in the place of a run, nor of a results folder."""
+    ours = tmp_path / "ours"
+    write_trial(ours / "trial")
+    run = keep_run(ours, "first", "testbed run x", ["trial"])
+    (theirs / "runs").mkdir()
+    plant(theirs / link, ours if link == "elsewhere" else run.path)
+    named = theirs / link / ("runs/first" if link == "elsewhere" else "")
+    with pytest.raises(TestbedError, match=f"a link on the way, to {tmp_path}/ours.*, was made by"):
+        find_run(str(named), theirs)
+    assert main(["runs", "remove", str(named)]) == 1
+    assert run.existing_trials() == [ours / "trial"]
+    assert (run.path / RUN_FILE).is_file()
+
+
+@needs_root
+def test_a_run_is_removed_behind_a_link_of_root(tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    write_trial(ours / "trial")
+    run = keep_run(ours, "first", "testbed run x", ["trial"])
+    assert main(["runs", "remove", str(ours / "latest")]) == 0
+    assert not run.path.exists() and not (ours / "trial").exists()
+
+
+def test_a_running_trial_is_closed_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs of the user who ran sudo, on the host engine, may pass through its folder."""
+    with whole_folder(tmp_path / "one"):
+        (made,) = tmp_path.glob(".one*")
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o777 & ~_umask()
+    if os.geteuid() != 0:
+        return
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    monkeypatch.setenv("SUDO_GID", str(NOBODY))
+    with whole_folder(tmp_path / "two"):
+        (made,) = tmp_path.glob(".two*")
+        assert (stat.S_IMODE(made.stat().st_mode), made.stat().st_gid) == (0o710, NOBODY)
+
+
+def _umask() -> int:
+    before = os.umask(0)
+    os.umask(before)
+    return before
+
+
 def test_what_a_guest_leaves_besides_files(tmp_path: Path, victim: Path) -> None:
     """Links, pipes and set-uid programs are gone before anything is read, and the trial failed."""
     kernel = tmp_path / "kernel"
@@ -281,8 +334,12 @@ def test_what_a_guest_leaves_besides_files(tmp_path: Path, victim: Path) -> None
     (trial / SCENARIO).write_text(task.scenario.to_json())
     with pytest.raises(TestbedError) as caught:
         engine.run(trial, task, Job(1, min(os.sched_getaffinity(0)), threading.Event()))
-    named = "captures, guest.status, program, samples/queues.csv, trial.json"
+    named = "captures, guest.status, samples/queues.csv, trial.json"
     assert caught.value.message.endswith(named)
-    assert not (trial / "program").stat().st_mode & stat.S_ISUID
+    program = trial / "program"
+    assert not program.stat().st_mode & stat.S_ISUID  # refused in the confinement
+    program.chmod(0o4755)
     with safe_files.folder(trial) as folder:
+        assert safe_files.only_plain_files(folder) == ["program"]
         assert safe_files.only_plain_files(folder) == []
+    assert not program.stat().st_mode & stat.S_ISUID
