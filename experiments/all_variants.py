@@ -18,7 +18,7 @@ from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Queue
 from testbed.scenario.variants import VARIANTS
 
-JITTER_MS = 100.0  # the only effect of a seed: the flow's start relative to the kernel's ticks
+JITTER_MS = 100.0  # what a seed changes: the flow's start, and the delay within a packet's time
 
 
 def scenario(
@@ -43,6 +43,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=JITTER_MS,
+        drawn_service_times=1.0,
         profile=Profile(profile),
     )
 

@@ -61,6 +61,7 @@ def scenario(
         ),
         duration_s=float(math.ceil(LONGER * mean_s + SETTLE_S)),
         seed=seed,
+        drawn_service_times=1.0,
     )
 
 

@@ -24,6 +24,7 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.variations import exact_delays
 from testbed.store import QueueRecord
 
 Integers = npt.NDArray[np.int64]
@@ -176,6 +177,13 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     yield compare(
         "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
     )
+
+
+def phase(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
+    """Note that a full FIFO dropped packets of regular flows on exact delays: one phase."""
+    note = exact_delays(evidence.trial.scenario) if len(transit.lost_ns) else ""
+    if note:
+        yield compare("phase", queue.interface, evidence.virtual_time, 0, 1, note=note)
 
 
 def backlog_at_losses(transit: QueueTransit) -> tuple[Integers, Integers]:

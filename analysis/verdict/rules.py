@@ -375,6 +375,17 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "a FIFO drops only when it is full; real time: packets between two captures",
             relative=True,
         ),
+        CheckRule(
+            "phase",
+            "service times",
+            "the range from which seeds draw the delays of a network whose full FIFO several "
+            "regular flows share",
+            "one of the bottleneck's service times, or more",
+            UNLIMITED,
+            UNLIMITED,
+            "who loses packets at a full FIFO depends on the round trip within one packet's time; "
+            "a note, which affects no verdict",
+        ),
         _exact(
             "losses by chance",
             "segments",

@@ -34,6 +34,7 @@ QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, QueueTransit], Iterator[Che
     changing_links.followed,
     changing_links.down,
     queues.buffer,
+    queues.phase,
     queues.conservation,
     queues.marks,
 )

@@ -1,7 +1,8 @@
 """What the standard evaluations share: a bottleneck of 10 Mbit/s, 40 ms, and what a seed changes.
 
-A seed changes when flows start (within 100 ms), and every rate and delay of the network (by up to
-1 %), so that repeats sample the phases of a network in which nothing is random.
+A seed changes when flows start (within 100 ms), every rate and delay of the network (by up to 1 %),
+and every delay within one packet's time at the bottleneck, so that repeats sample the phases of a
+network in which nothing is random.
 """
 
 from __future__ import annotations
@@ -125,5 +126,6 @@ def trial(
         seed=seed,
         start_jitter_ms=STARTS_MS,
         network_jitter=JITTER_FRACTION,
+        drawn_service_times=1.0,
         asks_ecn=asks_ecn,
     )

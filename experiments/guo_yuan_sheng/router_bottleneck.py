@@ -29,7 +29,9 @@ CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
 LINK_DELAY_MS = 0.225
 ACCESS_MBIT = 100.0  # the paper's links except the router's; not stated there
 SHORT_S = 10.0  # at 100 Mbit/s
-ROUTER_JITTER_MS = 100.0  # the effect of a seed: the flow's start
+ROUTER_JITTER_MS = 100.0  # what a seed changes: the flow's start, and delays
+# of a full frame at 1 Mbit/s, 12 ms, within which a seed draws the delay of each link
+ROUTER_SERVICE_TIMES = 1.0
 
 
 def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
@@ -69,6 +71,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=ROUTER_JITTER_MS,
+        drawn_service_times=ROUTER_SERVICE_TIMES,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 

@@ -16,6 +16,7 @@ from experiments.guo_yuan_sheng.router_bottleneck import (
     CODEL_WITHOUT_ECN,
     LINK_DELAY_MS,
     ROUTER_QUEUES,
+    ROUTER_SERVICE_TIMES,
     bottleneck,
 )
 from testbed.scenario.experiment import Experiment, on_demand
@@ -45,6 +46,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=within_s * 1e3,
+        drawn_service_times=ROUTER_SERVICE_TIMES,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 

@@ -59,6 +59,7 @@ def scenario(
         measure_from_s=dumbbell_settings.settled_s(duration_s),
         seed=seed,
         start_jitter_ms=dumbbell_settings.DUMBBELL_JITTER_MS,
+        drawn_service_times=dumbbell_settings.DRAWN_SERVICE_TIMES,
         profile=Profile(profile),
         sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )

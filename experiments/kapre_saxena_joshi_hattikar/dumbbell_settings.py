@@ -22,7 +22,10 @@ DELAY_MS = 10.432
 DROPTAIL = Queue("pfifo", limit_packets=9)
 PACKET_BYTES = 1000
 WINDOWS = {"small": 20 * PACKET_BYTES, "large": 1000 * PACKET_BYTES}  # ns-2's window_: 20, 1000
-DUMBBELL_JITTER_MS = 100.0  # of the start times: the effect of a seed, besides the gaps of CBR
+DUMBBELL_JITTER_MS = 100.0  # of the start times
+# Of the links' delays, which the papers do not state: with drop-tail, drop rates and shares are a
+# function of the round trip modulo a packet's service time (0.84 ms), and one delay is one phase.
+DRAWN_SERVICE_TIMES = 1.0
 GAP_S = 2.0  # from the first flow's start to that of the others
 SETTLED_S = 10.0  # means leave out what was before, as those of ns-2 beside them do
 # What makes the retransmission timer ns-2's, 200 ms in all: Linux adds this to the smoothed round

@@ -110,6 +110,7 @@ def scenario(
         measure_from_s=newreno_settings.WARM_UP * duration_s,
         seed=seed,
         start_jitter_ms=100,
+        drawn_service_times=1.0,
         profile=Profile(profile),
         captures=newreno_settings.CAPTURES,
         sample_interval_ms=newreno_settings.NEWRENO_SAMPLE_MS,

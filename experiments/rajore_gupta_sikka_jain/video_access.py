@@ -63,6 +63,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=VIDEO_JITTER_MS,
+        drawn_service_times=1.0,
         profile=Profile(profile),
         captures=VIDEO_CAPTURES,
         sample_interval_ms=VIDEO_SAMPLE_MS,

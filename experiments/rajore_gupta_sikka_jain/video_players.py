@@ -68,6 +68,7 @@ def scenario(
         ),
         duration_s=watched_s(network, rule, length_s),
         seed=seed,
+        drawn_service_times=1.0,
     )
 
 

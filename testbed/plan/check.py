@@ -23,7 +23,7 @@ from testbed.scenario.names import scenario_faults
 from testbed.scenario.network import scheduled_rates
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
-from testbed.scenario.variations import MAX_NETWORK_JITTER
+from testbed.scenario.variations import MAX_NETWORK_JITTER, MAX_SERVICE_TIMES, exact_delays
 from testbed.store import WIRES
 
 MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double
@@ -80,6 +80,8 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
         )
     yield from range_faults("start_jitter_ms", scenario.start_jitter_ms, 0, 60_000)
     yield from range_faults("network_jitter", scenario.network_jitter, 0, MAX_NETWORK_JITTER)
+    service_times = scenario.drawn_service_times
+    yield from range_faults("drawn_service_times", service_times, 0, MAX_SERVICE_TIMES)
     if not 0 <= scenario.measure_from_s < scenario.duration_s:
         yield (
             f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "
@@ -154,6 +156,8 @@ def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     yield from _unmarked(scenario)
     yield from _too_fast(scenario, network)
     yield from _slower_links(scenario, network)
+    if exact := exact_delays(scenario):
+        yield exact
 
 
 def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:

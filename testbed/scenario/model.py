@@ -154,6 +154,9 @@ class Scenario:
     """Whether senders ask for ECN where a queue marks; Linux's do not by themselves."""
     network_jitter: float = 0.0
     """Each rate and delay of the network lies within this part of it, drawn by the seed."""
+    drawn_service_times: float = 0.0
+    """Each delay of the network is drawn by the seed from a range around it that is as wide as the
+    bottleneck takes for this many full frames, so that seeds sample the phases of a full queue."""
     kernel: str = BASE_KERNEL
     """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
 

@@ -1,7 +1,10 @@
 """Scenarios that are made of another: on other kernels, with a drawn network, or varied.
 
-A network is drawn so that repeats sample the phases of a network in which nothing is random: each
-rate and delay lies within a small share of what the scenario says. A number is drawn by the seed
+A network is drawn so that repeats sample the phases of a network in which nothing is random. With
+a full drop-tail queue, who loses a packet depends on the round trip modulo the time that the
+bottleneck takes for one packet: a delay that is exact is one phase. Each rate and delay lies within
+a small share of what the scenario says, or each delay within some such times. A number is drawn by
+the seed
 and its place in the network: trials that differ in their flows have the same network for the same
 seed, and are compared in pairs.
 
@@ -17,9 +20,10 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from testbed.scenario.model import BASE_KERNEL, Flow, Scenario
+from testbed.scenario.model import BASE_KERNEL, Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import with_share_of_rtt
-from testbed.scenario.network import Direction, Link, Queue
+from testbed.scenario.network import Direction, Graph, Link, Queue
+from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
 
 KERNEL_AXIS = "kernel"
 
@@ -64,14 +68,27 @@ def axes_of(scenario: Scenario) -> Mapping[str, str]:
 
 
 MAX_NETWORK_JITTER = 0.2  # with more, a trial is no repeat of another
+MAX_SERVICE_TIMES = 10.0
+LEAST_DELAY_MS = 0.001  # a delay that is drawn stays one
 DRAWN_DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
+
+
+def is_drawn(scenario: Scenario) -> bool:
+    """Return whether the seed draws the network's delays."""
+    return bool(scenario.network_jitter or scenario.drawn_service_times)
+
+
+def service_ms(network: Graph) -> float:
+    """Return the time that the bottleneck takes for a full frame."""
+    return FRAME_BYTES * 8e-3 / network.bottleneck_mbit
 
 
 def drawn(scenario: Scenario) -> Scenario:
     """Return the scenario with the network that its seed draws."""
-    if not scenario.network_jitter:
+    if not is_drawn(scenario):
         return scenario
-    dice = _Dice(scenario.seed, scenario.network_jitter)
+    range_ms = scenario.drawn_service_times * service_ms(scenario.network)
+    dice = _Dice(scenario.seed, scenario.network_jitter, range_ms)
     graph = scenario.network
     links = [dice.link(link) for link in graph.links]
     if any(link.rtt_ms for link in links):
@@ -81,15 +98,46 @@ def drawn(scenario: Scenario) -> Scenario:
     return dataclasses.replace(scenario, network=network)
 
 
+def exact_delays(scenario: Scenario) -> str:
+    """Return a warning of one phase: several regular flows, exact delays, a drop-tail queue."""
+    discipline = DISCIPLINES.get(scenario.network.bottleneck_queue.discipline)
+    is_tail = discipline is not None and discipline.tail_drop
+    directions = [one for link in scenario.network.links for one in link.directions]
+    if not is_tail or is_drawn(scenario) or any(each.jitter_ms for each in directions):
+        return ""
+    regular = [
+        flow
+        for flow in scenario.flows
+        if flow.kind in (FlowKind.TCP, FlowKind.CBR) and not (flow.workload or flow.command)
+    ]
+    if len(regular) < max(2, len(scenario.flows)):
+        return ""
+    return (
+        f"exact delays and a drop-tail queue: who loses packets depends on the round trip within "
+        f"{service_ms(scenario.network):.3g} ms, one packet's time at the bottleneck: "
+        '"drawn_service_times": 1 lets seeds draw it'
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class _Dice:
     seed: int
     part: float
+    range_ms: float  # of delays
 
     def draw(self, place: str, value: float) -> float:
         """Return a number within a part of the value, the same for the same seed and place."""
         dice = random.Random(f"{self.seed} network {place}")
         return round(value * dice.uniform(1 - self.part, 1 + self.part), DRAWN_DIGITS)
+
+    def delay(self, place: str, delay_ms: float) -> float:
+        """Return a delay within a part of it, and within the range around that or from 0 on."""
+        delay_ms = self.draw(place, delay_ms)
+        if not self.range_ms or not delay_ms:
+            return delay_ms
+        least_ms = max(LEAST_DELAY_MS, delay_ms - self.range_ms / 2)
+        dice = random.Random(f"{self.seed} range {place}")
+        return round(least_ms + dice.uniform(0, self.range_ms), DRAWN_DIGITS)
 
     def link(self, link: Link) -> Link:
         """Return the link with what is drawn for it."""
@@ -106,7 +154,7 @@ class _Dice:
             link,
             forward=both[0],
             reverse=None if link.reverse is None else both[1],
-            rtt_ms=None if link.rtt_ms is None else self.draw(name, link.rtt_ms),
+            rtt_ms=None if link.rtt_ms is None else self.delay(name, link.rtt_ms),
         )
 
     def direction(self, direction: Direction, rate: str, delay: str) -> Direction:
@@ -115,7 +163,7 @@ class _Dice:
         return dataclasses.replace(
             direction,
             rate_mbit=rate_mbit and self.draw(rate, rate_mbit),
-            delay_ms=self.draw(delay, direction.delay_ms),
+            delay_ms=self.delay(delay, direction.delay_ms),
         )
 
 
@@ -142,6 +190,23 @@ def _buffers(factor: float) -> Variation:
 
 def _delays(factor: float) -> Variation:
     return lambda scenario: _changed(scenario, delay=lambda ms: round(ms * factor, 3))
+
+
+def _phase(part: float) -> Variation:
+    """Lengthen the bottleneck's delay by a part of a frame's time, unless seeds draw delays."""
+
+    def longer(scenario: Scenario) -> Scenario:
+        graph = scenario.network
+        link = graph.bottleneck_link
+        more_ms = round(part * service_ms(graph), DRAWN_DIGITS)
+        if is_drawn(scenario) or not more_ms:
+            return scenario
+        forward = dataclasses.replace(link.forward, delay_ms=link.forward.delay_ms + more_ms)
+        changed = dataclasses.replace(link, forward=forward, reverse=link.directions[1])
+        links = tuple(changed if each is link else each for each in graph.links)
+        return dataclasses.replace(scenario, network=dataclasses.replace(graph, links=links))
+
+    return longer
 
 
 def _changed(
@@ -201,6 +266,8 @@ VARIATIONS: Mapping[str, tuple[Variation, str]] = {  # what each does, and that 
     "buffers-more": (_buffers(1 + VARIED_SHARE), "buffers 5 % larger"),
     "delays-less": (_delays(1 - VARIED_SHARE), "delays 5 % shorter"),
     "delays-more": (_delays(1 + VARIED_SHARE), "delays 5 % longer"),
+    "phase-third": (_phase(1 / 3), "a delay longer by a third of a packet's service time"),
+    "phase-two-thirds": (_phase(2 / 3), "a delay longer by two thirds of a packet's service time"),
     "other-ecn": (_ecn, "ECN asked for where it was not, and the other way round"),
     "linux-timer": (_timer, "Linux's own retransmission timer"),
 }

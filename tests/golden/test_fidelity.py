@@ -36,6 +36,7 @@ WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_tr
 WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
 FEATURES = WITH_SESSIONS | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
 FEATURES |= WITH_PROGRAMS
+FEATURES |= {"phase"}  # a note: tests/unit/test_drawn_network.py
 FEATURES |= {"losses by chance", "overtaking", "share ahead"}  # tests/system/test_overtaking.py
 
 

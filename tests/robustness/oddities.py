@@ -49,6 +49,7 @@ def _trials() -> Iterator[Odd]:
         "duration_s": (0.1, 0.3, 7.7),
         "start_jitter_ms": (1e-9, 1900),
         "network_jitter": (1e-9, 0.2),
+        "drawn_service_times": (1e-9, 10),
         "measure_from_s": (1e-9, 1.999),
         "captures": ((), (CapturePoint.SENDERS,), (CapturePoint.BOTTLENECK,)),
         "profile": (Profile.NS2,),

@@ -9,8 +9,9 @@ import pytest
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.reading import read_scenario
-from testbed.scenario.variations import drawn
+from testbed.scenario.variations import drawn, exact_delays
 from tests.scenarios import dumbbell, router, with_network
 
 PART = 0.02
@@ -80,6 +81,50 @@ def test_without_it_nothing_changes() -> None:
     assert read_scenario(jittered().to_json()) == jittered()
 
 
+def in_service_times(number: float, seed: int = 1, base: Scenario | None = None) -> Scenario:
+    return dataclasses.replace(base or dumbbell(), drawn_service_times=number, seed=seed)
+
+
+def test_delays_are_drawn_over_a_packets_time() -> None:
+    """Uniformly around what the scenario says; rates stay as they are."""
+    nominal = dumbbell().network.bottleneck
+    assert nominal.rate_mbit is not None
+    wide_ms = 1514 * 8e-3 / nominal.rate_mbit
+    made = [drawn(in_service_times(1, seed)).network.bottleneck for seed in range(400)]
+    assert {each.rate_mbit for each in made} == {nominal.rate_mbit}
+    parts = sorted((each.delay_ms - nominal.delay_ms) / wide_ms for each in made)
+    assert -0.501 < parts[0] < -0.48 and 0.48 < parts[-1] < 0.501
+    uniform = [(n + 0.5) / len(parts) - 0.5 for n in range(len(parts))]
+    assert max(abs(a - b) for a, b in zip(parts, uniform, strict=True)) < 0.07
+
+
+def test_a_short_delay_is_drawn_from_nothing_on_and_none_stays_none() -> None:
+    short = router(delay_ms=0.01)
+    found = [drawn(in_service_times(2, seed, short)).network for seed in range(50)]
+    delays = [one.delay_ms for each in found for link in each.links for one in link.directions]
+    wide_ms = 2 * 1514 * 8e-3 / short.network.bottleneck_mbit
+    there = [each for each in delays if each]
+    assert there and min(there) > 0 and 0.9 * wide_ms < max(there) <= wide_ms + 0.001
+    without = [one.delay_ms for link in short.network.links for one in link.directions]
+    assert delays.count(0) == 50 * without.count(0)
+
+
+def test_exact_delays_and_a_full_fifo_are_one_phase() -> None:
+    (flow,) = router().flows
+    two = dataclasses.replace(router(), flows=(flow, dataclasses.replace(flow, name="other")))
+    assert "drawn_service_times" in exact_delays(two) and "12.1 ms" in exact_delays(two)
+    codel = with_network(two, queue=Queue("codel", limit_packets=99))
+    for scenario in (
+        router(),  # a flow by itself
+        dataclasses.replace(two, network_jitter=PART),
+        dataclasses.replace(two, drawn_service_times=1.0),
+        codel,
+    ):
+        assert not exact_delays(scenario)
+
+
 def test_more_than_a_fifth_is_refused() -> None:
     with pytest.raises(UsageError, match="network_jitter"):
         make_plan(jittered(network_jitter=0.5))
+    with pytest.raises(UsageError, match="drawn_service_times: 11"):
+        make_plan(in_service_times(11))
