@@ -94,6 +94,7 @@ SOCKET_SAMPLES = Table(
         *("time_s", "flow", "state", "ca_state", "cwnd", "ssthresh", "srtt_ms", "rttvar_ms"),
         *("rto_ms", "backoff", "min_rtt_ms", "retrans", "total_retrans", "lost"),
         *("pacing_mbps", "delivery_mbps", "unacked", "bytes_acked"),
+        *("busy_ms", "rwnd_limited_ms", "sndbuf_limited_ms", "starved_by"),
     ),
 )
 QUEUE_COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")

@@ -178,6 +178,15 @@ def _scaled(column: str, factor: float) -> Callable[[Path], None]:
     return lambda path: edit_table(path / "samples" / "sockets.csv", change)
 
 
+def _filled(column: str, value: object) -> Callable[[Path], None]:
+    """The samples of the second half say this."""
+
+    def change(table: pd.DataFrame) -> None:
+        table.loc[table["time_s"] > 1.75, column] = value
+
+    return lambda path: edit_table(path / "samples" / "sockets.csv", change)
+
+
 def _larger(i: int, frame: Frame) -> Frame:
     return (*frame[:2], 1600) if i == 100 else frame
 
@@ -271,6 +280,8 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a small window": (_scaled("cwnd", 1 / 3), "window"),
     "another srtt": (_scaled("srtt_ms", 1.1), "RTT"),
     "a receiver short of memory": (_counter("receiver", "TcpExtOfoPruned"), "receive buffer"),
+    "a window too small for the path": (_filled("rwnd_limited_ms", 1750.0), "receive window"),
+    "a full send buffer": (_filled("starved_by", "send-buffer"), "send buffer"),
     "iperf3's sum": (_report, "goodput"),
     "an interval of iperf3's": (_interval, "iperf3 intervals"),
     "a core that was always busy": (_host("busiest", [0.4, 0.99, 1.0]), "cpu"),

@@ -132,10 +132,12 @@ ROLES = {
 
 SOCKETS = """\
 time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,retrans,\
-total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked
-2.000000,tcp,established,open,10,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,1,0
-2.010000,tcp,established,open,12,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,2,1000
-3.000000,tcp,established,recovery,5,5,100.0,50.0,360.0,0,100.0,0,1,0,,0.1,0,9000
+total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked,busy_ms,rwnd_limited_ms,\
+sndbuf_limited_ms,starved_by
+2.000000,tcp,established,open,10,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,1,0,900.0,0.0,0.0,
+2.010000,tcp,established,open,12,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,2,1000,910.0,0.0,0.0,
+3.000000,tcp,established,recovery,5,5,100.0,50.0,360.0,0,100.0,0,1,0,,0.1,0,9000,1900.0,40.0,0.0,\
+send-buffer
 """
 QUEUES = """\
 time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,sent_bytes,sent_packets

@@ -49,6 +49,7 @@ TYPES: Mapping[str, str] = {
     "ecn": "u1",
     "completeness": "u1",
     "acked_data": "u1",
+    "timed": "u1",
 }
 
 
@@ -87,9 +88,10 @@ class SideSums(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("payload", ctypes.c_uint64),
         ("delivered", ctypes.c_int64),  # bytes in order, each once; -1: not known
-        ("rtt_low_ms", ctypes.c_double),  # of data from this side; NaN: none
+        ("rtt_low_ms", ctypes.c_double),  # of data from this side, by Karn's rule; NaN: none
         ("rtt_mean_ms", ctypes.c_double),
         ("rtt_p95_ms", ctypes.c_double),
+        ("ack_rtt_mean_ms", ctypes.c_double),
         ("packets", ctypes.c_uint32),
         ("data_packets", ctypes.c_uint32),
         ("retransmissions", ctypes.c_uint32),

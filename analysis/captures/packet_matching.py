@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.captures.tcp import Rows, rows_at
 
 Integers = npt.NDArray[np.int64]
+LATEST_NS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,13 @@ def _data(rows: Rows) -> Rows:
     return rows[known]
 
 
-def drop_rate(entered: Rows, left: Rows, end_ns: int, begin_ns: int = 0) -> float:
+def drop_rate(
+    entered: Rows, left: Rows, end_ns: int, begin_ns: int = 0, stop_ns: int = LATEST_NS
+) -> float:
     """Return the share of packets that entered a queue and did not leave it; NaN if none entered.
 
-    Packets that entered before `begin_ns` don't count, nor do those that may still have been
-    inside when the captures ended (`end_ns`): those behind the last that left, if they entered
+    Only packets count that entered from `begin_ns` to `stop_ns`, without those that may still have
+    been inside when the captures ended (`end_ns`): those behind the last that left, if they entered
     within the longest stay.
     """
     if not len(entered):
@@ -113,9 +116,11 @@ def drop_rate(entered: Rows, left: Rows, end_ns: int, begin_ns: int = 0) -> floa
     inside = 0
     if len(found.time_ns):
         behind = np.sort(np.asarray(entered["time_ns"]))[int(found.before_row.max()) + 1 :]
+        behind = behind[(behind >= begin_ns) & (behind <= stop_ns)]
         inside = int((behind + int(found.delay_ns.max()) >= end_ns).sum())
-    known = int((entered["time_ns"] >= begin_ns).sum()) - inside
-    gone = known - len(left) + int((found.before_ns < begin_ns).sum())
+    counting = (entered["time_ns"] >= begin_ns) & (entered["time_ns"] <= stop_ns)
+    known = int(counting.sum()) - inside
+    gone = known - int(((found.before_ns >= begin_ns) & (found.before_ns <= stop_ns)).sum())
     return gone / known if known > 0 else float("nan")
 
 

@@ -83,7 +83,10 @@ CAPTURE_COLUMNS = (
 
 
 PROTOCOLS = ("tcp", "udp")
-ACKED_DATA = "acked_data"  # a further column: the acknowledged frame carried data
+# further columns: the acknowledged frame carried data; and Karn's rule (RFC 6298, section 3) lets
+# its round trip count, since none of the bytes that are acknowledged anew were sent twice
+ACKED_DATA, TIMED = "acked_data", "timed"
+MORE_COLUMNS = (ACKED_DATA, TIMED)
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,11 @@ class Arrays:
         return found
 
     def column(self, name: str) -> Array:
-        """Return one of CAPTURE_COLUMNS, or ACKED_DATA; those of texts are places."""
+        """Return one of CAPTURE_COLUMNS, ACKED_DATA or TIMED; those of texts are places."""
         if name in WIRESHARK_MARKS:
             return self.marked(name)
         array = self.columns[name]
-        return array.view(np.bool_) if name == ACKED_DATA else array
+        return array.view(np.bool_) if name in MORE_COLUMNS else array
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return what the places in a column stand for; nothing if it has numbers."""
@@ -132,10 +135,10 @@ class Packets:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """A row for each packet: CAPTURE_COLUMNS and ACKED_DATA."""
+        """A row for each packet: CAPTURE_COLUMNS, ACKED_DATA and TIMED."""
         import pandas as pd
 
-        columns = {name: _column(self.arrays, name) for name in (*CAPTURE_COLUMNS, ACKED_DATA)}
+        columns = {name: _column(self.arrays, name) for name in (*CAPTURE_COLUMNS, *MORE_COLUMNS)}
         return pd.DataFrame(columns, copy=self.frames < FEW_FRAMES)
 
     @cached_property

@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.metrics.delays import DELAY_GROUP
 from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_row
+from analysis.metrics.limit_columns import LIMIT_GROUP
 from analysis.metrics.loss_columns import LOSS_GROUP
 from analysis.metrics.metric import MeasuredFlow, Row
 from analysis.metrics.packet_counts import KERNEL_COUNT_GROUP, PACKET_COUNT_GROUP, REORDERING_GROUP
@@ -23,6 +24,7 @@ COLUMN_GROUPS = (
     RATE_GROUP,
     PACKET_COUNT_GROUP,
     KERNEL_COUNT_GROUP,
+    LIMIT_GROUP,
     LOSS_GROUP,
     REORDERING_GROUP,
     DELAY_GROUP,

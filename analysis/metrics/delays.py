@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from analysis.captures.flow_tables import FLOW_METRICS, Metric
+from analysis.captures.tcp import ACKED_DATA
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row, low_mean_high
+from analysis.trials.packets import NAN
 
 DELAY_COLUMNS = (
-    FLOW_METRICS["rtt_min_ms"].at("at the sender's capture, over the whole capture"),
+    FLOW_METRICS["rtt_min_ms"].at(
+        "at the sender's capture, of acknowledgements in the measured interval"
+    ),
     FLOW_METRICS["rtt_mean_ms"],
     FLOW_METRICS["rtt_p95_ms"].at(
         "those of the flow's start included unless the scenario's measure_from_s leaves them out: "
         "of a short flow it is slow start's"
     ),
+    FLOW_METRICS["wireshark_ack_rtt_mean_ms"].at("as above"),
     Metric(
         "recovery_latency_mean_ms",
         "ms",
         "mean time from a segment's first transmission to the acknowledgement that covers it, at "
-        "the sender's capture, over the whole capture: includes the time that the repair of a loss "
-        "takes; not known for a workload",
+        "the sender's capture, of segments first sent in the measured interval: includes the time "
+        "that the repair of a loss takes; not known for a workload",
     ),
     Metric(
         "owd_mean_ms",
         "ms",
         "mean one-way delay: the same data packet at the sender's and at the receiver's "
-        "capture, over the whole capture",
+        "capture, of packets sent in the measured interval",
     ),
     Metric("owd_p95_ms", "ms", "95th percentile of the one-way delays"),
     Metric(
         "queue_mean_ms",
         "ms",
         "mean time in the bottleneck (of several observed queues on the path, the slowest): the "
-        "same data packet at its two captures; not known if the flow starts at "
-        "the bottleneck itself",
+        "same data packet at its two captures, of packets that arrive in the measured interval; "
+        "not known if the flow starts at the bottleneck itself",
     ),
     Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck"),
 )
@@ -48,14 +55,21 @@ def _measure(flow: MeasuredFlow) -> Row:
 def _round_trips(flow: MeasuredFlow) -> Row:
     if flow.round_trips is None or flow.recoveries is None:
         return {}
-    counting = flow.round_trips["time_ns"] >= flow.begin_ns
-    low, mean, high = low_mean_high(flow.round_trips.loc[counting, "rtt_ms"])
+    low, mean, high = low_mean_high(flow.measured(flow.round_trips, "time_ns", "rtt_ms"))
     trips: Row = {"rtt_min_ms": low, "rtt_mean_ms": mean, "rtt_p95_ms": high}
+    trips["wireshark_ack_rtt_mean_ms"] = _ack_rtt_mean_ms(flow)
     if flow.scenario_flow.workload is not None:
         return trips
-    counting = flow.recoveries["sent_ns"] >= flow.begin_ns
-    _, recovery, _ = low_mean_high(flow.recoveries.loc[counting, "recovery_ms"])
+    _, recovery, _ = low_mean_high(flow.measured(flow.recoveries, "sent_ns", "recovery_ms"))
     return trips | {"recovery_latency_mean_ms": recovery}
+
+
+def _ack_rtt_mean_ms(flow: MeasuredFlow) -> float:
+    sender = flow.measured_part("sender")
+    if sender is None:
+        return NAN
+    times = sender.acks["ack_rtt_ms"][sender.acks[ACKED_DATA]]
+    return low_mean_high(times[~np.isnan(times)])[1]
 
 
 def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
@@ -63,7 +77,7 @@ def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
     delays = flow.delays(first, second)
     if delays is None:
         return {}
-    _, mean, high = low_mean_high(delays.loc[delays["sent_ns"] >= flow.begin_ns, "owd_ms"])
+    _, mean, high = low_mean_high(flow.measured(delays, "sent_ns", "owd_ms"))
     return {f"{name}_mean_ms": mean, f"{name}_p95_ms": high}
 
 

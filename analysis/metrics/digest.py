@@ -46,11 +46,9 @@ def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     if receiver is not None:
         yield _throughput(flow, receiver.data)
     if delays is not None:
-        counting = delays.loc[delays["sent_ns"] >= flow.begin_ns, "owd_ms"]
-        yield _quantiles(DELAY_QUANTILES, counting.to_numpy())
+        yield _quantiles(DELAY_QUANTILES, flow.measured(delays, "sent_ns", "owd_ms"))
     if rtts is not None:
-        counting = rtts.loc[rtts["time_ns"] >= flow.begin_ns, "rtt_ms"]
-        yield _quantiles(RTT_QUANTILES, counting.to_numpy(dtype=np.float64))
+        yield _quantiles(RTT_QUANTILES, flow.measured(rtts, "time_ns", "rtt_ms"))
 
 
 def _throughput(flow: MeasuredFlow, data: PacketArrays) -> SeriesPart:

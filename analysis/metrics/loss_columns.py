@@ -74,8 +74,7 @@ LOSS_COLUMNS = (
         "srtt_mean_ms",
         "ms",
         "mean of the smoothed RTT over the samples of the sender's socket (TCP_INFO's rtt) in the "
-        "measured interval: RTT of the models. Unlike rtt_mean_ms it excludes the time for which "
-        "acknowledgements wait for a repair",
+        "measured interval: RTT of the models",
     ),
     Metric(
         "rto_mean_ms",

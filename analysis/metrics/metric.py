@@ -52,33 +52,30 @@ class MeasuredFlow:
         """The measured interval, on the captures' clock."""
         return measured_interval(self.trial, self.record)
 
-    @cached_property
-    def begin_ns(self) -> int:
-        """The time from which packets count, including those after the flow's stop; 0: all."""
-        return settled_ns(self.trial)
-
     def at(self, role: str) -> FlowTables | None:
         """All of its packets at a capture."""
         return self.packets.flow(role, self.record)
 
     def settled_at(self, role: str) -> FlowTables | None:
-        """Its packets at a capture that count."""
-        found = self.at(role)
-        if found is None or not self.begin_ns:
+        """Its packets at a capture, also after its stop, but for those the scenario leaves out."""
+        found, begin_ns = self.at(role), settled_ns(self.trial)
+        if found is None or not begin_ns:
             return found
-        data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
+        data, acks = (rows[rows["time_ns"] >= begin_ns] for rows in (found.data, found.acks))
         return FlowPackets(data, acks)
 
     def part(self, role: str) -> FlowPackets[PacketArrays] | None:
         """All of its packets at a capture, as plain arrays."""
         return self.packets.part(role, self.record)
 
-    def settled_part(self, role: str) -> FlowPackets[PacketArrays] | None:
-        """Its packets at a capture that count, as plain arrays."""
+    def measured_part(self, role: str) -> FlowPackets[PacketArrays] | None:
+        """Its packets that pass a capture in the measured interval, as plain arrays."""
         found = self.part(role)
-        if found is None or not self.begin_ns:
-            return found
-        data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
+        if found is None:
+            return None
+        data, acks = (
+            rows[self.interval.holds(rows["time_ns"])] for rows in (found.data, found.acks)
+        )
         return FlowPackets(data, acks)
 
     def delays(self, first: str, second: str) -> pd.DataFrame | None:
@@ -108,8 +105,14 @@ class MeasuredFlow:
         sender = self.part("sender")
         return recovery_latencies(sender.data, sender.acks) if sender and self.is_tcp else None
 
+    def measured(self, delays: pd.DataFrame, time: str, delay: str) -> Floats:
+        """Return the delays in ms of those whose time lies in the measured interval."""
+        counting = self.interval.holds(delays[time])
+        return delays[delay].to_numpy(dtype=np.float64)[counting]
+
 
 Row = dict[str, object]
+Floats = npt.NDArray[np.float64]
 
 
 def _nothing(_flow: MeasuredFlow) -> Row:

@@ -11,20 +11,21 @@ from analysis.trials.samples import read_counters
 
 PACKET_COUNT_COLUMNS = (
     FLOW_METRICS["sent_packets"].at(
-        "at the sender's capture, retransmissions included, over the whole capture"
+        "at the sender's capture, retransmissions included, within the measured interval"
     ),
     Metric(
         "received_packets",
         "packets",
-        "packets with data at the receiver's capture, over the whole capture",
+        "packets with data at the receiver's capture, within the measured interval",
         count=True,
     ),
     Metric(
         "drop_rate",
         "",
-        "the share of the flow's packets in the data's direction that entered the bottleneck and "
-        "did not leave it (of several observed queues on its path: the first, and the last); "
-        "packets that may still be inside when the captures end do not count. "
+        "the share of the flow's packets in the data's direction that entered the bottleneck in "
+        "the measured interval and never left it (of several observed queues on its path: the "
+        "first, and the last); packets that may still be inside when the captures end do not "
+        "count. "
         "For a CBR flow that starts at the bottleneck itself: the share of the packets numbered by "
         "its kernel (IP identification, first to last) that is missing behind the queue; not known "
         "for a TCP flow there",
@@ -33,12 +34,13 @@ PACKET_COUNT_COLUMNS = (
         "mark_rate",
         "",
         "the share of the flow's packets in the data's direction that carry CE, ECN's mark of "
-        "congestion, behind the bottleneck; where nothing is captured there, at the receiver",
+        "congestion, behind the bottleneck in the measured interval; where nothing is captured "
+        "there, at the receiver",
     ),
     FLOW_METRICS["wireshark_retransmissions"].at(
-        "fast and spurious ones included, in the data's direction at the sender's capture: not all "
-        "that was sent again, of which Wireshark calls a part out-of-order; `retransmitted` is the "
-        "kernel's count"
+        "fast and spurious ones included, in the data's direction at the sender's capture, within "
+        "the measured interval: not all that was sent again (`retransmitted`), of which Wireshark "
+        "calls a part out-of-order"
     ),
     FLOW_METRICS["wireshark_fast_retransmissions"].at("as above"),
     FLOW_METRICS["wireshark_spurious_retransmissions"].at("as above"),
@@ -48,9 +50,9 @@ RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retra
 
 def _measure_counts(flow: MeasuredFlow) -> Row:
     row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
-    if received := flow.settled_part("receiver"):
+    if received := flow.measured_part("receiver"):
         row["received_packets"] = int((received.data["payload"] > 0).sum())
-    if sent := flow.settled_part("sender"):
+    if sent := flow.measured_part("sender"):
         row["sent_packets"] = int((sent.data["payload"] > 0).sum())
         if flow.is_tcp:
             row |= {
@@ -61,13 +63,15 @@ def _measure_counts(flow: MeasuredFlow) -> Row:
 
 def _drop_rate(flow: MeasuredFlow) -> float:
     first, last = first_and_last_queue(flow)
-    left = flow.settled_part(f"{last}{BEHIND}")
+    left = flow.measured_part(f"{last}{BEHIND}")
     if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
         return numbering_drop_rate(left.data)
     entered, left = flow.part(f"{first}{BEFORE}"), flow.part(f"{last}{BEHIND}")
     if entered is None or left is None:
         return NAN
-    return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
+    interval = flow.interval
+    end_ns = flow.packets.end_ns()
+    return drop_rate(entered.data, left.data, end_ns, interval.start_ns, interval.stop_ns)
 
 
 def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
@@ -79,7 +83,7 @@ def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
 def mark_rate(flow: MeasuredFlow) -> float:
     """Return the share of the flow's packets that left its last queue with CE."""
     _, last = first_and_last_queue(flow)
-    found = flow.settled_part(f"{last}{BEHIND}") or flow.settled_part("receiver")
+    found = flow.measured_part(f"{last}{BEHIND}") or flow.measured_part("receiver")
     if found is None or not len(found.data):
         return NAN
     return float((found.data["ecn"] == CE).mean())
@@ -89,14 +93,18 @@ PACKET_COUNT_GROUP = ColumnGroup(PACKET_COUNT_COLUMNS, _measure_counts)
 
 
 ORDER_COLUMNS = (
-    FLOW_METRICS["out_of_order"].at("in the data's direction at the receiver's capture"),
+    FLOW_METRICS["out_of_order"].at(
+        "in the data's direction at the receiver's capture, within the measured interval"
+    ),
     Metric(
         "out_of_order_sent",
         "packets",
         "the same at the sender's capture: before any queue",
         count=True,
     ),
-    FLOW_METRICS["duplicate_acks"].at("against the data's direction at the sender's capture"),
+    FLOW_METRICS["duplicate_acks"].at(
+        "against the data's direction at the sender's capture, within the measured interval"
+    ),
 )
 
 
@@ -104,9 +112,9 @@ def _measure_order(flow: MeasuredFlow) -> Row:
     row: Row = {}
     if not flow.is_tcp:
         return row
-    if received := flow.settled_part("receiver"):
+    if received := flow.measured_part("receiver"):
         row["out_of_order"] = int(received.data["out_of_order"].sum())
-    if sent := flow.settled_part("sender"):
+    if sent := flow.measured_part("sender"):
         row["out_of_order_sent"] = int(sent.data["out_of_order"].sum())
         row["duplicate_acks"] = int(sent.acks["duplicate_ack"].sum())
     return row
@@ -119,9 +127,9 @@ KERNEL_COLUMNS = (
     Metric(
         "retransmitted",
         "packets",
-        "segments that the sender's kernel retransmitted in the measured interval, by its own "
-        "count (TCP_INFO's total_retrans, over the flow's connections); of a command flow by the "
-        "sender's capture, over all of it",
+        "segments that the sender retransmitted in the measured interval: by its capture, with "
+        "which the verdict compares its kernel's count; without that, by TCP_INFO's total_retrans "
+        "at the samples",
         count=True,
     ),
     Metric(
@@ -140,16 +148,12 @@ def _measure_kernel(flow: MeasuredFlow) -> Row:
 
 
 def _retransmitted(flow: MeasuredFlow) -> Row:
-    """Read the sender's count from all samples.
-
-    Those after the flow's stop have its last segments. A program's sockets are not sampled: its
-    retransmissions are counted in the capture.
-    """
-    if flow.scenario_flow.command is not None:
-        every = flow.packets.connections(flow.record)
-        return {} if every is None else {"retransmitted": sum(int(s.again.sum()) for s in every)}
-    sockets = flow.samples.sockets
-    if sockets is None or not len(own := sockets[sockets["flow"] == flow.record.name]):
+    every = flow.packets.connections(flow.record)
+    if every is not None:
+        times = (each.time_ns[each.again] for each in every)
+        return {"retransmitted": sum(int(flow.interval.holds(each).sum()) for each in times)}
+    own = flow.samples.flow(flow.record)
+    if own is None:
         return {}
     # a flow's connections are rows of the same instant
     total = own.groupby("time_s")["total_retrans"].sum()

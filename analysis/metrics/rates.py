@@ -21,8 +21,8 @@ RATE_COLUMNS = (
         "duration_s",
         "s",
         "the measured interval: from the flow's start, or from the scenario's measure_from_s if "
-        "that is later, to the flow's stop. The columns below that cover the whole capture cover "
-        "it from measure_from_s on",
+        "that is later, to the flow's stop. All columns below are of this interval unless they say "
+        "otherwise",
     ),
     FLOW_METRICS["throughput_mbps"].at("at the receiver's capture, within the measured interval"),
     FLOW_METRICS["goodput_mbps"].at("at the receiver's capture, within the measured interval"),

@@ -12,10 +12,10 @@ import pandas as pd
 
 from analysis.captures.tcp import (
     ACK,
-    ACKED_DATA,
     FIN,
     HALF_SEQUENCE_SPACE,
     SYN,
+    TIMED,
     Rows,
     contiguous,
     rows_at,
@@ -59,10 +59,11 @@ def delivered_bytes(rows: Rows) -> Integers:
 def round_trips(acks: Rows) -> pd.DataFrame:
     """Return round-trip times (`rtt_ms`) by the time of the acknowledgement (`time_ns`).
 
-    Wireshark's ack_rtt also measures handshakes: only what acknowledges data counts.
+    From the sending of the segment that is acknowledged last, by Karn's rule; handshakes, and what
+    else acknowledges no data, do not count.
     """
     rtt_ms = np.asarray(acks["ack_rtt_ms"])
-    known = np.asarray(acks[ACKED_DATA]) & ~np.isnan(rtt_ms)
+    known = np.asarray(acks[TIMED]) & ~np.isnan(rtt_ms)
     time_ns = np.asarray(acks["time_ns"])[known]
     return pd.DataFrame({"time_ns": time_ns, "rtt_ms": rtt_ms[known]})
 

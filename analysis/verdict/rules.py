@@ -462,6 +462,25 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "received, and they are sent again as if they had been lost",
         ),
         CheckRule(
+            "receive window",
+            "of the time",
+            "time in which the receiver's window limited a flow, by TCP_INFO's rwnd_limited",
+            "none, unless the scenario sets window_bytes",
+            Limits(0.2, ANY),
+            Limits(0.2, ANY),
+            "a flow that its receiver limits shows neither what its congestion control nor what "
+            "the network can do",
+        ),
+        CheckRule(
+            "send buffer",
+            "of the time",
+            "samples at which a full send buffer left the sender without a whole segment",
+            "none",
+            Limits(0.2, ANY),
+            Limits(0.2, ANY),
+            "as above: a flow that its own host limits fills no network",
+        ),
+        CheckRule(
             "goodput",
             "Mbit/s",
             "bytes by iperf3's server",

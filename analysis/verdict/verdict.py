@@ -20,6 +20,7 @@ from analysis.verdict import (
     links,
     queues,
     recording,
+    sender_limits,
     traffic,
     transfers,
 )
@@ -71,6 +72,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     kernel_tcp.sockets,
     kernel_tcp.hosts,
     kernel_tcp.receivers,
+    sender_limits.limits,
     iperf3.tcp,
     iperf3.udp,
     queues.marks_received,

@@ -18,6 +18,7 @@ from analysis.results.experiment_results import collect
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
+from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Status, Table, Trial
 
@@ -101,7 +102,7 @@ class Results:
         )
 
     def round_trips(self) -> pd.DataFrame:
-        """Return `rtt_ms` of each ACK of new data of each TCP flow, at its sender."""
+        """Return `rtt_ms` of each ACK of data sent once of each TCP flow, at its sender."""
         return self._of_flows(_round_trips)
 
     def sockets(self) -> pd.DataFrame:
@@ -204,6 +205,6 @@ def _round_trips(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> pd.Da
     found = packets.flow("sender", flow)
     if found is None or flow.protocol != "tcp":
         return None
-    own = found.acks[found.acks["ack_rtt_ms"].notna()]
+    own = round_trips(found.acks)
     seconds = (own["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
-    return pd.DataFrame({"time_s": seconds, "rtt_ms": own["ack_rtt_ms"].to_numpy()})
+    return pd.DataFrame({"time_s": seconds, "rtt_ms": own["rtt_ms"].to_numpy()})

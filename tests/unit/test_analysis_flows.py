@@ -237,6 +237,90 @@ def test_round_trips_are_those_of_data(tmp_path: Path) -> None:
         assert round_trips(rows[rows["src"] == src])["rtt_ms"].tolist() == expected
 
 
+FOUR = Endpoints("10.0.0.1", 1000, "10.0.0.2", 80)
+Step = tuple[int, str, int, int]  # ms, what, and of data: seq, payload; of an ACK: ack, window
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        # the ACK ends with the last of two segments
+        (((0, "data", 0, 100), (2, "data", 100, 100), (10, "ack", 200, 1000)), [8]),
+        # a hole, its repair, what came meanwhile; then new data again
+        (
+            (
+                *((0, "data", 0, 100), (1, "data", 100, 100), (2, "data", 200, 100)),
+                *((12, "ack", 0, 1000), (13, "data", 0, 100), (23, "ack", 300, 1000)),
+                *((24, "data", 300, 100), (34, "ack", 400, 1000)),
+            ),
+            [10],
+        ),
+        # of two holes the second is not repaired: what lies between was sent once
+        (
+            (
+                *((0, "data", 0, 100), (1, "data", 100, 100), (2, "data", 200, 100)),
+                *((5, "data", 200, 100), (10, "ack", 100, 1000), (11, "ack", 200, 1000)),
+                (12, "ack", 300, 1000),
+            ),
+            [10, 10],
+        ),
+        # the repair has new data behind the old, and an ACK ends between them
+        (
+            (
+                *((0, "data", 0, 100), (5, "data", 0, 300), (10, "ack", 100, 1000)),
+                *((11, "ack", 300, 1000), (12, "data", 300, 100), (20, "ack", 400, 1000)),
+            ),
+            [8],
+        ),
+        # the original was acknowledged before it was sent again: neither tells anything of the
+        # other, and the answer to it acknowledges nothing
+        (
+            (
+                *((0, "data", 0, 100), (10, "ack", 100, 1000), (11, "data", 0, 100)),
+                *((12, "data", 100, 100), (21, "ack", 100, 1000), (22, "ack", 200, 1000)),
+            ),
+            [10, 10],
+        ),
+        # more segments than Wireshark remembers, so that it forgets the second transmission
+        (
+            (
+                *((0, "data", number, 1) for number in range(10_001)),
+                *((5, "data", 0, 1), (10, "ack", 1, 1000), (11, "ack", 2, 1000)),
+            ),
+            [11],
+        ),
+        # a byte probes a closed window and is sent again in the segment that follows
+        (
+            (
+                *((0, "data", 0, 100), (10, "ack", 100, 0), (20, "data", 100, 1)),
+                *((30, "ack", 100, 0), (31, "ack", 100, 1000), (32, "data", 100, 100)),
+                *((42, "ack", 200, 1000), (43, "data", 200, 100), (53, "ack", 300, 1000)),
+            ),
+            [10, 10],
+        ),
+    ],
+)
+def test_bytes_that_were_sent_twice_tell_no_round_trip(
+    tmp_path: Path, steps: tuple[Step, ...], expected: list[float]
+) -> None:
+    frames = [
+        tcp(FOUR, BASE - 20 * MS, seq=9, flags="S"),
+        tcp(FOUR.back, BASE - 10 * MS, seq=19, ack=10, flags="SA"),
+        tcp(FOUR, BASE - 5 * MS, seq=10, ack=20),
+    ]
+    for at_ms, kind, first, second in steps:
+        at_ns = BASE + at_ms * MS
+        if kind == "data":
+            frames.append(tcp(FOUR, at_ns, seq=10 + first, ack=20, payload=second, flags="A"))
+        else:
+            frames.append(tcp(FOUR.back, at_ns, seq=20, ack=10 + first, window=second))
+    path = write_pcap(tmp_path / "x.pcap", frames)
+    rows = read_capture(path).rows
+    assert round_trips(rows[rows["src"] == "10.0.0.2"])["rtt_ms"].tolist() == expected
+    flow = capture_flows(path).iloc[0]
+    assert flow["rtt_mean_ms"] == pytest.approx(sum(expected) / len(expected))
+
+
 def test_a_flows_numbers_are_those_of_its_trial(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "trial"))
     metrics = reduce_trial(trial).flows.set_index("flow").loc["tcp"]

@@ -38,11 +38,11 @@ ISSUE_COLUMNS = (
     "goodput_mbps, sent_packets, received_packets, drop_rate, mark_rate, "
     "wireshark_retransmissions, wireshark_fast_retransmissions, "
     "wireshark_spurious_retransmissions, retransmitted, timeouts, "
-    "timeouts_seen, "
+    "receive_window_limited, send_buffer_limited, application_limited, timeouts_seen, "
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
     "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
     "out_of_order, out_of_order_sent, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, "
-    "recovery_latency_mean_ms, "
+    "wireshark_ack_rtt_mean_ms, recovery_latency_mean_ms, "
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, steady_after_s, share, jain, "
     "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
     "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
@@ -79,14 +79,18 @@ EXPECTED = {
         "throughput_mbps": (2 * 54 + 11 * 1054) * 8 / 10 / 1e6,
         "goodput_mbps": TCP_GOODPUT,
         "sent_packets": 13,
-        "received_packets": 12,
+        "received_packets": 11,  # the last one comes too late
         "drop_rate": 1 / 15,  # SYN and ACK enter too
         "mark_rate": 0,
         "wireshark_retransmissions": 2,
         "wireshark_fast_retransmissions": 1,
         "wireshark_spurious_retransmissions": 1,
-        "retransmitted": 1,
+        "retransmitted": 2,
         "timeouts": 3,
+        # of ten seconds; and of three samples
+        "receive_window_limited": 0.004,
+        "send_buffer_limited": 1 / 3,
+        "application_limited": 0,
         "timeouts_seen": 0,
         "recoveries": 1,
         "segment_bytes": 1000,
@@ -103,10 +107,12 @@ EXPECTED = {
         "out_of_order_sent": 0,
         "duplicate_acks": 7,
         "rtt_min_ms": 100,
-        # the first three packets'; the ACK of the repair is for the tenth, sent at 2.09;
-        # Wireshark takes the answer to the superfluous packet for one too
-        "rtt_mean_ms": (3 * 100 + 175 + 120) / 5,
-        "rtt_p95_ms": 120 + 0.8 * 55,
+        # the first three packets'
+        "rtt_mean_ms": 100,
+        "rtt_p95_ms": 100,
+        # Wireshark also takes the ACK of the repair for the tenth's, sent at 2.09, and the answer
+        # to the superfluous packet for one
+        "wireshark_ack_rtt_mean_ms": (3 * 100 + 175 + 120) / 5,
         # of ten segments: the fourth's repair is acknowledged at 2.265, with all behind it; the
         # eleventh never is
         "recovery_latency_mean_ms": (3 * 100 + sum(range(175, 230, 10)) + 235) / 10,
@@ -348,7 +354,7 @@ def test_marks_are_counted_behind_the_bottleneck(behind: str) -> None:
     flow = SimpleNamespace(
         trial=SimpleNamespace(record=record),
         record=SimpleNamespace(name="tcp"),
-        settled_part=lambda role: marked if role == behind else None,
+        measured_part=lambda role: marked if role == behind else None,
     )
     assert mark_rate(cast(MeasuredFlow, flow)) == 1 / 4
 
@@ -427,12 +433,16 @@ def test_what_was_before_the_measured_time_does_not_count(tmp_path: Path) -> Non
         "throughput_mbps": 6 * 1054 * 8 / 8.895 / 1e6,
         "goodput_mbps": 7000 * 8 / 8.895 / 1e6,  # three had been delivered, seven wait for one
         "sent_packets": 3,
-        "received_packets": 7,
+        "received_packets": 6,
         "drop_rate": 0,
         "wireshark_retransmissions": 2,
-        "retransmitted": 1,
+        "retransmitted": 2,
         "duplicate_acks": 7,
-        "rtt_mean_ms": (2 * 100 + 175 + 120) / 4,
+        # between the samples at 2.01 and 3 s
+        "receive_window_limited": 0.04 * (3 - 2.105) / (3 - 2.01) / 8.895,
+        "send_buffer_limited": 1,
+        "rtt_mean_ms": 100,
+        "wireshark_ack_rtt_mean_ms": (2 * 100 + 175 + 120) / 4,
         "recovery_latency_mean_ms": math.nan,
         "owd_mean_ms": (50 + 70 + 50) / 3,
         "queue_mean_ms": (39 + 59 + 39) / 3,

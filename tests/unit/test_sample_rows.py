@@ -12,13 +12,15 @@ import pytest
 from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
 from testbed.store import csv_text
 from testbed.trial.parts.sample_rows import QueueRow, Rows, TableKind
-from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO
+from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO
 
 NEW_QDISC, NOTHING = 36, 2  # types of answers
 BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/rtnetlink.h)
-# struct tcp_info: state, ca_state, backoff, options, rto, unacked, lost, retrans, rtt, rttvar,
-# ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery
-INFO = struct.Struct("=BB2xBB2xI12xI4xII28x4I16xIQ8xQ20xI8xQ")
+# struct tcp_info: state, ca_state, backoff, options, rto, snd_mss, unacked, sacked, lost, retrans,
+# rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, notsent, min_rtt, delivery, busy,
+# rwnd_limited, sndbuf_limited
+INFO = struct.Struct("=BB2xBB2xI4xI4xIIII28x4I16xIQ8xQ16xII8xQQQQ")
+MEMORY = struct.Struct("=12xI4xI")  # SKMEMINFO: sndbuf, wmem_queued
 STATES = {  # include/net/tcp_states.h, in ss's words
     1: "established",
     2: "syn-sent",
@@ -35,7 +37,30 @@ STATES = {  # include/net/tcp_states.h, in ss's words
 CA_STATES = {0: "open", 1: "disorder", 2: "cwr", 3: "recovery", 4: "loss"}
 ESTABLISHED, CLOSE, TIMESTAMPS_AND_SACK = 1, 7, 3
 MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
-SOME = (ESTABLISHED, 0, 0, 3, 204000, 5, 0, 0, 2500, 1250, 2**31 - 1, 10, 0, 1000, 7, 900, 2000)
+SOME = (
+    *(
+        ESTABLISHED,
+        0,
+        0,
+        3,
+        204000,
+        1448,
+        5,
+        0,
+        0,
+        0,
+        2500,
+        1250,
+        2**31 - 1,
+        10,
+        0,
+        1000,
+        7,
+        0,
+        900,
+    ),
+    *(2000, 8000, 4000, 0),
+)
 
 
 def answer(kind: int, head: int, attributes: bytes) -> bytes:
@@ -52,8 +77,9 @@ def a_round(time_s: float, *answers: bytes) -> bytes:
 REHEARSAL = -1e-9
 
 
-def of_socket(info: Sequence[int], control: bytes = b"cubic\0") -> bytes:
-    found = attribute(INET_DIAG_INFO, INFO.pack(*info)) + attribute(INET_DIAG_CONG, control)
+def of_socket(info: Sequence[int], memory: tuple[int, int] = (0, 0)) -> bytes:
+    found = attribute(INET_DIAG_INFO, INFO.pack(*info)) + attribute(INET_DIAG_CONG, b"cubic\0")
+    found += attribute(INET_DIAG_SKMEMINFO, MEMORY.pack(*memory))
     return answer(SOCK_DIAG_BY_FAMILY, 72, found)
 
 
@@ -65,8 +91,9 @@ def of_queue(sent: tuple[int, int], waiting: tuple[int, ...], own: bytes = b"") 
 
 
 def in_python(info: Sequence[int]) -> tuple[object, ...]:
-    state, ca_state, backoff, _options, rto, unacked, lost, retrans = info[:8]
-    rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery = info[8:]
+    state, ca_state, backoff, _options, rto, _mss, unacked, _sacked, lost, retrans = info[:10]
+    rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, _notsent, min_rtt = info[10:19]
+    delivery, busy, rwnd_limited, sndbuf_limited = info[19:]
     return (
         STATES.get(state, state),
         CA_STATES.get(ca_state, ca_state),
@@ -84,6 +111,9 @@ def in_python(info: Sequence[int]) -> tuple[object, ...]:
         delivery * 8e-6,
         unacked,
         acked,
+        busy / 1e3,
+        rwnd_limited / 1e3,
+        sndbuf_limited / 1e3,
     )
 
 
@@ -95,8 +125,11 @@ def some_info(draw: random.Random) -> tuple[int, ...]:
         return draw.choice((draw.randrange(most), most - 1, most % 2**bits))
 
     small = (draw.choice((ESTABLISHED, draw.randrange(256))), draw.randrange(7), number(8), 0)
-    words = [number(32) for _ in range(9)]
-    return (*small, *words, number(64), number(64), number(32), number(64))
+    words = [number(32) for _ in range(11)]
+    times = [number(50) for _ in range(3)]  # us: exact as Python's ms up to there
+    # as much waits to be sent as can, so that nobody starves the sender
+    last = (number(64), number(64), MOST_32, number(32), number(64), *times)
+    return (*small, *words, *last)
 
 
 def test_numbers_are_written_as_python_writes_them() -> None:
@@ -105,7 +138,26 @@ def test_numbers_are_written_as_python_writes_them() -> None:
     with closing(Rows(["tcp"], [])) as made:
         made.read(b"".join(a_round(0.1, of_socket(info)) for info in chosen))
         written = made.text(TableKind.SOCKETS).decode().splitlines(keepends=True)
-    assert written == [csv_text(("0.100000", "tcp", *in_python(info))) for info in chosen]
+    assert written == [csv_text(("0.100000", "tcp", *in_python(info), "")) for info in chosen]
+
+
+@pytest.mark.parametrize(
+    ("unsent", "in_flight", "queued", "expected"),
+    [
+        (1448, 5, 60_000, b""),  # a segment waits for a window
+        (1447, 5, 66_000, b"application"),  # a third of the buffer is free: it is woken
+        (1447, 5, 67_000, b"send-buffer"),
+        (0, 9, 0, b"application"),
+        (0, 10, 67_000, b""),  # the congestion window is full
+        (0, 12, 67_000, b"send-buffer"),  # three of them have left the network
+    ],
+)
+def test_who_starves_a_sender(unsent: int, in_flight: int, queued: int, expected: bytes) -> None:
+    sacked, lost = (2, 1) if in_flight == 12 else (0, 0)
+    info = (*SOME[:6], in_flight, sacked, lost, *SOME[9:17], unsent, *SOME[18:])
+    with closing(Rows(["tcp"], [])) as made:
+        made.read(a_round(1.0, of_socket(info, (100_000, queued))))
+        assert made.text(TableKind.SOCKETS).removesuffix(b"\r\n").split(b",")[-1] == expected
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:

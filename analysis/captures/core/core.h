@@ -90,6 +90,7 @@ struct row {
 	u8 ecn;			/* IP's two bits */
 	u8 completeness;	/* before this packet, as tshark prints it */
 	bool acked_data;	/* the acknowledged frame carried data */
+	bool timed;		/* it did, and Karn's rule lets its round trip count */
 };
 
 /* Copied from zeros: gcc would clear so many bytes by an instruction (rep stos) that takes
@@ -125,6 +126,7 @@ struct columns {
 	s16 *window_scale;
 	u8 *ecn, *completeness;
 	u8 *acked_data;		/* the acknowledged frame carried data */
+	u8 *timed;		/* its round trip is one by Karn's rule */
 };
 
 enum stop { HUNGRY, FULL, CUT_SHORT, CORRUPT, NO_MEMORY };
@@ -184,6 +186,8 @@ struct unacked {	/* a segment that nothing acknowledged yet */
 	s32 frame;
 	u32 seq, next_seq;
 	bool data;
+	bool again;		/* some of its bytes were sent twice, as far as is known */
+	bool needless;		/* all of them were acknowledged when it was sent */
 };
 
 /* Unacknowledged segments, oldest first: a part of an array that moves along it. */

@@ -34,7 +34,9 @@ struct samples {
 struct side {
 	u64 bytes, payload;
 	s64 delivered;		/* -1: not known */
-	double rtt_low_ms, rtt_mean_ms, rtt_p95_ms;	/* of data from this side; NaN: none */
+	/* of data from this side, by Karn's rule; NaN: none */
+	double rtt_low_ms, rtt_mean_ms, rtt_p95_ms;
+	double ack_rtt_mean_ms;	/* with what that rule leaves out */
 	u32 packets, data_packets;
 	u32 retransmissions, fast_retransmissions, spurious_retransmissions, out_of_order;
 	u32 duplicate_acks, ce;
@@ -52,6 +54,8 @@ struct flow {
 struct detail {
 	struct delivery delivery[2];
 	struct samples *rtts[2];	/* null: none */
+	double ack_rtt_sums[2];	/* of data from this side */
+	u64 ack_rtts[2];
 };
 
 struct flows {
@@ -245,9 +249,12 @@ static bool count(struct side *side, struct detail *detail, const struct row *ro
 	side->duplicate_acks += !!(row->marks & DUPLICATE_ACK);
 	if (row->protocol != TCP)
 		return true;
-	if (row->acked_data && row->ack_rtt_ns &&
-	    !sample(&detail->rtts[!number], row->ack_rtt_ns))
-		return false;
+	if (row->acked_data && row->ack_rtt_ns) {
+		detail->ack_rtt_sums[!number] += (double)row->ack_rtt_ns;
+		detail->ack_rtts[!number]++;
+		if (row->timed && !sample(&detail->rtts[!number], row->ack_rtt_ns))
+			return false;
+	}
 	return deliver(&detail->delivery[number], row);
 }
 
@@ -346,13 +353,17 @@ static double quantile_ms(const struct samples *from, double quantile)
 	return low / 1e6;
 }
 
-static void sum_up(struct side *side, const struct delivery *delivery,
-		   const struct samples *rtts)
+static void sum_up(struct side *side, const struct detail *detail, int number)
 {
+	const struct delivery *delivery = &detail->delivery[number];
+	const struct samples *rtts = detail->rtts[number];
+	u64 count = detail->ack_rtts[number];
+
 	side->delivered = delivery->lost ? -1 : delivery->edge - delivery->start;
 	side->rtt_low_ms = rtts ? (double)rtts->low / 1e6 : NAN;
 	side->rtt_mean_ms = rtts ? rtts->sum / (double)rtts->count / 1e6 : NAN;
 	side->rtt_p95_ms = rtts ? quantile_ms(rtts, 0.95) : NAN;
+	side->ack_rtt_mean_ms = count ? detail->ack_rtt_sums[number] / (double)count / 1e6 : NAN;
 }
 
 /* For Python. */
@@ -385,7 +396,6 @@ const struct flow *core_flows(struct core *core)
 	connections_close(&core->connections);
 	for (u32 i = 0; i < all->count; i++)
 		for (int number = 0; number < 2; number++)
-			sum_up(&all->items[i].sides[number], &all->details[i].delivery[number],
-			       all->details[i].rtts[number]);
+			sum_up(&all->items[i].sides[number], &all->details[i], number);
 	return all->items;
 }

@@ -97,6 +97,31 @@ static bool is_ordered(const struct segments *list)
 	return true;
 }
 
+/* Karn's rule (RFC 6298, section 3): nobody knows which of two transmissions was acknowledged, so
+ * that an acknowledgement of bytes that were sent twice tells no round trip.  They are marked
+ * here; true if the new segment carries such bytes, too. */
+static bool mark_again(struct segments *list, u32 seq, u32 next_seq)
+{
+	struct unacked *items = list->items + list->first;
+	bool again = false;
+
+	for (u32 i = 0; i < list->count; i++) {
+		if (before(items[i].seq, next_seq) && before(seq, items[i].next_seq))
+			items[i].again = again = true;
+		else if (list->ordered && !before(items[i].seq, next_seq))
+			break;
+	}
+	return again;
+}
+
+/* Whether an acknowledgement tells of bytes that were sent twice, or only of old ones. */
+static bool is_ambiguous(const struct unacked *item, u32 ack)
+{
+	if (item->needless)
+		return ack == item->next_seq;
+	return item->again && after(ack, item->seq);
+}
+
 /* What one acknowledgement does to one segment: true if it is done with. */
 static bool is_acked(struct unacked *item, u32 ack)
 {
@@ -121,10 +146,11 @@ static void tell_acked(struct row *row, struct segment *segment, const struct un
 static void forget_any(struct segments *list, struct row *row, struct segment *segment)
 {
 	struct unacked *items = list->items + list->first;
-	bool found = false;
+	bool found = false, ambiguous = false;
 	u32 kept = 0;
 
 	for (u32 i = 0; i < list->count; i++) {
+		ambiguous |= is_ambiguous(&items[i], segment->ack);
 		if (segment->ack == items[i].next_seq && !found) {
 			tell_acked(row, segment, &items[i]);
 			found = true;
@@ -133,6 +159,7 @@ static void forget_any(struct segments *list, struct row *row, struct segment *s
 			items[kept++] = items[i];
 	}
 	list->count = kept;
+	row->timed = row->acked_data && !ambiguous;
 	list->range_known = false;
 	list->ordered = is_ordered(list);
 }
@@ -140,11 +167,12 @@ static void forget_any(struct segments *list, struct row *row, struct segment *s
 /* In an ordered list what is acknowledged is its beginning. */
 static void forget_first(struct segments *list, struct row *row, struct segment *segment)
 {
-	bool found = false;
+	bool found = false, ambiguous = false;
 
 	while (list->count) {
 		struct unacked *item = &list->items[list->first];
 
+		ambiguous |= is_ambiguous(item, segment->ack);
 		if (segment->ack == item->next_seq && !found) {
 			tell_acked(row, segment, item);
 			found = true;
@@ -155,6 +183,7 @@ static void forget_first(struct segments *list, struct row *row, struct segment 
 		list->first++;
 		list->count--;
 	}
+	row->timed = row->acked_data && !ambiguous;
 }
 
 static void forget_acked(struct segments *list, struct row *row, struct segment *segment)
@@ -291,18 +320,37 @@ static void mark_retransmission(const struct tcp *tcp, const struct direction *f
 		mark(segment, RETRANSMISSION);
 }
 
-static bool advance(struct direction *fwd, const struct segment *segment)
+/* A segment with bytes below the highest so far, or that a probe of a zero window carried. */
+static bool is_again(struct direction *fwd, const struct segment *segment, u32 next_seq)
+{
+	struct segments *list = &fwd->segments;
+	bool below = fwd->next_seq && before(segment->seq, fwd->next_seq);
+
+	if (!below && (!list->count || !before(segment->seq, list->items[list->first +
+						list->count - 1].next_seq)))
+		return false;	/* new, as nearly all are */
+	return mark_again(list, segment->seq, next_seq) || below;
+}
+
+static bool advance(struct direction *fwd, const struct direction *rev,
+		    const struct segment *segment)
 {
 	bool probe = segment->marks & ZERO_WINDOW_PROBE;
 	u32 next_seq = segment->seq + segment->size;
 	bool kept = true;
 
-	if ((segment->size || segment->flags & (SYN | FIN)) &&
-	    fwd->segments.count < MAX_SEGMENTS) {
-		next_seq += segment->flags & (SYN | FIN) ? 1 : 0;
-		kept = remember(&fwd->segments,
-				(struct unacked){ segment->time, segment->frame, segment->seq,
-						  next_seq, segment->size > 0 });
+	if (segment->size || segment->flags & (SYN | FIN)) {
+		u32 end = next_seq + (segment->flags & (SYN | FIN) ? 1 : 0);
+		bool needless = rev->last_ack && until(end, rev->last_ack);
+		bool again = !needless && is_again(fwd, segment, end);
+
+		if (fwd->segments.count < MAX_SEGMENTS) {
+			next_seq = end;
+			kept = remember(&fwd->segments,
+					(struct unacked){ segment->time, segment->frame,
+							  segment->seq, end, segment->size > 0,
+							  again, needless });
+		}
 	}
 	if ((after(next_seq, fwd->next_seq) || !fwd->next_seq) && !probe) {
 		fwd->next_seq = next_seq;
@@ -353,7 +401,7 @@ static bool analyze(struct tcp *tcp, struct direction *fwd, struct direction *re
 	}
 	mark_unseen_acked(rev, segment);
 	mark_retransmission(tcp, fwd, rev, segment);
-	kept = advance(fwd, segment);
+	kept = advance(fwd, rev, segment);
 	fwd->window = segment->window;
 	fwd->last_ack = segment->ack;
 	fwd->last_ack_time = segment->time;
@@ -628,6 +676,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 			row->marks |= RETRANSMISSION;
 		row->acked_frame = told.acked_frame;
 		row->acked_data = told.acked_data;
+		row->timed = told.timed;
 		row->ack_rtt_ns = told.ack_rtt_ns;
 		row->initial_rtt_ns = tcp->initial_rtt;
 		row->dup_ack_number = told.dup_ack_number;

@@ -27,6 +27,8 @@ static const char *const states[] = {
 	"0",	      "established", "syn-sent", "syn-recv",   "fin-wait-1", "fin-wait-2",
 	"time-wait",  "close",	     "close-wait", "last-ack", "listen",     "closing",
 };
+enum { NOBODY, APPLICATION, SEND_BUFFER };
+static const char *const starvers[] = { "", "application", "send-buffer" };
 static const char *const ca_states[] = { "open", "disorder", "cwr", "recovery", "loss" };
 
 struct text {
@@ -41,9 +43,9 @@ struct seen { /* of a socket; sample_rows.py has it too */
 };
 
 struct socket_state { /* what a row says */
-	uint64_t pacing, acked, delivery;
+	uint64_t pacing, acked, delivery, busy, rwnd_limited, sndbuf_limited;
 	uint32_t rto, unacked, lost, retrans, rtt, rttvar, ssthresh, cwnd, total_retrans, min_rtt;
-	uint8_t state, ca_state, backoff;
+	uint8_t state, ca_state, backoff, starved;
 };
 
 struct queue_state {
@@ -216,6 +218,10 @@ static void write_socket(struct probe *probe)
 	COLUMN(mbits(to, s->delivery));
 	COLUMN(number(to, s->unacked));
 	COLUMN(number(to, s->acked));
+	COLUMN(decimal(to, s->busy, 3));
+	COLUMN(decimal(to, s->rwnd_limited, 3));
+	COLUMN(decimal(to, s->sndbuf_limited, 3));
+	COLUMN(put(to, starvers[s->starved]));
 	probe->size = put(to, "\r\n") - probe->row;
 }
 
@@ -234,12 +240,29 @@ static void write_queue(struct probe *probe)
 	probe->size = put(to, "\r\n") - probe->row;
 }
 
+/*
+ * Who has left a sender without a whole segment to send, though its congestion window has room.
+ * The application is woken once a third of the buffer is free (sk_stream_is_writeable).  The
+ * kernel's sndbuf_limited is less: it leaves out the time in which a part of a segment waits.
+ */
+static uint8_t starved_by(const struct tcp_info *info, const uint32_t *memory)
+{
+	uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED];
+	uint32_t gone = info->tcpi_sacked + info->tcpi_lost;
+
+	if (info->tcpi_notsent_bytes >= info->tcpi_snd_mss ||
+	    info->tcpi_unacked + info->tcpi_retrans >= info->tcpi_snd_cwnd + gone)
+		return NOBODY;
+	return memory[SK_MEMINFO_SNDBUF] < queued + queued / 2 ? SEND_BUFFER : APPLICATION;
+}
+
 static bool read_socket(struct probe *probe, const unsigned char *answer, const unsigned char *end)
 {
 	const unsigned char *attributes = answer + NLMSG_LENGTH(sizeof(struct inet_diag_msg));
 	struct inet_diag_msg socket;
 	struct tcp_info info;
 	char variant[sizeof(probe->seen.variant)];
+	uint32_t memory[SK_MEMINFO_VARS];
 
 	if (attributes > end)
 		return false;
@@ -251,11 +274,15 @@ static bool read_socket(struct probe *probe, const unsigned char *answer, const 
 		probe->seen.options = info.tcpi_options;
 	if (copy(variant, sizeof(variant) - 1, attributes, end, INET_DIAG_CONG))
 		memcpy(probe->seen.variant, variant, sizeof(variant) - 1);
+	copy(memory, sizeof(memory), attributes, end, INET_DIAG_SKMEMINFO);
 
 	struct socket_state now = {
 		.pacing = info.tcpi_pacing_rate,
 		.acked = info.tcpi_bytes_acked,
 		.delivery = info.tcpi_delivery_rate,
+		.busy = info.tcpi_busy_time,
+		.rwnd_limited = info.tcpi_rwnd_limited,
+		.sndbuf_limited = info.tcpi_sndbuf_limited,
 		.rto = info.tcpi_rto,
 		.unacked = info.tcpi_unacked,
 		.lost = info.tcpi_lost,
@@ -269,6 +296,7 @@ static bool read_socket(struct probe *probe, const unsigned char *answer, const 
 		.state = info.tcpi_state,
 		.ca_state = info.tcpi_ca_state,
 		.backoff = info.tcpi_backoff,
+		.starved = starved_by(&info, memory),
 	};
 	if (!probe->size || memcmp(&now, &probe->socket, sizeof(now))) {
 		probe->socket = now;

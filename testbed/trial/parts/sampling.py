@@ -33,6 +33,7 @@ from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKi
 
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
+INET_DIAG_SKMEMINFO = 7
 INET_DIAG_NOCOOKIE = b"\xff" * 8
 OPTION_BITS = {"timestamps": 1, "sack": 2}  # of TCP_INFO's options
 
@@ -50,10 +51,11 @@ class SocketProbe:
 
     @property
     def request(self) -> bytes:
-        """The request for the connection's TCP_INFO, as `ss -i` shows it."""
+        """The request for the connection's TCP_INFO and memory, as `ss -im` shows them."""
         ports = struct.pack("!HH", self.src_port, self.dst_port)
         ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
-        wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+        extensions = (INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO)
+        wanted = sum(1 << (each - 1) for each in extensions)
         head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
         connection = ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
         return request_message(SOCK_DIAG_BY_FAMILY, head + connection)

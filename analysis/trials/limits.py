@@ -1,0 +1,53 @@
+"""What kept a TCP sender from sending more than it did, by the samples of its sockets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.trials.packets import Interval, capture_ns
+from testbed.store import Trial
+
+APPLICATION, SEND_BUFFER = "application", "send-buffer"  # of the samples' column starved_by
+
+
+@dataclass(frozen=True)
+class SenderLimits:
+    """The shares of an interval in which something else than the network limited a flow."""
+
+    receive_window: float
+    send_buffer: float
+    application: float
+
+
+def sender_limits(
+    trial: Trial, samples: pd.DataFrame | None, interval: Interval
+) -> SenderLimits | None:
+    """Return a flow's limits by its samples; None where these do not tell them.
+
+    Of several connections a share is the mean of theirs.
+    """
+    if samples is None or "starved_by" not in samples:
+        return None
+    at_ns = capture_ns(trial, samples["time_s"])
+    inside = interval.holds(at_ns)
+    if not inside.any() or interval.seconds <= 0:
+        return None
+    starved = samples["starved_by"].to_numpy()[inside]
+    return SenderLimits(
+        receive_window=_window_limited(trial, samples, interval),
+        send_buffer=float((starved == SEND_BUFFER).mean()),
+        application=float((starved == APPLICATION).mean()),
+    )
+
+
+def _window_limited(trial: Trial, samples: pd.DataFrame, interval: Interval) -> float:
+    """Return the share of the interval by which the kernel's count of limited time grew."""
+    instants = samples.groupby("time_s")["rwnd_limited_ms"].agg(["sum", "size"])
+    at_ns = capture_ns(trial, instants.index.to_series())
+    times = np.concatenate(([min(interval.start_ns, at_ns[0])], at_ns))
+    counted_ms = np.concatenate(([0.0], np.maximum.accumulate(instants["sum"].to_numpy())))
+    begin, end = np.interp([interval.start_ns, interval.stop_ns], times, counted_ms)
+    return float((end - begin) / 1e3 / (interval.seconds * int(instants["size"].max())))
