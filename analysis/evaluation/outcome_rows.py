@@ -15,11 +15,13 @@ import pandas as pd
 from analysis.evaluation.trial_view import MORE, Score, TrialView
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
+from testbed.scenario.experiment import ALONE
 from testbed.scenario.model import FlowKind
 
 SUBJECT = "subject"
 PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
+MOST_GAIN_PERCENT = 100.0  # a victim may be better off by any factor
 SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
 
@@ -68,25 +70,27 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
 
 
 def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
-    """Turn the numbers of victims into what they lose against two alike, seed by seed.
+    """Turn the numbers of victims into what they lose against the link to themselves, by seed.
 
-    The part of the better of both, as Ware and others (2019) have it, in percent: what does a
-    victim good is negative. Of variants that never met their own kind nothing is known.
+    That is the harm of Ware and others (2019), in percent: (x - y) / x where more is better, and
+    (y - x) / y where less is, of the number x alone and y beside the other. What does a victim
+    good is negative, down to -100. Of variants that never ran alone nothing is known.
     """
     harms = [score for score in scores if score.harm]
     if not harms:
         return table
-    alike = table[table[SUBJECT] == table[VICTIM]].set_index([VICTIM, "seed"])
+    solo = table[table[VICTIM] == ALONE].set_index([SUBJECT, "seed"])
+    table = table[table[VICTIM] != ALONE]
     keys = pd.MultiIndex.from_frame(table[[VICTIM, "seed"]])
     harmed = {}
     for score in harms:
-        metric, better = score.name, score.harm
-        before = alike[metric].reindex(keys).to_numpy(dtype=float)
-        beside = table[metric].to_numpy(dtype=float)
-        larger = np.maximum(before, beside)
-        lost = before - beside if better is MORE else beside - before
-        parts = np.divide(lost, larger, out=np.zeros_like(lost), where=larger > 0)
-        harmed[metric] = 100 * np.where(np.isfinite(lost), parts, np.nan)
+        x = solo[score.name].reindex(keys).to_numpy(dtype=float)
+        y = table[score.name].to_numpy(dtype=float)
+        lost, whole = (x - y, x) if score.harm is MORE else (y - x, y)
+        least = np.where(lost < 0, -np.inf, 0.0)  # of a number that was or is 0
+        parts = np.divide(lost, whole, out=least, where=whole > 0)
+        harm = 100 * np.where(np.isfinite(lost), parts, np.nan)
+        harmed[score.name] = np.maximum(harm, -MOST_GAIN_PERCENT)
     return table.assign(**harmed)
 
 

@@ -101,7 +101,7 @@ class Score:
     better: int
     of: Callable[[TrialView], float]
     step: float = 0.0  # smaller differences do not count, even if all seeds show them
-    harm: int = 0  # MORE or LESS of a victim's number is better, and the score is what it loses
+    harm: int = 0  # MORE or LESS of a victim's number is better; the score is its harm
 
 
 def jain(values: pd.Series) -> float:

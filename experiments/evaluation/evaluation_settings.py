@@ -37,11 +37,13 @@ def evaluation(
     parts: tuple[Axes, ...] = ({},),
     figures: str = "score_figures",
     tables: str = "tables",
+    summary: str = "summary",
     laws: str = "",
 ) -> Experiment:
     """Declare a standard evaluation, which compares variants and queues where both are axes.
 
-    `scores`, `figures`, `tables` and `laws` are names in the modules of this room that hold them.
+    `scores`, `figures`, `tables`, `summary` and `laws` are names in the modules of this room that
+    hold them.
     """
     return Experiment(
         name=name,
@@ -54,7 +56,7 @@ def evaluation(
         compares=tuple(axis for axis in ("variant", "queue") if axis in axes),
         figures=on_demand("experiments.evaluation.figures", figures),
         tables=on_demand("experiments.evaluation.figures", tables),
-        summary=on_demand("experiments.evaluation.figures", "summary"),
+        summary=on_demand("experiments.evaluation.figures", summary),
         scores=on_demand("experiments.evaluation.scores", scores),
         laws=on_demand("experiments.evaluation.theory", laws) if laws else None,
     )

@@ -41,7 +41,7 @@ from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import TextTable
 from analysis.transfers.size_classes import CLASSES, by_class
 from analysis.trials.labels import variant_key
-from experiments.evaluation import theory
+from experiments.evaluation import deployability, theory
 from experiments.evaluation.scores import DELAY_95, UTILISATION
 
 LOGARITHMIC_RATIO = 8.0  # an axis whose ends are that far apart is logarithmic
@@ -323,9 +323,29 @@ def _line(row: pd.Series) -> tuple[Cell, ...]:
     )
 
 
+def harm_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Tabulate who can be deployed beside whom, and the harm of each to each."""
+    table, own = outcome(results), scores(results)
+    if not table.empty:
+        comparisons = deployability.harm_comparisons(table, own)
+        yield "Harm and deployability", deployability.deployability_sheet(comparisons)
+        yield from tables(results)
+
+
+def harm_summary(results: ExperimentResults) -> TextTable:
+    """Tabulate the harm of each to each for the terminal, beside that of each to itself."""
+    table = outcome(results)
+    if table.empty:
+        return summary(results)
+    own = deployability.deployability_sheet(deployability.harm_comparisons(table, scores(results)))
+    rows = tuple(tuple(cell.words for cell in row) for row in own.rows)
+    heads = tuple(head.words for head in own.heads)
+    return TextTable(heads, rows, deployability.DEPLOYABILITY_NOTE)
+
+
 WHITE_TEXT_PERCENT = 60.0  # percent of harm, from which letters on it are white
 HARM_READING = (
-    "each row does harm to each column, beside what two of the column's own kind have; "
+    "each row does harm to each column, of what the column has alone; "
     "± half of the 95 % interval (Student's t)"
 )
 
@@ -346,7 +366,8 @@ def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
         title=f"{results.experiment}: of each to each",
         panels=(panels,),
         caption=findings.sentence(table, own),
-        reading="Rows harm columns: 0 means no loss, 100 a total loss, below 0 a gain.",
+        reading="Rows harm columns: 0 means no loss, 100 a total loss, below 0 a gain. Deployable "
+        "beside a column is a row that harms it no more than its own kind does (diagonal).",
         foot=cases.foot(results, table, HARM_READING),
         row_inches=0.3 * len(names) + 0.9,
         data=table[columns],

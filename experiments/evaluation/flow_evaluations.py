@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
+from testbed.scenario.experiment import ALONE
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.named_networks import LinkSettings, parking_lot
 
@@ -176,19 +177,21 @@ INTRA_PROTOCOL = settings.evaluation(
 
 
 def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Scenario:
-    """Measure the harm of a flow to another: each variant beside each, and beside itself.
+    """Measure the harm of a flow to another: each variant beside each, beside itself, and alone.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
         sender2 ──┘          └── receiver2
 
-    Harm (Ware and others, 2019) is what the victim loses against the same trial with two of its own
-    kind: of its throughput, of its low delay, of its low losses; 0 is none, 1 is all.
+    Harm (Ware and others, 2019) is what the victim loses against having the link to itself: of its
+    throughput, of its low delay, of its low losses; 0 is none, 1 is all.
     """
+    alone = victim == ALONE
+    flows = () if alone else (settings.flow("one", 1, variant),)
     return settings.trial(
         "harm",
-        (variant, "on", victim),
+        (variant, ALONE) if alone else (variant, "on", victim),
         settings.dumbbell(settings.buffer(settings.FIFO), 2),
-        (settings.flow("one", 1, variant), settings.flow("victim", 2, victim)),
+        (*flows, settings.flow("victim", 2, variant if alone else victim)),
         duration_s,
         seed,
     )
@@ -197,15 +200,17 @@ def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Sc
 HARM = settings.evaluation(
     name="harm",
     paper="Ware 2019; RFC 9743, 5.2.1",
-    about="each variant beside each: the harm in throughput, delay and losses",
+    about="each variant alone and beside each: the harm in throughput, delay and losses",
     axes={
         "variant": settings.EVALUATED_VARIANTS,
-        "victim": settings.EVALUATED_VARIANTS,
+        "victim": (*settings.EVALUATED_VARIANTS, ALONE),
         "duration_s": (40.0,),
     },
     build=harm_trial,
     quick={"duration_s": (8.0,)},
     figures="harm_figures",
+    tables="harm_tables",
+    summary="harm_summary",
     scores="HARM_SCORES",
 )
 

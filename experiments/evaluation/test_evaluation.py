@@ -21,6 +21,7 @@ from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
 from experiments.evaluation import scores, theory
+from experiments.evaluation.deployability import deployability_sheet, harm_comparisons
 from experiments.evaluation.scores import (
     HARM_SCORES,
     jain_over_time,
@@ -32,6 +33,7 @@ from experiments.evaluation.scores import (
 from testbed.errors import UsageError
 from testbed.runs import evaluation
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
+from testbed.scenario.experiment import ALONE
 
 
 def score(better: int = MORE) -> Score:
@@ -169,12 +171,12 @@ def test_a_seed_without_all_settings_does_not_count() -> None:
     assert over_settings(table, "a", "x") == {1: 2.0}
 
 
-def harm_rows(throughput: dict[tuple[str, str], float]) -> pd.DataFrame:
+def harm_rows(throughput: dict[tuple[str, str], float], seed: int = 1) -> pd.DataFrame:
     rows = [
         {
             SUBJECT: one,
             VICTIM: victim,
-            "seed": 1,
+            "seed": seed,
             "throughput_mbps": value,
             "queue_mean_ms": 10.0 / value,
             "drop_rate": 0.0,
@@ -184,13 +186,52 @@ def harm_rows(throughput: dict[tuple[str, str], float]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_harm_is_what_a_victim_loses_against_two_alike() -> None:
-    rows = harm_rows({("a", "a"): 5.0, ("b", "a"): 1.0, ("c", "a"): 10.0, ("a", "b"): 4.0})
-    found = with_harm(rows, HARM_SCORES)
-    assert list(found["throughput_mbps"][:3]) == pytest.approx([0.0, 80.0, -50.0])
-    assert list(found["queue_mean_ms"][:3]) == pytest.approx([0.0, 80.0, -50.0])
-    assert list(found["drop_rate"][:3]) == [0.0, 0.0, 0.0]
-    assert math.isnan(found["throughput_mbps"][3])  # b never met another b
+def test_harm_is_what_a_victim_loses_of_what_it_has_alone() -> None:
+    """Ware and others (2019): (x - y) / x of throughput, (y - x) / y of delay and losses."""
+    rows = harm_rows({
+        ("a", ALONE): 10.0, ("a", "a"): 5.0, ("b", "a"): 1.0, ("c", "a"): 40.0, ("a", "b"): 4.0,
+    })  # fmt: skip
+    found = with_harm(rows, HARM_SCORES).set_index([SUBJECT, VICTIM])
+    assert ALONE not in found.index.get_level_values(VICTIM)
+    harmed = [("a", "a"), ("b", "a"), ("c", "a")]
+    assert list(found["throughput_mbps"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
+    assert list(found["queue_mean_ms"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
+    assert list(found["drop_rate"][harmed]) == [0.0, 0.0, 0.0]
+    assert math.isnan(found["throughput_mbps"]["a", "b"])  # b was never alone
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "harm"), [(0.0, 0.1, 100.0), (0.1, 0.0, -100.0), (0.02, 0.08, 75.0)]
+)
+def test_harm_by_losses_of_none(alone: float, beside: float, harm: float) -> None:
+    rows = harm_rows({("a", ALONE): 1.0, ("b", "a"): 1.0}).assign(drop_rate=[alone, beside])
+    assert list(with_harm(rows, HARM_SCORES)["drop_rate"]) == pytest.approx([harm])
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [(5.2, "deployable"), (5.0, "deployable"), (4.2, "more harmful"), (4.52, "open")],
+)
+def test_a_variant_is_deployable_that_harms_no_more_than_the_others_own_kind(
+    beside: float, said: str
+) -> None:
+    """Two of a have 5 of 10 Mbit/s each: the margin of five points is at 4.5."""
+    shake = (0.0, 0.3, -0.3, 0.15, -0.15, 0.1, -0.1, 0.2)
+    rows = pd.concat(
+        harm_rows({("a", ALONE): 10.0, ("a", "a"): 5.0, ("b", "a"): beside + each / 2}, seed)
+        for seed, each in enumerate(shake)
+    )
+    found = harm_comparisons(with_harm(rows, HARM_SCORES), HARM_SCORES[:1])
+    (only,) = [each for each in found if each.own]
+    assert (only.harming, only.harmed, only.deployable) == ("b", "a", said)
+    words = [cell.words for cell in deployability_sheet([only]).rows[0]]
+    assert words[1:3] == ["b", "a"] and words[4] == "50" and words[-1] == said
+
+
+def test_a_flow_alone_has_the_link_to_itself() -> None:
+    trials = EXPERIMENTS["harm"].scenarios({"victim": [ALONE], "variant": ["bbr"]}, 1, quick=True)
+    ((flow,),) = (trial.flows for trial in trials)
+    assert (flow.name, flow.variant) == ("victim", "bbr")
 
 
 def judged(found: Comparison, better: int, p_holm: float) -> str:
@@ -272,7 +313,7 @@ def test_each_run_is_an_ordinary_command(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert listener.lines[0] == "evaluation 1 of 1: harm"
     assert commands == [
         "testbed run harm --seeds 2 --name evaluate-veno --quick "
-        "--set variant=veno,cubic --set victim=veno,cubic --jobs 3"
+        "--set variant=veno,cubic --set victim=veno,cubic,alone --jobs 3"
     ]
 
 

@@ -21,7 +21,7 @@ from testbed.runs.orchestration import (
 )
 from testbed.runs.results_folders import claimed
 from testbed.runs.selection import Settings, select_experiment
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import variant
 from testbed.store import results_folder
@@ -51,7 +51,7 @@ class StandardEvaluation:
         everyone = (self.subject, *self.others)
         settings: dict[str, Sequence[str]] = {self.axis: everyone}
         settings |= {axis: (value,) for axis, value in self.fixed.items()}
-        settings["victim"] = everyone
+        settings["victim"] = (*everyone, ALONE)
         return {axis: values for axis, values in settings.items() if axis in experiment.axes}
 
     def experiments(self, experiments: Iterable[Experiment]) -> list[Experiment]:

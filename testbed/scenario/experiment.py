@@ -16,6 +16,9 @@ Value = str | float
 Axes = Mapping[str, tuple[Value, ...]]
 
 
+ALONE = "alone"  # in place of another flow: one has the link to itself
+
+
 @dataclass(frozen=True)
 class Experiment:
     """Scenarios as products of axes; `--set` narrows or changes an axis.
