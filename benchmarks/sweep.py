@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from analysis.results.reduction import Incoming
+from analysis.results.reducing import Incoming
 from benchmarks import engine as speed
 from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import tasks

@@ -8,7 +8,6 @@ it take its name, and a table's columns, from here.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import enum
 import io
 import json
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from testbed.errors import TestbedError, UsageError, quoted
+from testbed.indented import indented
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
@@ -259,7 +259,7 @@ def write_json(folder: Path, name: str, content: object) -> None:
     """Write a JSON document of the trial in this folder."""
     path = folder / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(indented(content, 1) + "\n")
 
 
 def read_json(folder: Path, name: str) -> Any:
@@ -426,7 +426,7 @@ class Record:
 
     def to_json(self) -> str:
         """Return the record as JSON."""
-        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+        return indented(self, 2) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Record:

@@ -8,16 +8,17 @@ else reads it from there.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from types import TracebackType
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,15 +34,13 @@ from analysis.metrics.columns import (
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
 from analysis.transfers import transfer_rows
-from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
 from analysis.verdict.rules import CHECK_RULES
 from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.scenario.model import Scenario
-from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial, open_trial
+from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial
 
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
 TABLES = ("flows", "links", "transfers", "series")
@@ -121,21 +120,48 @@ def reduce_trial(trial: Trial) -> Reduction:
     verdict = judge(trial, packets, samples)
     ran = trial.record.status is Status.OK
     measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
-    flows = typed_flows(flow_table(trial, measured if ran else []))
+    flows = flow_table(trial, measured if ran else [])
     if verdict:
         flows[["verdict", "why"]] = str(verdict.verdict), verdict.why
     series = digest.series_table(measured if ran else [])
     of_links = links.link_table(trial, packets if ran else None)
     transfers = transfer_rows.transfer_table(trial, packets if ran else None)
     warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
-    tables = tables_from(flows, of_links, transfers, series)
+    tables = {"flows": _flows_as_table(flows), **tables_from(of_links, transfers, series)}
     return Reduction(trial, tables, warnings, verdict)
 
 
+def _flows_as_table(frame: pd.DataFrame) -> pa.Table:
+    """Return what Arrow makes of `typed_flows`: many columns of few rows, without pandas."""
+    columns = frame.reindex(columns=list(METRIC_COLUMNS)).to_numpy(dtype=object).T
+    arrays = [
+        pa.array(
+            [None if pd.isna(value) else str(value) for value in column],
+            pa.large_string(),
+        )
+        if name in TEXT_COLUMNS
+        else pa.array(column.astype(np.float64), from_pandas=True)
+        for name, column in zip(METRIC_COLUMNS, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, list(METRIC_COLUMNS))
+
+
 def tables_from(*frames: pd.DataFrame) -> dict[str, pa.Table]:
-    """Return pandas' frames, in the order of TABLES, as Arrow's tables."""
-    tables = (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
-    return dict(zip(TABLES, tables, strict=True))
+    """Return pandas' frames, the last of TABLES in their order, as Arrow's tables."""
+    names = TABLES[-len(frames) :]
+    return {name: _as_arrow(frame) for name, frame in zip(names, frames, strict=True)}
+
+
+def _as_arrow(frame: pd.DataFrame) -> pa.Table:
+    if frame.empty:
+        return _empty_table(tuple(frame.dtypes.items()))
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@functools.cache
+def _empty_table(columns: tuple[tuple[str, Any], ...]) -> pa.Table:
+    frame = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns})
+    return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def reduction_of(trial: Trial) -> Reduction:
@@ -234,44 +260,3 @@ def _judge_again(trial: Trial) -> Verdict | None:
 def verdict_of(trial: Trial) -> Verdict | None:
     """Return the verdict on a trial, reducing it if needed; None if it did not run."""
     return reduction_of(trial).verdict
-
-
-Then = Callable[[Scenario, pd.DataFrame], None]
-
-
-class Incoming:
-    """A context in which trials are reduced, and their captures settled, while others run.
-
-    When it is left, all trials that came in are reduced; `then` gets the flows of each.
-    """
-
-    def __init__(self, captures: str, then: Then | None = None) -> None:
-        self._captures, self._then = retention.check(captures), then
-        self._pool = ThreadPoolExecutor(1)
-        self._pending: list[Future[None]] = []
-
-    def add(self, path: Path) -> None:
-        """Reduce a whole trial that ran well."""
-        self._pending = [each for each in self._pending if not each.done() or each.exception()]
-        self._pending.append(self._pool.submit(self._reduce, path))
-
-    def _reduce(self, path: Path) -> None:
-        trial = open_trial(path)
-        flows = reduction_of(trial).flows
-        retention.settle(trial, self._captures)
-        if self._then:
-            self._then(trial.scenario, flows)
-
-    def __enter__(self) -> Incoming:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._pool.shutdown(cancel_futures=error is not None)
-        if error is None:
-            for each in self._pending:
-                each.result()  # raises what went wrong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from analysis.verdict import (
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import CHECK_RULES
+from testbed.indented import indented
 from testbed.store import QueueRecord, Status, Trial
 
 # Checks of each observed queue that packets cross.
@@ -99,10 +99,11 @@ class Verdict:
 
     def to_json(self) -> str:
         """Return the verdict as JSON."""
-        data = dataclasses.asdict(self)
-        for check in data["checks"]:
-            check.update({key: _written(value) for key, value in check.items()})
-        return json.dumps(data, indent=1) + "\n"
+        checks = [
+            {name: _written(value) for name, value in vars(check).items()} for check in self.checks
+        ]
+        data = {"verdict": self.verdict, "why": self.why, "checks": checks}
+        return indented(data, 1) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Verdict:

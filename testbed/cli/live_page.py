@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class LivePage(ConsoleListener):
     """A listener that also forwards what happens to a page in the browser."""
 
+    takes_flows = True
+
     def __init__(
         self,
         progress: RunProgress,

@@ -66,6 +66,11 @@ def replace_link(path: Path, target: str) -> None:
         os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
+def one_journal() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which the process's journal stays, rather than one for each file."""
+    return JOURNAL.held()
+
+
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Yield a folder that takes the place of `path` when it is complete and on the disk.

@@ -69,6 +69,7 @@ class Journal:
         self._lock = threading.Lock()
         self._entries: set[int] = set()
         self._number = 0
+        self._holders = 0
         self._file = -1
         self._path = Path()
 
@@ -109,8 +110,7 @@ class Journal:
         """Mark an entry as done."""
         with self._lock:
             self._entries.discard(number)
-            if not self._entries:
-                self._remove()
+            if self._remove_if_unused():
                 return
             with contextlib.suppress(OSError):  # undoing it twice does no harm
                 self._write({"done": number})
@@ -123,6 +123,24 @@ class Journal:
             yield
         finally:
             self.cross_out(number)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the file for the duration of a block, even while nothing is noted."""
+        with self._lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                self._remove_if_unused()
+
+    def _remove_if_unused(self) -> bool:
+        unused = not self._entries and not self._holders
+        if unused:
+            self._remove()
+        return unused
 
     def _open(self) -> None:
         try:

@@ -67,6 +67,8 @@ class RunOptions:
 class RunListener:
     """Hears what a run says and does; this one ignores all of it."""
 
+    takes_flows = False  # whether `reduced` is called
+
     def say(self, line: str) -> None:
         """Take a line about the run's progress."""
 
@@ -197,13 +199,14 @@ def _run_round(
     run: PlannedRun, planned: Sequence[Task], listener: RunListener, rerun: bool
 ) -> list[TrialFinished]:
     """Run the trials that are missing, here or on a cluster, and reduce each when it is done."""
-    from analysis.results.reduction import Incoming
+    from analysis.results.reducing import Incoming
 
     options, choice, out = run.options, run.choice, run.out
     ordered = in_order(planned, options.order)
+    then = listener.reduced if listener.takes_flows else None
     with (
         listener.watching(len(planned)) as watch,
-        Incoming(options.captures, listener.reduced) as incoming,
+        Incoming(options.captures, then, len(planned)) as incoming,
     ):
 
         def tell(event: SweepEvent) -> None:

@@ -267,8 +267,10 @@ def _ran_well(path: Path) -> bool:
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
     """Return whether the trial succeeded with exactly the settings and software of now."""
     path = out / trial_folder(task.scenario, engine.name)
+    if not _ran_well(path):
+        return False
     identity = identify(task.scenario, task.plan, engine.with_kernel(task.scenario.kernel))
-    return _ran_well(path) and open_trial(path).record.identity == identity
+    return open_trial(path).record.identity == identity
 
 
 def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from testbed.indented import indented
 from testbed.scenario.losses import Loss
 from testbed.scenario.network import Graph
 from testbed.scenario.programs import Programs
@@ -162,9 +162,9 @@ class Scenario:
 
     def to_json(self) -> str:
         """Return the scenario as JSON, complete: every default is written out."""
-        return json.dumps(plain(self), indent=2) + "\n"
+        return indented(plain(self), 2) + "\n"
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """A short name of everything that is in the scenario."""
         import hashlib  # loads a big library, and the trial itself needs no names

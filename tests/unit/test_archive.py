@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from analysis.results import reduction
-from analysis.results.reduction import Incoming, reduce_trial, reduction_of
+from analysis.results import reducing, reduction
+from analysis.results.reducing import MANY, Incoming
+from analysis.results.reduction import reduce_trial, reduction_of
 from analysis.trials import retention
 from analysis.trials.retention import settle
 from testbed.errors import TestbedError, UsageError
 from testbed.store import REDUCED, Trial, open_trial
+from tests.lab import wait_until
 from tests.trial_writer import write_trial
 
 
@@ -97,4 +101,69 @@ def test_trials_are_reduced_as_they_come(trial: Trial) -> None:
 def test_what_goes_wrong_is_raised(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="not a trial"), Incoming("keep") as incoming:
         incoming.add(tmp_path)
+        incoming.add(tmp_path)
+
+
+def copies(trial: Trial, count: int) -> list[Path]:
+    paths = [trial.path.with_name(f"trial{number}") for number in range(count)]
+    for path in paths:
+        shutil.copytree(trial.path, path)
+    return paths
+
+
+def test_many_trials_are_reduced_in_other_processes(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(4)))
+    monkeypatch.setattr(reducing, "reduction_of", None)  # not in this one
+    flows = []
+    paths = copies(trial, 3)
+    with Incoming("zstd", lambda _scenario, rows: flows.append(rows), trials=MANY) as incoming:
+        for path in paths:
+            incoming.add(path)
+    assert sorted(rows["trial"][0] for rows in flows) == [path.name for path in paths]
+    expected = reduce_trial(trial).flows
+    for rows in flows:
+        same = [name for name in expected if name != "trial"]
+        pd.testing.assert_frame_equal(rows[same], expected[same])
+    for path in paths:
+        assert files(open_trial(path)) == {".zst"}
+
+
+def test_a_process_that_is_killed_is_replaced(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    first, second = copies(trial, 2)
+    with Incoming("keep", trials=MANY) as incoming:
+        incoming.add(first)
+        wait_until((first / REDUCED).exists)
+        wait_until(lambda: bool(incoming._reducers))  # it has answered
+        process = incoming._reducers[0]._process
+        assert process is not None
+        process.kill()
+        incoming.add(second)
+    assert (second / REDUCED).is_file()
+
+
+def test_a_process_that_is_always_killed_is_an_error(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(sys, "executable", "false")
+    with (
+        pytest.raises(TestbedError, match="trial: the process that reduces it was killed"),
+        Incoming("keep", trials=MANY) as incoming,
+    ):
+        incoming.add(trial.path)
+
+
+def test_what_goes_wrong_in_a_process_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    with (
+        pytest.raises(TestbedError, match="not a trial"),
+        Incoming("keep", trials=MANY) as incoming,
+    ):
         incoming.add(tmp_path)

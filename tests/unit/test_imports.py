@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "analysis": {
         "analysis",
         "testbed.errors",
+        "testbed.indented",
         "testbed.machine.atomic",
         "testbed.machine.compiled",
         "testbed.machine.process",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import struct
 from collections.abc import Iterable, Iterator
@@ -92,6 +93,7 @@ def _texts_of_node(node: str, report: NodeReport) -> Iterator[tuple[str, str]]:
         yield f"{node}: route to {name}", "; ".join(sorted(each.hex() for each in messages))
 
 
+@functools.lru_cache(maxsize=4096)
 def sysctl_file(name: str) -> str:
     """Return a sysctl's file below /proc; interface names here contain no dots."""
     return str(Path("/proc/sys", *name.split(".")))
