@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "runner.h"
 
 #define RECEIVED_BYTES (1 << 18)
@@ -69,16 +71,27 @@ ssize_t receive(int fd)
 	return size;
 }
 
-static void request(int fd, int type, int flags, const void *payload, size_t size)
+/* Send a request and receive the first message of what it brings. */
+static ssize_t exchange(int fd, int type, int flags, const void *payload, size_t size)
 {
 	struct nlmsghdr head = { .nlmsg_len = (uint32_t)(sizeof(head) + size),
 				 .nlmsg_type = (uint16_t)type,
-				 .nlmsg_flags = (uint16_t)flags };
+				 .nlmsg_flags = (uint16_t)(flags | NLM_F_REQUEST) };
 	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)payload, size } };
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+	struct batched_call calls[] = {
+		{ SYS_sendmsg, { fd, (long)&message }, head.nlmsg_len, head.nlmsg_len, 0 },
+		{ SYS_recvfrom, { fd, (long)received, sizeof(received) }, 1, ANY, 0 },
+	};
 
-	if (sendmsg(fd, &message, 0) < 0)
-		fail("netlink: %s", strerror(errno));
+	switch (make_calls(calls, LENGTH(calls))) {
+	case 0:
+		fail("netlink: %s", strerror((int)-calls[0].result));
+	case 1: /* a signal came between */
+		return receive(fd);
+	default:
+		return calls[1].result;
+	}
 }
 
 /* The attribute of that type between two offsets; NULL if it is not there. */
@@ -111,8 +124,7 @@ static void acknowledged(int fd, int type, int flags, const void *payload, size_
 	const struct nlmsghdr *head = (const struct nlmsghdr *)received;
 	const struct nlmsgerr *error = NLMSG_DATA(head);
 
-	request(fd, type, flags | NLM_F_REQUEST | NLM_F_ACK, payload, size);
-	receive(fd);
+	exchange(fd, type, flags | NLM_F_ACK, payload, size);
 	if (head->nlmsg_type == NLMSG_ERROR && error->error) {
 		const char *text = words_of(head, error);
 
@@ -191,12 +203,13 @@ void dump_objects(struct words words)
 
 		fill_in(words.at[1], payload, size, (struct words){ place, LENGTH(place) });
 	}
-	request(fd, (int)integer(words.at[2]), NLM_F_REQUEST | NLM_F_DUMP, payload, size);
-	do {
+	got = exchange(fd, (int)integer(words.at[2]), NLM_F_DUMP, payload, size);
+	free(payload);
+	answer(received, (size_t)got);
+	while (!is_last(got)) {
 		got = receive(fd);
 		answer(received, (size_t)got);
-	} while (!is_last(got));
-	free(payload);
+	}
 }
 
 /*
@@ -212,9 +225,8 @@ static size_t described(struct words words)
 
 	fill_in(words.at[0], payload, size, after(words, 3));
 	/* rtnetlink answers a discipline's request only as an echo */
-	request(fd, (int)integer(words.at[1]), NLM_F_REQUEST | NLM_F_ECHO, payload, size);
+	exchange(fd, (int)integer(words.at[1]), NLM_F_ECHO, payload, size);
 	free(payload);
-	receive(fd);
 	if (head->nlmsg_type == NLMSG_ERROR)
 		fail("there is no such discipline or class");
 	size = head->nlmsg_len - NLMSG_HDRLEN;
@@ -317,11 +329,10 @@ static bool listens_by(int fd, int family, int port)
 					   .sdiag_protocol = IPPROTO_TCP,
 					   .idiag_states = 1 << TCP_LISTEN };
 	bool does = false;
-	ssize_t size;
+	ssize_t size = exchange(fd, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &wanted, sizeof(wanted));
 
-	request(fd, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, &wanted, sizeof(wanted));
-	do {
-		ssize_t left = size = receive(fd);
+	for (;; size = receive(fd)) {
+		ssize_t left = size;
 
 		for (struct nlmsghdr *each = (struct nlmsghdr *)received; NLMSG_OK(each, left);
 		     each = NLMSG_NEXT(each, left)) {
@@ -330,8 +341,9 @@ static bool listens_by(int fd, int family, int port)
 			does |= each->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
 				ntohs(found->id.idiag_sport) == port;
 		}
-	} while (!is_last(size));
-	return does;
+		if (is_last(size))
+			return does;
+	}
 }
 
 /* Whether a process in the node listens on a TCP port, also by IPv6, as iperf3 does. */
