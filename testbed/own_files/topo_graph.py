@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-from mininet.topo import Topo
+from typing import TYPE_CHECKING, Any
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Queue
+
+if TYPE_CHECKING:
+    from mininet.topo import Topo  # loaded where it is needed: it takes a tenth of a start
 
 TOPO_FORMS = "FILE.py:CLASS,arg=…, MODULE:CLASS,arg=…, or one of mn's: tree,depth=2,fanout=2"
 MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
@@ -131,6 +132,8 @@ def _import(name: str) -> ModuleType:
 
 def _find_class(module: ModuleType, name: TopoName, where: str) -> Callable[..., object]:
     """Return the class of that name, or of the file's `topos`; without a name the only one."""
+    from mininet.topo import Topo
+
     known: dict[str, Callable[..., object]] = {
         key: value
         for key, value in vars(module).items()
@@ -155,6 +158,8 @@ def _find_class(module: ModuleType, name: TopoName, where: str) -> Callable[...,
 
 
 def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Topo:
+    from mininet.topo import Topo
+
     try:
         topo = make(*name.settings.positional, **name.settings.named)
     except (Exception, SystemExit) as error:
