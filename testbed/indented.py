@@ -25,7 +25,10 @@ def _text(value: Any, line: str, step: str) -> str:
         texts = [_text(each, inner, step) for each in value]
         return f"[{inner}{f',{inner}'.join(texts)}{line}]" if texts else "[]"
     if isinstance(value, dict):
-        texts = [f"{_key(key)}: {_text(each, inner, step)}" for key, each in value.items()]
+        texts = [
+            f"{quoted(key) if type(key) is str else _key(key)}: {_text(each, inner, step)}"
+            for key, each in value.items()
+        ]
     elif hasattr(kind, "__dataclass_fields__"):
         texts = [
             f"{key}: {_text(getattr(value, name), inner, step)}" for name, key in _fields(kind)

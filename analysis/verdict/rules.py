@@ -7,6 +7,7 @@ In real time the machine also does other work.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class CheckRule:
         """Return the limits in the trial's kind of time."""
         return self.virtual if virtual_time else self.real
 
-    @property
+    @functools.cached_property
     def decides(self) -> tuple[object, ...]:
         """The part of the row that a verdict depends on: no prose."""
         limits = (*dataclasses.astuple(self.virtual), *dataclasses.astuple(self.real))

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
-POLL_MS = 20
+POLL_MS, LONGEST_POLL_MS = 20, 100  # longer as the guest takes longer
 FULL_DISK_BYTES = 1_000_000
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 WORKER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -169,7 +169,7 @@ def pack(folder: Path) -> tuple[list[str], dict[str, File]]:
             folders.append(name)
         elif stat.S_ISREG(about.st_mode):
             content = path.read_bytes()
-            mode, age_s = stat.S_IMODE(about.st_mode), now - about.st_mtime
+            mode, age_s = about.st_mode & 0o777, now - about.st_mtime  # no set-uid files
             files[name] = content.rstrip(b"\0"), len(content), mode, age_s
     return folders, files
 
@@ -300,7 +300,9 @@ def wait_for_guest(
     try:
         poller = select.poll()
         poller.register(ending, select.POLLIN)
-        while not poller.poll(POLL_MS):
+        poll_ms = POLL_MS
+        while not poller.poll(poll_ms):
+            poll_ms = min(poll_ms + 1, LONGEST_POLL_MS)
             pid = pid or _child(process.pid)
             peak_kb = max(peak_kb, _resident_kb(pid))
             if cancelled():
@@ -329,7 +331,7 @@ def _child(pid: int) -> int:
 def _resident_kb(pid: int) -> int:
     """Return the peak resident memory of the guest's main process, which maps all of its memory.
 
-    It is read fifty times a second, so the bytes are not decoded.
+    It is read many times a second, so the bytes are not decoded.
     """
     try:
         with Path(f"/proc/{pid}/status").open("rb", buffering=0) as file:

@@ -155,7 +155,10 @@ def _last_line(file: Path) -> str:
 
 
 def _line(words: Sequence[object]) -> str:
-    return "\t".join(_escaped(str(word)) for word in words)
+    line = "\t".join(map(str, words))
+    if "\\" in line or "\n" in line or line.count("\t") >= len(words):
+        return "\t".join(_escaped(str(word)) for word in words)
+    return line
 
 
 def _escaped(word: str) -> str:

@@ -84,11 +84,12 @@ class KernelState(Part):
 
     def check(self, answers: Answers) -> None:
         """Compare the configuration before the flows with the plan."""
-        verify(self._trial.plan, self._before.read(answers))
+        self._began_with = self._before.read(answers)
+        verify(self._trial.plan, self._began_with)
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Write both readings of the settings, and the counters."""
-        readings = {"begin": self._before, "end": self._after}
+        readings = {"begin": self._began_with, "end": self._after.read(answers)}
         contents = {
             QDISCS_FILE: {
                 node: json.loads(UNKNOWN_TO_TC.sub("", answers.output(number)[1]))
@@ -98,9 +99,7 @@ class KernelState(Part):
                 node: counters(answers.files(number).values())
                 for node, number in self._counted.items()
             },
-            CONFIGURATION_FILE: {
-                when: snapshot.read(answers).texts for when, snapshot in readings.items()
-            },
+            CONFIGURATION_FILE: {when: reading.texts for when, reading in readings.items()},
         }
         for name, content in contents.items():
             write_json(folder, name, content)
@@ -117,7 +116,7 @@ class KernelState(Part):
 
 
 def _settings(files: dict[str, str]) -> dict[str, str]:
-    return {f"net.ipv4.{Path(path).name}": text.strip() for path, text in files.items()}
+    return {f"net.ipv4.{path.rpartition('/')[2]}": text.strip() for path, text in files.items()}
 
 
 def _queue_record(plan: QueuePlan) -> QueueRecord:
