@@ -169,7 +169,7 @@ def pack(folder: Path) -> tuple[list[str], dict[str, File]]:
             folders.append(name)
         elif stat.S_ISREG(about.st_mode):
             content = path.read_bytes()
-            mode, age_s = about.st_mode & 0o777, now - about.st_mtime  # no set-uid files
+            mode, age_s = stat.S_IMODE(about.st_mode), now - about.st_mtime
             files[name] = content.rstrip(b"\0"), len(content), mode, age_s
     return folders, files
 
