@@ -340,7 +340,8 @@ class QueueRecord:
     rate_mbit: float
     """The rate, in Mbit/s."""
     burst_bytes: int
-    """The size of htb's bucket: how much may leave at once."""
+    """The size of htb's bucket, which may leave at once; 0 if the link sends packets one after the
+    other."""
     discipline: str
     """The queue discipline."""
     limit: int
@@ -351,6 +352,11 @@ class QueueRecord:
     """Whether it marks packets instead of dropping them."""
     sampled: bool
     """Whether it is in the samples of queues."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the link sends packets one after the other, each for its size over the rate."""
+        return self.burst_bytes == 0
 
 
 @dataclass(frozen=True)

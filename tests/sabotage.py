@@ -18,6 +18,7 @@ import pytest
 from testbed.plan.plan import CapturePlan
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.runner.programme import BOOT_NS, NS, Programme
+from testbed.runner.spoken import LINK, spoken
 from testbed.scenario.model import Scenario
 from testbed.store import Trial, capture_file, planned_file
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
@@ -69,7 +70,13 @@ def meanwhile(
                 timeline.at(UNTIL_S, lambda _at: self._act(end))
 
         def _act(self, argv: Sequence[str]) -> None:
-            self._programme.run(node, argv)
+            if LINK not in argv:
+                self._programme.run(node, argv)
+                return
+            (message,) = spoken(argv[0], (" ".join(argv[1:]),))  # tc alone does not know it
+            places = (("index", offset, name) for offset, name in message.indexes)
+            kind, flags = message.kind, message.flags
+            self._programme.send(node, kind, flags, message.content, *places)
 
     add_part(patch, Meanwhile)
 
@@ -116,18 +123,17 @@ def hidden_loss_behind_the_dropper(patch: Patch) -> None:
 
 def slow_rate(patch: Patch) -> None:
     """3 % less than was asked."""
-    meanwhile(patch, _class("9700000bit"), _class("10000000bit"))
+    meanwhile(patch, _rate("9700000bit"), _rate("10000000bit"))
 
 
-def _class(rate: str) -> tuple[str, ...]:
-    change = ("tc", "class", "change", "dev", "router-eth0", "parent", "1:", "classid", "1:3")
-    burst = ("burst", "1514", "cburst", "1514", "quantum", "1514")
-    return (*change, "htb", "rate", rate, "ceil", rate, *burst)
+def _rate(rate: str) -> tuple[str, ...]:
+    change = ("tc", "qdisc", "change", "dev", "router-eth0", "root", "handle", "1:")
+    return (*change, LINK, "rate", rate)
 
 
 def small_buffer(patch: Patch) -> None:
     """Half of the packets that may wait."""
-    change = ("tc", "qdisc", "change", "dev", "router-eth0", "parent", "1:3", "handle", "30:")
+    change = ("tc", "qdisc", "change", "dev", "router-eth0", "parent", "1:1", "handle", "30:")
     meanwhile(patch, (*change, "pfifo", "limit", "10"), (*change, "pfifo", "limit", "20"))
 
 

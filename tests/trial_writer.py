@@ -149,7 +149,7 @@ COUNTERS = '{"sender1": {"TcpExtTCPTimeouts": 3}, "receiver": {"TcpExtTCPTimeout
 
 
 # It drops before it is full, as CoDel may.
-BOTTLENECK = QueueRecord("router", "router-eth0", 0.1, 1514, "codel", 100_000, "bytes", False, True)
+BOTTLENECK = QueueRecord("router", "router-eth0", 0.1, 4000, "codel", 100_000, "bytes", False, True)
 
 
 def flow_record(name: str, ends: Endpoints, protocol: str, variant: str = "") -> FlowRecord:

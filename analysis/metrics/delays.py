@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from analysis.captures.flow_tables import FLOW_METRICS, Metric
 from analysis.captures.tcp import ACKED_DATA
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row, low_mean_high
-from analysis.trials.packets import NAN
+from analysis.trials.capacity import sending_ns
+from analysis.trials.packets import NAN, capture_interface
 
 DELAY_COLUMNS = (
     FLOW_METRICS["rtt_min_ms"].at(
@@ -36,11 +38,12 @@ DELAY_COLUMNS = (
     Metric(
         "queue_mean_ms",
         "ms",
-        "mean time in the bottleneck (of several observed queues on the path, the slowest): the "
-        "same data packet at its two captures, of packets that arrive in the measured interval; "
-        "not known if the flow starts at the bottleneck itself",
+        "mean time in the bottleneck's queue (of several observed queues on the path, the "
+        "slowest): the same data packet at its two captures, less the time for which the link "
+        "then sends it, of packets that arrive in the measured interval; not known if the flow "
+        "starts at the bottleneck itself",
     ),
-    Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck"),
+    Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck's queue"),
 )
 
 
@@ -48,7 +51,7 @@ def _measure(flow: MeasuredFlow) -> Row:
     return {
         **_round_trips(flow),
         **_between(flow, "owd", "sender", "receiver"),
-        **_between(flow, "queue", "bottleneck-in", "bottleneck-out"),
+        **_described(flow, "queue", _waits(flow)),
     }
 
 
@@ -74,7 +77,27 @@ def _ack_rtt_mean_ms(flow: MeasuredFlow) -> float:
 
 def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
     """Return the delays of data packets from one capture to another."""
-    delays = flow.delays(first, second)
+    return _described(flow, name, flow.delays(first, second))
+
+
+def _waits(flow: MeasuredFlow) -> pd.DataFrame | None:
+    """Return the times of data packets in the bottleneck's queue, until they begin to be sent."""
+    delays, behind = flow.delays("bottleneck-in", "bottleneck-out"), flow.part("bottleneck-out")
+    if delays is None or behind is None:
+        return None
+    interface = capture_interface(flow.trial, "bottleneck-out", flow.record)
+    queues = flow.trial.record.queues
+    queue = next((each for each in queues if each.interface == interface), None)
+    if queue is None or not queue.is_exact:
+        return delays
+    crossed_ns = (delays["owd_ms"] * 1e6).round().astype(np.int64)
+    left_ns = (delays["sent_ns"] + crossed_ns).to_numpy(dtype=np.int64)
+    length = behind.data["length"][np.searchsorted(behind.data["time_ns"], left_ns)]
+    sending_ms = sending_ns(flow.trial, queue, left_ns, length) / 1e6
+    return delays.assign(owd_ms=delays["owd_ms"] - sending_ms)
+
+
+def _described(flow: MeasuredFlow, name: str, delays: pd.DataFrame | None) -> Row:
     if delays is None:
         return {}
     _, mean, high = low_mean_high(flow.measured(delays, "sent_ns", "owd_ms"))

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.captures.flow_tables import Metric
 from analysis.captures.tcp import CE
 from analysis.metrics.metric import low_mean_high
-from analysis.trials.capacity import capacity_of
+from analysis.trials.capacity import capacity_of, sending_ns
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, flows_at_queue, queue_transit
 from analysis.trials.samples import Samples
@@ -31,7 +31,12 @@ LINK_COLUMNS = (
         "the stop of the last",
     ),
     Metric("utilisation", "", "the throughput as a share of what the link could carry meanwhile"),
-    Metric("queue_mean_ms", "ms", "mean time of the packets in the queue, over the whole capture"),
+    Metric(
+        "queue_mean_ms",
+        "ms",
+        "mean time of the packets in the queue, until they begin to be sent, over the whole "
+        "capture",
+    ),
     Metric("queue_p95_ms", "ms", "95th percentile of these times"),
     Metric("entered_packets", "packets", "packets that arrived at the queue", count=True),
     Metric(
@@ -74,7 +79,8 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
     rate = shown.rate_mbps(float(found.length[inside].sum()))
     known = found.complete
     waited = queue_transit(each for each in every if each.entered is not None)
-    _, mean, high = low_mean_high((waited.left_ns - waited.arrived_ns) / 1e6)
+    taken_ns = sending_ns(trial, queue, waited.left_ns, waited.length)
+    _, mean, high = low_mean_high((waited.left_ns - taken_ns - waited.arrived_ns) / 1e6)
     end = Samples(trial).queue_end(queue.interface)
     counted = NAN if end is None else int(end["drops"])
     return {

@@ -58,11 +58,10 @@ TRANSFER_COLUMNS = (
         "ideal_s",
         "s",
         "the least that it could take in an empty network: a round trip of the path's delays for "
-        "the handshake of a new connection, another for the request, and the time for which the "
-        "path's slowest link holds the last frame back: the bytes of the frames before it (full "
-        "ones, 66 bytes of headers for each 1448 of data), less the burst that its shaper lets "
-        "through at once (burst_bytes of the trial's record), over its rate. Slow start is not "
-        "in it",
+        "the handshake of a new connection, another for the request, and the time that the "
+        "path's slowest link takes to send all frames (full ones, 66 bytes of headers for each "
+        "1448 of data); of htb, those before the last one, less the burst that it lets through "
+        "at once (burst_bytes of the trial's record). Slow start is not in it",
     ),
     Metric(
         "slowdown",

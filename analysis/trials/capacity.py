@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from analysis.trials.packets import epoch_ns
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import FRAME_BYTES
 from testbed.scenario.trace import (
@@ -100,6 +101,21 @@ class Capacity:
         inside = [each for each in self.since_s if start_s < each < stop_s]
         times = np.array([start_s, *inside, stop_s])
         return times, self.rates_at(times)
+
+
+def sending_ns(trial: Trial, queue: QueueRecord, left_ns: Integers, length: Integers) -> Integers:
+    """Return how long the link behind a queue took to send each packet that left it.
+
+    Of htb and of a trace that is not known, and 0: they let packets leave as they begin to.
+    """
+    if not queue.is_exact:
+        return np.zeros(len(left_ns), dtype=np.int64)
+    capacity, begun_ns = capacity_of(trial, queue), left_ns
+    for _ in range(2 if capacity.changes else 1):  # at the rate when it began
+        rates = capacity.rates_at((begun_ns - epoch_ns(trial)) / 1e9)
+        taken_ns = (length * 8e3 / rates).astype(np.int64)
+        begun_ns = left_ns - taken_ns
+    return taken_ns
 
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:

@@ -60,10 +60,19 @@ def outstanding_bounds(
     leave: at the end of a handshake nothing is outstanding.
     """
     low = segments.outstanding(at_ns + SAMPLE_CLOCK_NS, -2 * SAMPLE_CLOCK_NS)
-    before, after = (
-        segments.outstanding(at_ns + off, late_ns) for off in (-SAMPLE_CLOCK_NS, SAMPLE_CLOCK_NS)
-    )
-    return low, np.maximum(before, after)
+    # within the sample's microseconds a fast link sends and acknowledges many
+    times_ns = np.sort(np.concatenate((segments.new_ns - late_ns, segments.ack_ns, at_ns)))
+    found = segments.outstanding(times_ns, late_ns)
+    first = np.searchsorted(times_ns, at_ns - SAMPLE_CLOCK_NS, side="left")
+    behind = np.searchsorted(times_ns, at_ns + SAMPLE_CLOCK_NS, side="right")
+    return low, _most_of_spans(found, np.maximum(first - 1, 0), behind)
+
+
+def _most_of_spans(values: Integers, first: Integers, behind: Integers) -> Integers:
+    """Return the largest of the values from each first place to the one before its end."""
+    spans = np.column_stack((first, behind)).ravel()
+    padded = np.concatenate((values, values[-1:]))  # a span may end where the values do
+    return np.asarray(np.maximum.reduceat(padded, spans)[::2])
 
 
 def _repeated_bounds(
@@ -176,9 +185,7 @@ def _recent_cwnd(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float6
     """Return the largest cwnd of the round trip before each sample."""
     since_ns = at_ns - np.round(2e6 * np.nan_to_num(srtt_ms)).astype(np.int64)
     places = np.searchsorted(at_ns, since_ns, side="left")
-    spans = np.column_stack((places, np.arange(1, len(cwnd) + 1))).ravel()
-    padded = np.concatenate((cwnd, cwnd[-1:]))  # a span may end where the samples do
-    return np.asarray(np.maximum.reduceat(padded, spans)[::2])
+    return _most_of_spans(cwnd, places, np.arange(1, len(cwnd) + 1))
 
 
 def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame) -> Check:

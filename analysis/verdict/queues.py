@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.tcp import CE, SYN
-from analysis.trials.capacity import capacity_of
+from analysis.trials.capacity import Capacity, capacity_of, sending_ns
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue
 from analysis.trials.samples import read_counters
@@ -23,7 +23,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
 from testbed.scenario.variations import exact_delays
 from testbed.store import QueueRecord
 
@@ -33,6 +33,8 @@ GAP_TOLERANCE = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
 ECE = 0x40
 LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
+WINDOW_PACKETS = (2, 5)
+EDGES_NS = 2  # what times in nanoseconds may be off by, at both ends of a stretch
 
 
 # Rates
@@ -44,7 +46,7 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None:
         return  # changing_links.followed
-    gaps = backlogged(transit, queue.burst_bytes)
+    gaps = behind_another(transit) if queue.is_exact else backlogged(transit, queue.burst_bytes)
     if len(gaps.bits) < LEAST_GAPS:
         why = "never backlogged for long"
         yield unknown("rate", name, why)
@@ -77,27 +79,79 @@ def senders(evidence: Evidence) -> Iterator[Check]:
         capacity = capacity_of(evidence.trial, queue)
         if capacity.trace is not None:
             continue
-        share = too_soon(
-            rows["time_ns"].to_numpy(dtype=np.int64),
-            rows["length"].to_numpy(dtype=np.int64),
-            max(capacity.rate_mbit),
-            queue.burst_bytes,
-            GAP_TOLERANCE,
-        )
+        left_ns, length = (rows[name].to_numpy(dtype=np.int64) for name in ("time_ns", "length"))
+        yield _in_windows(evidence, queue, capacity, left_ns, length)
+        if queue.is_exact:
+            continue
+        share = too_soon(left_ns, length, max(capacity.rate_mbit), queue.burst_bytes, GAP_TOLERANCE)
         note = "packets that left sooner than the rate lets them" if share else ""
         yield compare("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
+
+
+def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
+    """Check that no few packets left faster than at the rate, nor one before it can be sent."""
+    capacity = capacity_of(evidence.trial, queue)
+    if capacity.trace is not None:
+        return
+    yield _in_windows(evidence, queue, capacity, transit.left_ns, transit.length)
+    if queue.is_exact:
+        taken_ns = sending_ns(evidence.trial, queue, transit.left_ns, transit.length)
+        early = transit.left_ns - transit.arrived_ns < taken_ns - EDGES_NS
+        if not transit.complete or transit.unmatched:
+            early &= transit.arrived_ns != transit.left_ns  # their arrival is not known
+        yield compare("sending", queue.interface, evidence.virtual_time, int(early.sum()), 0)
+
+
+def _in_windows(
+    evidence: Evidence,
+    queue: QueueRecord,
+    capacity: Capacity,
+    left_ns: Integers,
+    length: Integers,
+) -> Check:
+    """Check the window of packets that carried most beyond the rate.
+
+    From a window's first departure to its last, an exact link sends all packets but the first; htb
+    may send what its bucket holds besides, and a packet that overdraws it.
+    """
+    spare = 0 if queue.is_exact else queue.burst_bytes + FRAME_BYTES
+    if capacity.changes:
+        spare += FRAME_BYTES  # one packet is sent at the rate before
+    carried = capacity.sent_bytes((left_ns - epoch_ns(evidence.trial)) / 1e9)
+    excess = np.cumsum(length) - carried  # what left beyond the rate, until each departure
+    steps = [count - 1 for count in WINDOW_PACKETS if count <= len(left_ns)]
+    most = max((float((excess[step:] - excess[:-step]).max()) for step in steps), default=0.0)
+    over = max(0.0, most - spare)
+    return compare(
+        "windows", queue.interface, evidence.virtual_time, max(0.0, most), spare, deviation=over
+    )
+
+
+def bucket(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iterator[Check]:
+    """Check that htb's bucket is small beside the buffer and the path's product of rate and RTT.
+
+    One frame is the least that htb can work with.
+    """
+    if queue.is_exact or capacity_of(evidence.trial, queue).trace is not None:
+        return
+    buffer_bytes = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES)
+    bdp_bytes = queue.rate_mbit * 125 * evidence.trial.scenario.network.longest_rtt_ms
+    least = min(size for size in (buffer_bytes, bdp_bytes) if size)
+    share = max(0, queue.burst_bytes - FRAME_BYTES) / least
+    note = f"{queue.burst_bytes} bytes may leave at once" if share else ""
+    yield compare("bucket", queue.interface, evidence.virtual_time, share, 0, note=note)
 
 
 @dataclass(frozen=True)
 class Gaps:
     """Times between departures that should each be one serialisation time.
 
-    The second packet had been waiting since before the first left, and the bucket's credit was
+    The second packet had been waiting since before the first left, and a bucket's credit was
     spent.
     """
 
     gap_ns: Integers
-    bits: Integers  # of the packet before the gap
+    bits: Integers  # of the packet that the gap is the time of
     since_ns: Integers  # its departure
 
     def rate_mbit(self) -> float:
@@ -125,6 +179,16 @@ def backlogged(transit: QueueTransit, burst_bytes: int) -> Gaps:
     use = waited & spent[:-1]
     gaps = np.diff(transit.left_ns)[use]
     return Gaps(gaps, transit.length[:-1][use] * 8, transit.left_ns[:-1][use])
+
+
+def behind_another(transit: QueueTransit) -> Gaps:
+    """Return the gaps of an exact link between packets of which the second had been waiting.
+
+    Each gap is the time that the second packet takes.
+    """
+    waited = transit.arrived_ns[1:] <= transit.left_ns[:-1]
+    gaps, bits = np.diff(transit.left_ns)[waited], transit.length[1:][waited] * 8
+    return Gaps(gaps, bits, transit.left_ns[:-1][waited])
 
 
 def too_soon(
@@ -170,7 +234,8 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     if not transit.complete or evidence.injected.at_queue(queue):
         yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")
         return
-    packets, sizes = backlog_at_losses(transit)
+    taken_ns = sending_ns(evidence.trial, queue, transit.left_ns, transit.length)
+    packets, sizes = backlog_at_losses(transit, transit.left_ns - taken_ns)
     least = int((sizes if in_bytes else packets).min())
     limit = queue.limit + 1  # the first that does not fit
     short = max(0, limit - least)
@@ -186,14 +251,17 @@ def phase(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iter
         yield compare("phase", queue.interface, evidence.virtual_time, 0, 1, note=note)
 
 
-def backlog_at_losses(transit: QueueTransit) -> tuple[Integers, Integers]:
-    """Return the packets and bytes waiting when each lost packet arrived, itself included."""
+def backlog_at_losses(transit: QueueTransit, begun_ns: Integers) -> tuple[Integers, Integers]:
+    """Return the packets and bytes waiting when each lost packet arrived, itself included.
+
+    A packet waits until the link begins to send it.
+    """
     arrived = np.sort(transit.arrived_ns)
     by_arrival = np.argsort(transit.arrived_ns, kind="stable")
     sizes_in = np.concatenate(([0], np.cumsum(transit.length[by_arrival])))
     sizes_out = np.concatenate(([0], np.cumsum(transit.length)))
     came = np.searchsorted(arrived, transit.lost_ns, side="right")
-    went = np.searchsorted(transit.left_ns, transit.lost_ns, side="left")
+    went = np.searchsorted(begun_ns, transit.lost_ns, side="left")
     return came - went + 1, sizes_in[came] - sizes_out[went] + transit.lost_length
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analysis.trials.packets import epoch_ns
+from analysis.captures.tcp import PacketArrays
+from analysis.trials.capacity import sending_ns
+from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import (
     NOT_SAMPLED,
@@ -64,14 +66,26 @@ def first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
         viewer = evidence.packets.part("receiver", flow)
         if viewer is None or not len(viewer.acks):
             return None
-        return float(viewer.acks["time_ns"][0] - epoch_ns(evidence.trial)) / 1e9
+        return _sending_since_s(evidence, "receiver", flow, viewer.acks)
     sent = evidence.packets.part("sender", flow) if flow.protocol == "tcp" else None
     if sent is not None and not len(sent.data):
         return flow.stopped_s
     segments = evidence.packets.connections(flow) if flow.protocol == "tcp" else None
-    if not segments:
+    if not segments or sent is None:
         return None
-    return float(min(each.time_ns[0] for each in segments) - epoch_ns(evidence.trial)) / 1e9
+    return _sending_since_s(evidence, "sender", flow, sent.data)
+
+
+def _sending_since_s(
+    evidence: Evidence, role: str, flow: FlowRecord, packets: PacketArrays
+) -> float:
+    """Return when the first of a host's packets left, less the time that its own link took."""
+    left_ns, length = (packets[name][:1].astype(np.int64) for name in ("time_ns", "length"))
+    interface = capture_interface(evidence.trial, role, flow)
+    for queue in evidence.trial.record.queues:
+        if queue.interface == interface:
+            left_ns = left_ns - sending_ns(evidence.trial, queue, left_ns, length)
+    return float(left_ns[0] - epoch_ns(evidence.trial)) / 1e9
 
 
 def sampling(evidence: Evidence) -> Iterator[Check]:

@@ -314,26 +314,53 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "TCP that runs short of memory shrinks windows everywhere",
         ),
         CheckRule(
+            "bucket",
+            "of the buffer or BDP",
+            "htb's bucket, beyond a frame",
+            "small beside the buffer and beside the BDP",
+            Limits(0.1, ANY),
+            Limits(0.1, ANY),
+            "what the bucket holds leaves at once, and the queue never sees it; in real time a "
+            "late timer needs it",
+        ),
+        CheckRule(
             "rate",
             "Mbit/s",
             "departures from the backlogged bottleneck in its capture",
             "the configured rate",
             Limits(0.001, 0.01),
             Limits(0.01, 0.02),
-            "virtual time: htb counts ticks of 64 ns, less than a thousandth of a full frame's "
-            "time; real time: late timers, for which htb's bucket compensates; 2 % is half the "
-            "width of a line in a figure",
+            "virtual time: an exact link keeps to it, and htb counts ticks of 64 ns, less than a "
+            "thousandth of a full frame's time; real time: late timers, for which htb's bucket "
+            "compensates; 2 % is half the width of a line in a figure",
             relative=True,
         ),
         CheckRule(
             "gaps",
             "of the gaps",
             "gaps between backlogged packets, captured; packets of a sender's own shaped queue",
-            "the serialisation time; the token bucket's",
+            "the serialisation time; of htb, what its bucket allows",
             Limits(0.001, 0.05),
             Limits(0.1, 0.5),
             "gaps between backlogged packets more than 10 % off the serialisation time (after "
             "Mininet-HiFi, CoNEXT 2012); real time: timers fire late and the bucket catches up",
+        ),
+        CheckRule(
+            "windows",
+            "bytes",
+            "what a window of 2 or 5 packets carried beyond the rate, captured",
+            "nothing; of htb, a full bucket and the frame that overdraws it",
+            Limits(25, FRAME_BYTES / 10),
+            Limits(FRAME_BYTES, 20 * FRAME_BYTES),
+            "packets leave one after the other; virtual time: a nanosecond at both ends, at 100 "
+            "Gbit/s; real time: timers",
+        ),
+        _exact(
+            "sending",
+            "packets",
+            "packets that left an exact link before it can have sent them, captured",
+            "none",
+            "a packet leaves when its last bit does",
         ),
         _exact(
             "trace",

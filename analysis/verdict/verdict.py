@@ -31,7 +31,9 @@ from testbed.store import QueueRecord, Status, Trial
 
 # Checks of each observed queue that packets cross.
 QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, QueueTransit], Iterator[Check]], ...] = (
+    queues.bucket,
     queues.shaping,
+    queues.windows,
     changing_links.followed,
     changing_links.down,
     queues.buffer,

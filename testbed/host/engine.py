@@ -19,7 +19,7 @@ from testbed.machine.process import end, run, start
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE, temporarily
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import Task
-from testbed.plan.requirements import Need
+from testbed.plan.requirements import EXACT_LINK, TOKEN_BUCKET, Need
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
 from testbed.store import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
@@ -54,6 +54,7 @@ class HostEngine:
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Return the features that this kernel lacks and cannot load as modules."""
+        needs = [TOKEN_BUCKET if need == EXACT_LINK else need for need in needs]
         lacks = [need for need in needs if need.kind != "program" and not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
         remedy = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"

@@ -12,6 +12,7 @@ RTM_NEWLINK = 16
 RTM_GETQDISC = 38
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
+TCA_KIND, TCA_OPTIONS = 1, 2  # linux/rtnetlink.h
 DIAG_REQUEST = struct.Struct("=BBBBI")
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, type

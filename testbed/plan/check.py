@@ -161,14 +161,14 @@ def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
 
 
 def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Yield flows whose path has no delay.
+    """Yield flows whose path has no delay, and no link that takes time to send a packet.
 
     In the guest no time passes then between handshake and data: the bucket of an htb has not
     refilled, and the first sample of the round trip is only of what waits there.
     """
     for flow in scenario.flows:
-        hops = network.path(flow.src, flow.dst)
-        if not any(hop.link.both_delays_ms or radio_of(hop.link) for hop in hops):
+        hops = (*network.path(flow.src, flow.dst), *network.path(flow.dst, flow.src))
+        if not any(h.link.both_delays_ms or radio_of(h.link) or h.is_exact for h in hops):
             yield (
                 f"{flow.name}: its path has no delay, so its first round trip takes no time in "
                 f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"

@@ -16,7 +16,7 @@ from testbed.scenario import losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
 
-RATES_MBIT = (0.001, 40_000.0)  # tc counts whole bytes a second
+RATES_MBIT = (0.001, 100_000.0)  # tc counts whole bytes a second
 MAX_SECONDS = 24 * 3600.0
 LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes

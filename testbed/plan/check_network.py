@@ -22,6 +22,7 @@ from testbed.scenario.network import (
     NodeKind,
     Port,
     Radio,
+    Shaping,
     Step,
     schedule_faults,
     shortest_paths,
@@ -81,6 +82,8 @@ def direction_faults(where: str, direction: Direction, duration_s: float) -> Ite
         yield from queues.faults(direction.queue, f"{where}.queue")
         if direction.rate_mbit is None and direction.radio is None:
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
+    if direction.shaping is not Shaping.LINK and (direction.rate_mbit is None or direction.trace):
+        yield f"{where}.shaping: {direction.shaping}: needs a rate_mbit, and no trace"
     if not 0 <= direction.jitter_ms <= direction.delay_ms:
         yield f"{where}.jitter_ms: {direction.jitter_ms:g} is not between 0 and delay_ms"
     yield from _microsecond_faults(f"{where}.jitter_ms", direction.jitter_ms)

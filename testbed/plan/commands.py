@@ -62,8 +62,8 @@ class Handle:
         return self.major << 16 | self.minor
 
 
-SHAPER = Handle(1)  # htb at the root
-SHAPER_CLASS = Handle(1, 3)  # its only class
-TRACE_CLASS = Handle(1, 1)  # that of what follows a trace in its place
+SHAPER = Handle(1)  # what keeps to the rate, at the root
+HTB_CLASS = Handle(1, 3)  # htb's only class
+ONLY_CLASS = Handle(1, 1)  # that of a link, or of a trace
 LEAF = Handle(store.LEAF_MAJOR)  # the queue below it
 DELAY_HANDLE = Handle(2)  # what lets packets wait on a link with a delay

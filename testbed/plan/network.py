@@ -23,6 +23,7 @@ from testbed.scenario.network import (
     Radio,
     Route,
     Schedule,
+    Shaping,
     Step,
     rate_changes,
     scheduled_rates,
@@ -75,6 +76,12 @@ class Hop:
         return self.link.observed and self.is_shaped
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it sends packets one after the other, each for its size over the rate."""
+        direction = self.direction
+        return self.is_shaped and not direction.trace and direction.shaping is Shaping.LINK
+
+    @property
     def rate_mbit(self) -> float:
         """The rate of a shaped hop."""
         assert self.direction.rate_mbit is not None
@@ -100,6 +107,10 @@ class Hop:
     def wire_changes(self) -> Schedule:
         """The scheduled changes of what happens behind the queue."""
         return wire_changes(self.direction.schedule)
+
+    def sending_ms(self, frame_bytes: int) -> float:
+        """Return the time that an exact link takes for a frame; 0 for any other."""
+        return frame_bytes * 8e-3 / self.rate_mbit if self.is_exact else 0.0
 
     @cached_property
     def drain_s(self) -> float:

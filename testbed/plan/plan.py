@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.plan.check import validate, warnings
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
@@ -56,6 +56,7 @@ from testbed.plan.traffic_control import (
     shaper_objects,
 )
 from testbed.scenario.model import CapturePoint, Flow, Scenario
+from testbed.scenario.network import shaped_by_htb
 from testbed.scenario.variations import drawn
 from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
@@ -201,10 +202,16 @@ class _Layout:
         return (*own, *((WIRES, end) for each in self.delays for end in each.ends))
 
 
-def make_plan(scenario: Scenario) -> Plan:
-    """Return everything that running this scenario takes; raise if the scenario has faults."""
+def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
+    """Return everything that running this scenario takes; raise if the scenario has faults.
+
+    In real time timers are late, and no kernel but the guest's has exact links: htb is in their
+    place.
+    """
     validate(scenario)
     scenario = drawn(scenario)
+    if not virtual_time:
+        scenario = replace(scenario, network=shaped_by_htb(scenario.network))
     layout = _layout(scenario, build_network(scenario.network))
     network = layout.network
     flows = tuple(

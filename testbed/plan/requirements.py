@@ -10,6 +10,7 @@ from testbed.plan.delay_links import has_session_delays, is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
 from testbed.plan.traffic_control import TRACE
+from testbed.runner.spoken import LINK
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
 
@@ -23,6 +24,9 @@ class Need:
     symbol: str = ""
     module: str = ""
 
+
+EXACT_LINK = Need("queue discipline", LINK, "CONFIG_NET_SCH_LINK", "sch_link")
+TOKEN_BUCKET = Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
 
 # reno is part of TCP itself
 ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
@@ -64,10 +68,10 @@ def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:
     for hop in hops:
         if hop.is_shaped:
             row = queues.DISCIPLINES[hop.queue.discipline]
-            if hop.direction.trace is None:
-                yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
-            else:
+            if hop.direction.trace is not None:
                 yield Need("queue discipline", TRACE, "CONFIG_NET_SCH_TRACE", "sch_trace")
+            else:
+                yield EXACT_LINK if hop.is_exact else TOKEN_BUCKET
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
     if radio_of(hops[0].link) is not None:
         yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")

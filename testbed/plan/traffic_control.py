@@ -1,4 +1,4 @@
-"""Disciplines and classes as the plan wants to find them in the kernel, and htb's shaping."""
+"""Disciplines and classes as the plan wants to find them in the kernel, and what keeps to rates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from testbed.plan.commands import LEAF, SHAPER, SHAPER_CLASS, TRACE_CLASS, Command, Handle
+from testbed.plan.commands import HTB_CLASS, LEAF, ONLY_CLASS, SHAPER, Command, Handle
 from testbed.plan.network import Hop, Network
+from testbed.runner.spoken import LINK, LINK_RATE
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
     MICROSECOND_TICKS,
@@ -88,7 +89,12 @@ def longest_queue_s(network: Network) -> float:
     return max((hop.drain_s for hop in network.shaped), default=0.0)
 
 
-def burst_bytes(rate_mbit: float) -> int:
+def burst_bytes(hop: Hop) -> int:
+    """Return how many bytes may leave a shaped hop at once: none if it is exact."""
+    return 0 if hop.is_exact else bucket_bytes(hop.rate_mbit)
+
+
+def bucket_bytes(rate_mbit: float) -> int:
     """Return the size of htb's bucket: a frame, or 0.2 ms at the rate (a late timer)."""
     return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
 
@@ -98,25 +104,27 @@ def _bits_per_s(rate_mbit: float) -> int:
 
 
 def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
-    """Yield the commands for htb, its class, and the queue below, or for a trace in htb's place."""
+    """Yield the commands for what keeps a link to its rate or its trace, and the queue below."""
     hop = queue.hop
-    if hop.direction.trace is not None:
-        yield Command(
-            queue.node,
-            ("tc", "qdisc", "add", "dev", queue.interface, "root", "handle", str(SHAPER), TRACE),
-        )
-        yield _leaf_command(queue, TRACE_CLASS)
-        return
-    rate, burst = f"{_bits_per_s(hop.rate_mbit)}bit", str(burst_bytes(hop.rate_mbit))
     add = ("add", "dev", queue.interface)
-    htb = ("handle", str(SHAPER), "htb", "default", f"{SHAPER_CLASS.minor:x}")
-    yield Command(queue.node, ("tc", "qdisc", *add, "root", *htb))
-    place = ("parent", str(SHAPER), "classid", str(SHAPER_CLASS))
+    root = ("tc", "qdisc", *add, "root", "handle", str(SHAPER))
+    if hop.direction.trace is not None:
+        yield Command(queue.node, (*root, TRACE))
+        yield _leaf_command(queue, ONLY_CLASS)
+        return
+    rate = f"{_bits_per_s(hop.rate_mbit)}bit"
+    if hop.is_exact:
+        yield Command(queue.node, (*root, LINK, "rate", rate))
+        yield _leaf_command(queue, ONLY_CLASS)
+        return
+    yield Command(queue.node, (*root, "htb", "default", f"{HTB_CLASS.minor:x}"))
+    place = ("parent", str(SHAPER), "classid", str(HTB_CLASS))
+    burst = str(burst_bytes(hop))
     # quantum: htb's own guess (rate / 10) warns and sends in bursts
     bursts = ("burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES))
     words = ("htb", "rate", rate, "ceil", rate, *bursts)
     yield Command(queue.node, ("tc", "class", *add, *place, *words))
-    yield _leaf_command(queue, SHAPER_CLASS)
+    yield _leaf_command(queue, HTB_CLASS)
 
 
 def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
@@ -134,27 +142,29 @@ def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
             *where, SHAPER, TRACE, tuple(_trace_settings(parse_trace(hop.direction.trace)))
         )
     else:
-        default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
-        yield TcObject(*where, SHAPER, "htb", (default,))
-        yield _class_of(queue, hop.rate_mbit)
+        if not hop.is_exact:
+            default = Setting("default class", (Field((INIT,), 8),), HTB_CLASS.minor)
+            yield TcObject(*where, SHAPER, "htb", (default,))
+        yield _rated(queue, hop.rate_mbit)
     leaf = tuple(queues.settings(hop.queue, hop.full, hop.rate_mbit))
     yield TcObject(*where, LEAF, hop.queue.discipline, leaf)
 
 
-def _class_of(queue: QueuePlan, rate_mbit: float) -> TcObject:
-    settings = _class_settings(rate_mbit)
-    return TcObject(queue.node, queue.interface, SHAPER_CLASS, "htb", settings, is_class=True)
+def _rated(queue: QueuePlan, rate_mbit: float) -> TcObject:
+    """Return the discipline or the class that holds the rate, at that rate."""
+    where = (queue.node, queue.interface)
+    if queue.hop.is_exact:
+        rate = Setting("rate", (Field((LINK_RATE,), 0, "Q"),), _bits_per_s(rate_mbit), "bit/s")
+        return TcObject(*where, SHAPER, LINK, (rate,))
+    return TcObject(*where, HTB_CLASS, "htb", _class_settings(rate_mbit), is_class=True)
 
 
 def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
-    """Yield the scheduled rates of htb's class.
-
-    A packet that is on its way out leaves at the rate before.
-    """
+    """Yield the scheduled rates; a packet that is being sent leaves at the rate before."""
     for each in queue.hop.rate_changes:
         assert each.rate_mbit is not None  # schedule.of_queue
         words = f"rate {each.rate_mbit:g} Mbit/s"
-        yield ChangePlan(each.at_s, _class_of(queue, each.rate_mbit), queue.interface, words)
+        yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, words)
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:
@@ -176,7 +186,7 @@ def _settings_at(rate_mbit: float) -> Iterator[Setting]:
     Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of 64
     ns, of which tc may have cut off the part below a microsecond.
     """
-    bits, burst = _bits_per_s(rate_mbit), burst_bytes(rate_mbit)
+    bits, burst = _bits_per_s(rate_mbit), bucket_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((HTB_PARAMETERS,), offset))
         yield Setting(name, at, bits, "bit/s", 1 / 8)

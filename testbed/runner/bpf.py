@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.machine.netlink import NLM_F_CREATE, attribute
+from testbed.machine.netlink import NLM_F_CREATE, TCA_KIND, TCA_OPTIONS, attribute
 from testbed.runner.programme import Programme
 
 BPF_BYTE, BPF_HALF, BPF_WORD = 0x10, 0x08, 0x00  # sizes of a load or store
@@ -142,7 +142,6 @@ def assemble(lines: Sequence[Line]) -> bytes:
 _RTM_NEWTFILTER = 44
 INGRESS, EGRESS = 0xFFFFFFF2, 0xFFFFFFF3  # of a clsact
 _ALL_PROTOCOLS = 0x0300  # ETH_P_ALL in network order
-_TCA_KIND, _TCA_OPTIONS = 1, 2
 _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 6, 7, 8
 _DIRECT_ACTION = 1
 
@@ -177,9 +176,9 @@ def attach(
         )
     )
     message = struct.pack("=B3xiIII", 0, 0, 0, side, 1 << 16 | _ALL_PROTOCOLS)
-    message += attribute(_TCA_KIND, b"bpf\0")
+    message += attribute(TCA_KIND, b"bpf\0")
     descriptor = len(message) + 8  # behind the heads of the options and of the first of them
-    message += attribute(_TCA_OPTIONS, options)
+    message += attribute(TCA_OPTIONS, options)
     places = (("index", 4, interface), ("program", descriptor, program))
     fault = f"{node}: cannot attach a program to {interface}"
     programme.send(node, _RTM_NEWTFILTER, NLM_F_CREATE, message, *places, fault=fault)

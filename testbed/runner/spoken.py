@@ -1,19 +1,21 @@
 """Commands of `ip` and `tc` as the netlink messages that they send: the runner needs no process.
 
-The programs themselves make the messages, with spoken_netlink.c preloaded, and send nothing.
+The programs themselves make the messages, with spoken_netlink.c preloaded, and send nothing. The
+options of a discipline that tc does not know are added here.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, require_built
-from testbed.machine.netlink import RTM_NEWLINK
+from testbed.machine.netlink import RTM_NEWLINK, TCA_OPTIONS, attribute
 from testbed.machine.process import require, run
 
 SPOKEN_NETLINK = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
@@ -21,6 +23,10 @@ FIRST_INDEX = 0x7EAD0000  # as in spoken_netlink.c
 TOOL_PATIENCE_S = 10.0
 _MESSAGE_HEAD = struct.Struct("=IHH8x")  # of a netlink message: length, type, flags
 _LINK_BYTES = 32
+
+LINK = "link"  # our own discipline: kernel/queues/sch_link.c
+LINK_RATE = 1
+_LINK_COMMAND = re.compile(rf"(qdisc (?:add|change) .* {LINK}) rate ([0-9]+)bit")
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
     try:
         done = run(
             (require(tool), "-batch", "-"),
-            stdin="".join(f"{line}\n" for line in lines),
+            stdin="".join(f"{_known_to_tc(line)}\n" for line in lines),
             check=False,
             timeout_s=TOOL_PATIENCE_S,
             descriptors=(messages, names),
@@ -61,7 +67,20 @@ def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
         os.close(names)
     if len(found) != len(lines):
         raise TestbedError(f"{tool} made {len(found)} messages of {len(lines)} commands")
-    return found
+    return tuple(map(_with_options, found, lines))
+
+
+def _known_to_tc(line: str) -> str:
+    """Return a command without the options of a discipline that tc does not know."""
+    return _LINK_COMMAND.sub(r"\1", line)
+
+
+def _with_options(message: Message, line: str) -> Message:
+    """Return a command's message with the options that tc did not add."""
+    if not (match := _LINK_COMMAND.fullmatch(line)):
+        return message
+    rate = attribute(LINK_RATE, struct.pack("=Q", int(match[2])))
+    return replace(message, content=message.content + attribute(TCA_OPTIONS, rate))
 
 
 def _content(descriptor: int) -> bytes:

@@ -17,7 +17,7 @@ from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what
 from testbed.errors import TestbedError, hint_for
 from testbed.guest.worker import FULL_DISK_BYTES, core_locks, reserve_core
 from testbed.machine.atomic import whole_folder
-from testbed.plan.plan import Task
+from testbed.plan.plan import Task, make_plan
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.provenance import versions_for, versions_of
@@ -105,6 +105,7 @@ def run_all(
 ) -> list[TrialFinished]:
     """Run every trial that is not complete yet; completed trials are kept in any case."""
     prepare_folder(out)
+    tasks = _planned_for(choice.engine, tasks)
     workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
     runner = _Runner(choice, out, watch, workers, rerun)
     at_once = choice.engine.jobs if choice.engine.remote else lambda: len(tasks)
@@ -117,6 +118,13 @@ def run_all(
             if isinstance(error, Cancelled) and runner.cause:
                 raise runner.cause from None
             raise
+
+
+def _planned_for(engine: Engine, tasks: Sequence[Task]) -> Sequence[Task]:
+    """Return the trials with their plans for an engine: in real time, links are shaped by htb."""
+    if engine.virtual_time:
+        return tasks
+    return [Task(t.scenario, make_plan(t.scenario, virtual_time=False)) for t in tasks]
 
 
 def _gather(

@@ -20,6 +20,7 @@ from testbed.scenario.network import (
     NodeKind,
     Port,
     Route,
+    Shaping,
     rate_changes,
     wire_changes,
 )
@@ -119,7 +120,12 @@ def router_bottleneck(
     if reverse.rate_mbit is not None:
         own = [dataclasses.replace(each, reverse=_queued_as(reverse, each)) for each in own]
     wire = dataclasses.replace(
-        reverse, rate_mbit=None, queue=None, trace=None, schedule=wire_changes(reverse.schedule)
+        reverse,
+        rate_mbit=None,
+        queue=None,
+        trace=None,
+        schedule=wire_changes(reverse.schedule),
+        shaping=Shaping.LINK,
     )
     return _graph(
         NetworkName.ROUTER_BOTTLENECK,
@@ -137,6 +143,7 @@ def _queued_as(bottleneck: Direction, link: Link) -> Direction:
         queue=bottleneck.queue,
         trace=bottleneck.trace,
         schedule=rate_changes(bottleneck.schedule),
+        shaping=bottleneck.shaping,
     )
 
 

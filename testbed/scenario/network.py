@@ -92,7 +92,7 @@ def schedule_faults(schedule: Sequence[Change], where: str, duration_s: float) -
             )
 
 
-FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
+FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by links and by captures
 
 Step = tuple[int, int]  # a link's number, and the end that it is left from: 0 forward, 1 reverse
 
@@ -136,6 +136,13 @@ class Radio:
     """The part of the time that other stations ask for."""
 
 
+class Shaping(enum.StrEnum):
+    """What keeps a link to its rate."""
+
+    LINK = "link"
+    HTB = "htb"
+
+
 @dataclass(frozen=True)
 class Direction:
     """One direction of a link."""
@@ -160,6 +167,10 @@ class Direction:
     radio: Radio | None = None
     """A radio link, in both directions, by the kernel's own 802.11: its rate, delays and losses
     come of themselves."""
+    shaping: Shaping = Shaping.LINK
+    """What keeps it to `rate_mbit`: `link` sends packets one after the other, each for its size
+    over the rate; `htb` is Linux's token bucket, whose first packets leave at once. On the host
+    engine it is always htb."""
 
 
 @dataclass(frozen=True)
@@ -342,6 +353,19 @@ class Graph:
                 numbers[(index, end)] = used[node] if port.number is None else port.number
                 used[node] += 1
         return numbers
+
+
+def shaped_by_htb(graph: Graph) -> Graph:
+    """Return the network with all its links kept to their rates by htb."""
+    links = []
+    for link in graph.links:
+        forward, reverse = (
+            each and dataclasses.replace(each, shaping=Shaping.HTB)
+            for each in (link.forward, link.reverse)
+        )
+        assert forward is not None
+        links.append(dataclasses.replace(link, forward=forward, reverse=reverse))
+    return dataclasses.replace(graph, links=tuple(links))
 
 
 UNSAID = (Port(), Port())

@@ -315,10 +315,12 @@ def _session_faults(sessions: Sessions, seconds: float, where: str) -> Iterator[
 def ideal_s(workload: Workload, path: PathSummary, size: int, burst_bytes: int) -> float:
     """Return the least time that a transfer takes in an empty network.
 
-    It is a round trip for the handshake of a new connection, one for the request, and the time for
-    which the slowest link holds its last frame back. A token bucket lets a burst go at once, and a
-    frame leave when those before it are paid for, whatever its own length.
+    It is a round trip for the handshake of a new connection, one for the request, and the time that
+    the slowest link takes to send all frames. A token bucket lets a burst go at once, and a frame
+    leave when those before it are paid for, whatever its own length.
     """
-    before_last = wire_bytes(size) - wire_bytes((size - 1) % SEGMENT_BYTES + 1)
-    held_s = max(0.0, before_last - burst_bytes) * 8e-6 / path.rate_mbit
+    held = wire_bytes(size)
+    if burst_bytes:
+        held = max(0, held - wire_bytes((size - 1) % SEGMENT_BYTES + 1) - burst_bytes)
+    held_s = held * 8e-6 / path.rate_mbit
     return ROUND_TRIPS[workload.connections] * path.rtt_ms / 1e3 + held_s

@@ -13,13 +13,13 @@ import pytest
 
 from testbed.scenario import queues
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Queue
+from testbed.scenario.network import Queue, Shaping
 from testbed.store import Status
 from tests.added_row import tutorial_row
 from tests.faults import verdict
 from tests.lab import ended_in_the_guest, packets, samples
 from tests.sabotage import run_sabotaged
-from tests.scenarios import access, background, router
+from tests.scenarios import access, background, router, with_network
 
 EVERY = 4  # one in so many, but in a full run
 RED = {"min_bytes": 5000, "max_bytes": 15_000, "avpkt_bytes": 900, "burst_packets": 12}
@@ -42,6 +42,7 @@ SCENARIOS = {
         Queue("pie", limit_packets=30, ecn=True, options={"target_ms": 7, "tupdate_ms": 20})
     ),
     "cake": behind(Queue("cake", limit_bytes=60_000, options={"rtt_ms": 40})),
+    "htb": with_network(behind(Queue("pfifo", limit_packets=30)), shaping=Shaping.HTB),
     "netem": access("netem-congested"),
     "radio": access("wifi-congested"),
     "background": background(),
@@ -112,12 +113,18 @@ FAULTS = tuple(
         ("cake", "flows", "hosts", "cake's flow mode is hosts, not flows"),
         ("cake", "flows", "flows overhead 4", "cake's overhead is 4, not 0"),
         ("cake", "flows", "flows ack-filter", "cake's ack-filter is on, not off"),
-        ("pfifo", "default 3", "default 4", "htb's default class is 4, not 3"),
-        ("pfifo", "rate 10000000bit", "rate 9mbit", "htb's rate is 9000000 bit/s, not 10000000"),
-        ("pfifo", "ceil 10000000bit", "ceil 11mbit", "htb's ceil is 11000000 bit/s, not 10000000"),
-        ("pfifo", "burst 1514", "burst 3000", "htb's burst is 3000 bytes, not 1514 bytes"),
-        ("pfifo", "cburst 1514", "cburst 3000", "htb's cburst is 3000 bytes, not 1514 bytes"),
-        ("pfifo", "quantum 1514", "quantum 3000", "htb's quantum is 3000 bytes, not 1514 bytes"),
+        ("htb", "default 3", "default 4", "htb's default class is 4, not 3"),
+        (
+            "pfifo",
+            "rate 10000000bit",
+            "rate 9000000bit",
+            "link's rate is 9000000 bit/s, not 10000000",
+        ),
+        ("htb", "rate 10000000bit", "rate 9mbit", "htb's rate is 9000000 bit/s, not 10000000"),
+        ("htb", "ceil 10000000bit", "ceil 11mbit", "htb's ceil is 11000000 bit/s, not 10000000"),
+        ("htb", "burst 1514", "burst 3000", "htb's burst is 3000 bytes, not 1514 bytes"),
+        ("htb", "cburst 1514", "cburst 3000", "htb's cburst is 3000 bytes, not 1514 bytes"),
+        ("htb", "quantum 1514", "quantum 3000", "htb's quantum is 3000 bytes, not 1514 bytes"),
         ("pfifo", "delay 10000.000us", "delay 9ms", "netem's delay is 9 ms, not 10 ms"),
         ("pfifo", "limit 10000000", "limit 1000", "netem's limit is 1000, not 10000000"),
         ("pfifo", "limit 10000000", "limit 10000000 loss 1%", "netem's random loss is"),

@@ -19,7 +19,7 @@ import pytest
 
 from testbed.plan.plan import make_plan
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.network import Change, Direction, Queue, Radio
+from testbed.scenario.network import Change, Direction, Queue, Radio, Shaping
 from testbed.scenario.trace import read_trace
 from tests.added_row import block
 from tests.scenarios import access, router, with_link
@@ -423,6 +423,7 @@ LINK_VALUES = {
     "trace": read_trace("step"),
     "schedule": (Change(2, rate_mbit=3.0),),
     "radio": Radio(-60),
+    "shaping": Shaping.HTB,
 }
 
 

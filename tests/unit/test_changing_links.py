@@ -20,7 +20,7 @@ from testbed.runs.sources import of_kernel, used_by
 from testbed.scenario.file_sweep import fields, sweep
 from testbed.scenario.make_traces import TRACES, text_of
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Change, Direction, Queue
+from testbed.scenario.network import Change, Direction, Queue, Shaping
 from testbed.scenario.reading import ScenarioDocument, read_scenario
 from testbed.scenario.trace import (
     TRACE_FOLDER,
@@ -212,7 +212,8 @@ def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses()
         return {p for p in used_by(make_plan(base)) if p.startswith("kernel")}
 
     assert used(changed(router(), trace="5")) == {"kernel/queues/sch_trace.c"}
-    assert used(router()) == set()
+    assert used(router()) == {"kernel/queues/sch_link.c"}
+    assert used(with_network(router(), shaping=Shaping.HTB)) == set()
     assert not any("queues" in path or "image" in path for path in of_kernel())
 
 

@@ -349,9 +349,10 @@ def test_packets_that_leave_before_their_bucket_lets_them() -> None:
 
 
 def test_backlog_when_packets_are_lost() -> None:
-    """Four arrive at once, the first leaves at once, a fifth finds three and is lost."""
-    found = queue_transit([0, MS, 2 * MS, 3 * MS], [0, 0, 0, 0], [MS // 2, 5 * MS // 2])
-    packets, sizes = backlog_at_losses(found)
+    """Four arrive at once, the first is sent at once, a fifth finds three and is lost."""
+    left = [MS, 2 * MS, 3 * MS, 4 * MS]
+    found = queue_transit(left, [0, 0, 0, 0], [MS // 2, 5 * MS // 2])
+    packets, sizes = backlog_at_losses(found, np.array(left) - MS)
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 
 

@@ -6,17 +6,18 @@ import struct
 from pathlib import Path
 
 from testbed.plan.plan import make_plan
+from testbed.scenario.network import Shaping
 from testbed.store import IDLE_RTTS
 from testbed.trial.parts.idle_rtt import REQUESTS, IdleRtt
 from testbed.trial.parts.part import PlannedTrial
 from tests.obeyed import made_up
-from tests.scenarios import access, router
+from tests.scenarios import access, router, with_network
 
 
 def test_every_flow_asks_before_the_trial_and_a_lost_request_has_no_round_trip(
     tmp_path: Path,
 ) -> None:
-    scenario = router(delay_ms=30)
+    scenario = with_network(router(delay_ms=30), shaping=Shaping.HTB)
     plan = make_plan(scenario)
     part = IdleRtt(PlannedTrial(scenario, plan, tmp_path, virtual_time=True))
     part.watch()
@@ -34,11 +35,12 @@ def test_every_flow_asks_before_the_trial_and_a_lost_request_has_no_round_trip(
 
 
 def test_what_a_path_may_add_is_written_with_it(tmp_path: Path) -> None:
-    """Jitter both ways, and whether its packets get lost."""
+    """The time that its links take to send, jitter both ways, and whether packets get lost."""
     scenario = access("netem-congested")
     part = IdleRtt(PlannedTrial(scenario, make_plan(scenario), tmp_path, virtual_time=True))
     part.watch()
     (tmp_path / "samples").mkdir()
     part.write(tmp_path, made_up({0: struct.pack("=q", 45_000_000)}))
     _, row = (tmp_path / IDLE_RTTS.file).read_text().splitlines()
-    assert row.endswith(",45.000000,44,16,1")
+    sending_ms = 98 * 8e-3 * (2 / 100 + 1 / 1.89 + 1 / 0.01)
+    assert row.endswith(f",45.000000,{44 + sending_ms:.9g},16,1")

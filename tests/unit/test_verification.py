@@ -20,7 +20,7 @@ from testbed.runner.programme import Programme
 from testbed.runner.spoken import spoken
 from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Queue
+from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.queues import DISCIPLINES
 from testbed.trial.parts import snapshot
 from testbed.trial.parts import verify as verification
@@ -32,7 +32,7 @@ from testbed.trial.parts.snapshot import (
     differences,
 )
 from tests.obeyed import NEEDS_ROOT, obeyed
-from tests.scenarios import access, background, router
+from tests.scenarios import access, background, router, with_network
 
 RED = Queue("red", limit_bytes=100_000, ecn=True)
 
@@ -110,7 +110,7 @@ def bare(scenario: Scenario) -> Plan:
 
 @pytest.fixture
 def plan() -> Plan:
-    """RED with ECN below an htb, on the router."""
+    """RED with ECN before a link, on the router."""
     return bare(router(rate_mbit=10, queue=RED, delay_ms=10))
 
 
@@ -200,6 +200,7 @@ SCENARIOS = {
     **{name: router(rate_mbit=10, queue=queue(name), delay_ms=10) for name in DISCIPLINES},
     **{f"{name} by default": router(queue=Queue(name, limit_packets=100)) for name in DISCIPLINES},
     "a channel with jitter": access("netem-congested"),
+    "htb": with_network(router(rate_mbit=10), shaping=Shaping.HTB),
     "a radio": access("wifi-congested"),
     "many delays": background(),
 }
@@ -251,7 +252,7 @@ def test_numbers_are_shown_in_the_plans_unit() -> None:
     netem = {setting.name: setting for setting in OBJECTS["codel: netem"].settings}
     assert netem["delay"].difference(10_000_000 - 40) == ""  # a tick has 64 ns
     assert netem["delay"].difference(9_999_900) == "delay is 9.9999 ms, not 10 ms"
-    htb = {setting.name: setting for setting in OBJECTS["codel: htb class"].settings}
+    htb = {setting.name: setting for setting in OBJECTS["htb: htb class"].settings}
     assert htb["burst"].difference(25_000) == "burst is 2000 bytes, not 1514 bytes"
     assert htb["rate"].difference(1_212_500) == "rate is 9700000 bit/s, not 10000000 bit/s"
 

@@ -17,6 +17,7 @@ from testbed.store import IDLE_RTTS, write_table
 from testbed.trial.parts.part import Part, PlannedTrial
 
 REQUESTS = 3
+ECHO_FRAME_BYTES = 98  # as in echo.c
 ECHO_PATIENCE_S = 1.0  # beyond the path's own delay
 
 
@@ -39,12 +40,17 @@ class IdleRtt(Part):
     def _expected(self, flow: FlowPlan) -> tuple[float, float, bool]:
         """Return the delay both ways, how far it may be off, and whether packets get lost.
 
-        Nothing is added for the bottleneck's rate: a full token bucket sends a first packet at
-        once. Jitter may change the delay, as may a chance to overtake, or a radio, the more so the
-        busier its channel.
+        An exact link takes its time to send a request and its reply; a full token bucket lets
+        them go at once. Jitter may change the delay, as may a chance to overtake, or a radio, the
+        more so the busier its channel.
         """
-        path = self._trial.plan.network.path(flow.flow.src, flow.flow.dst)
+        network = self._trial.plan.network
+        path, back = (
+            network.path(*ends)
+            for ends in ((flow.flow.src, flow.flow.dst), (flow.flow.dst, flow.flow.src))
+        )
         expected_ms = sum(hop.link.both_delays_ms for hop in path)
+        expected_ms += sum(hop.sending_ms(ECHO_FRAME_BYTES) for hop in (*path, *back))
         crossed = [direction for hop in path for direction in hop.link.directions]
         jitter_ms = sum(each.delay_ms if each.reorder else each.jitter_ms for each in crossed)
         radios = [radio for hop in path if (radio := radio_of(hop.link)) is not None]
@@ -58,7 +64,7 @@ class IdleRtt(Part):
     def _rows(self, answers: Answers) -> Iterator[tuple[object, ...]]:
         for flow, number in self._asked:
             expected_ms, jitter_ms, lossy = self._expected(flow)
-            planned = (f"{expected_ms:g}", f"{jitter_ms:g}", int(lossy))
+            planned = (f"{expected_ms:.9g}", f"{jitter_ms:g}", int(lossy))
             for rtt_ns in answers.numbers(number):
                 rtt = "" if rtt_ns < 0 else f"{rtt_ns / 1e6:.6f}"
                 yield (flow.flow.name, flow.src_address, flow.dst_address, rtt, *planned)

@@ -125,7 +125,7 @@ def _queue_record(plan: QueuePlan) -> QueueRecord:
         node=plan.node,
         interface=plan.interface,
         rate_mbit=plan.hop.rate_mbit,
-        burst_bytes=burst_bytes(plan.hop.rate_mbit),
+        burst_bytes=burst_bytes(plan.hop),
         discipline=queue.discipline,
         limit=in_own_unit(queue, limit),
         unit=DISCIPLINES[queue.discipline].counts,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.netlink import attribute, attributes
+from testbed.machine.netlink import TCA_KIND, TCA_OPTIONS, attribute, attributes
 from testbed.plan.commands import SHAPER
 from testbed.plan.traffic_control import (
     TRACE,
@@ -29,7 +29,7 @@ from testbed.scenario.network import scheduled_rates
 from testbed.scenario.trace import parse_trace
 from testbed.store import CAPACITY_FILE, LINK_CHANGES, write_json, write_table
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
-from testbed.trial.parts.snapshot import TCA_KIND, TCA_OPTIONS, differences
+from testbed.trial.parts.snapshot import differences
 
 NEW_DISCIPLINE, GET_DISCIPLINE = 36, 38  # linux/rtnetlink.h
 NEW_CLASS, GET_CLASS = 40, 42

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink import RTM_GETQDISC, attributes
+from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attributes
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
 from testbed.runner.programme import Answers, Programme
@@ -18,7 +18,6 @@ from testbed.scenario.discipline import Field, Setting
 RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS = 18, 26, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST, RTA_METRICS = 1, 8
-TCA_KIND, TCA_OPTIONS = 1, 2
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
