@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from testbed.store import RECORD
+from testbed.store import RECORD, SCENARIO
 
 SOUND = Path(__file__).parent / "golden" / "fidelity" / "trial"
 RECORD_HEADER = struct.Struct("<IIII")
@@ -197,6 +197,18 @@ def _uneven(i: int, frame: Frame) -> Frame:
     return time_ns - 2_000_000 * (i % 2), data, size
 
 
+def _together(i: int, frame: Frame) -> Frame:
+    """Some leave nearly at once: two take 24 ms, and there is an acknowledgement for them."""
+    time_ns, data, size = frame
+    early = size > 1000 and 100 < i < 110
+    return time_ns - 8_000_000 * (i - 100) * early, data, size
+
+
+def _offered(path: Path) -> None:
+    """As if the scenario had set a window, which the receiver does not keep to."""
+    edit(path / SCENARIO, lambda scenario: scenario["flows"][0].update(window_bytes=10_000))
+
+
 def _echoing(i: int, frame: Frame) -> Frame:
     """Acknowledgements say ECE, and nothing had CE."""
     time_ns, data, size = frame
@@ -244,6 +256,10 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         "gaps",
     ),
     "segments that leave as one": (_own_queue, "gaps"),
+    "a few packets at once": (lambda path: edit_capture(path, "router-eth0", _together), "windows"),
+    "packets that take no time": (_queue("burst_bytes", 0), "sending"),
+    "a large bucket": (_queue("burst_bytes", 6000), "bucket"),
+    "a window that does not hold": (_offered, "window offered"),
     "a larger buffer than asked": (_queue("limit", 15), "buffer"),
     "a smaller buffer than asked": (_queue("limit", 30), "tail drop"),
     "a packet missing at the sender": (

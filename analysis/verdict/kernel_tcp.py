@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.tcp import SYN
 from analysis.trials.packets import capture_ns, epoch_ns
 from analysis.trials.samples import read_counters, read_iperf3
 from analysis.trials.tcp_stream import Segments, pruned
@@ -24,6 +25,7 @@ from testbed.store import RETIRE_S, FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
+UNKNOWN_SCALE = -1  # of a window, as in a capture's columns
 SAMPLE_CLOCK_NS = 1000  # the times of samples are written to the microsecond
 RETIRE_NS = round(RETIRE_S * 1e9)
 RETRANSMITTED_COUNTER = "TcpRetransSegs"
@@ -245,6 +247,30 @@ def receivers(evidence: Evidence) -> Iterator[Check]:
             yield compare("receive buffer", node, evidence.virtual_time, pruned(trial, node), 0)
         else:
             yield unknown("receive buffer", node, NOT_SAMPLED)
+
+
+def offered_windows(evidence: Evidence) -> Iterator[Check]:
+    """Check that no receiver offers a wider window than the scenario sets.
+
+    The window is told in units of its scale, and rounded up to them.
+    """
+    for flow in evidence.tcp:
+        allowed = evidence.trial.scenario.flow(flow.name).window_bytes
+        if allowed is None:
+            continue
+        packets = evidence.packets.part("receiver", flow) or evidence.packets.part("sender", flow)
+        if packets is None:
+            yield unknown("window offered", flow.name, NOT_CAPTURED)
+            continue
+        acks = packets.acks
+        known = ((acks["flags"] & SYN) == 0) & (acks["window_scale"] != UNKNOWN_SCALE)
+        window, scale = (acks[name][known].astype(np.int64) for name in ("window", "window_scale"))
+        unit = max(1, int(scale.max(initial=1)))
+        widest, limit = int(window.max(initial=0)), -(-allowed // unit) * unit
+        over = max(0, widest - limit)
+        yield compare(
+            "window offered", flow.name, evidence.virtual_time, widest, limit, deviation=over
+        )
 
 
 def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:

@@ -345,6 +345,13 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "gaps between backlogged packets more than 10 % off the serialisation time (after "
             "Mininet-HiFi, CoNEXT 2012); real time: timers fire late and the bucket catches up",
         ),
+        _exact(
+            "sending",
+            "packets",
+            "packets that left an exact link before it can have sent them, captured",
+            "none",
+            "a packet leaves when its last bit does",
+        ),
         CheckRule(
             "windows",
             "bytes",
@@ -354,13 +361,6 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             Limits(FRAME_BYTES, 20 * FRAME_BYTES),
             "packets leave one after the other; virtual time: a nanosecond at both ends, at 100 "
             "Gbit/s; real time: timers",
-        ),
-        _exact(
-            "sending",
-            "packets",
-            "packets that left an exact link before it can have sent them, captured",
-            "none",
-            "a packet leaves when its last bit does",
         ),
         _exact(
             "trace",
@@ -565,6 +565,14 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             Limits(5, 50),
             "segments outstanding beyond cwnd while nothing is lost: a tail loss probe may send "
             "one more (RFC 8985 7.3), the first duplicate ACKs two (RFC 3042)",
+        ),
+        _exact(
+            "window offered",
+            "bytes",
+            "the widest window that a flow's receiver offers, captured",
+            "the configured limit, or less",
+            "a window that is set never exceeds its limit: without the guest's patch the kernel "
+            "forgets it when the receiver's buffer grows",
         ),
         CheckRule(
             "RTT",

@@ -74,6 +74,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     kernel_tcp.sockets,
     kernel_tcp.hosts,
     kernel_tcp.receivers,
+    kernel_tcp.offered_windows,
     sender_limits.limits,
     iperf3.tcp,
     iperf3.udp,

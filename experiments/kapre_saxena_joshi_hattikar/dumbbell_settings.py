@@ -15,10 +15,9 @@ from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Graph, Queue
 
 RATE_MBIT = 10.0
-# 10 ms, plus half of the time that a link in ns-2 takes to send a segment and its ACK: an idle htb
-# releases a packet at once. The round-trip time of an idle path is then ns-2's 62.6 ms.
-DELAY_MS = 10.432
-# ns-2's limit of 10 includes the packet being sent, which htb has already released
+# With the time that links take to send, an idle path's round trip is ns-2's 62.6 ms.
+DELAY_MS = 10.0
+# ns-2's limit of 10 includes the packet being sent, which is in a link's queue no longer
 DROPTAIL = Queue("pfifo", limit_packets=9)
 PACKET_BYTES = 1000
 WINDOWS = {"small": 20 * PACKET_BYTES, "large": 1000 * PACKET_BYTES}  # ns-2's window_: 20, 1000

@@ -179,11 +179,16 @@ PLACES = (
     *("node1", "node2", "port1", "port2", "intfName1", "intfName2", "addr1", "addr2"),
     *("params1", "params2", "key", "cls", "cls1", "cls2", "intf", "fast", "ip", "mac", "up"),
 )
-WITHOUT_EFFECT = ("use_htb", "txo", "rxo", "disable_gro")  # htb shapes anyway, offloads are off
+WITHOUT_EFFECT = (
+    "use_htb",
+    "txo",
+    "rxo",
+    "disable_gro",
+)  # links keep to rates, offloads are off
 REFUSED = {
-    "use_hfsc": "rates are shaped by htb",
-    "use_tbf": "rates are shaped by htb",
-    "latency_ms": "a tbf's, and rates are shaped by htb; max_queue_size is the queue's limit",
+    "use_hfsc": "a link keeps to its rate itself",
+    "use_tbf": "a link keeps to its rate itself",
+    "latency_ms": "a tbf's; max_queue_size is the queue's limit",
     "enable_red": 'Mininet\'s has probability 1, of which tc makes 0: a scenario has `"queue"`',
     "enable_ecn": 'Mininet\'s has probability 1, of which tc makes 0: a scenario has `"queue"`',
     "speedup": "a link has one rate",

@@ -3,7 +3,7 @@
 A scenario holds everything that determines a trial's result except the engine:
 the network, its queues, the flows, the settings of the stacks and the seed.
 Sizes of packets are those of the IP packet; rates count Ethernet frames without
-preamble and checksum (14 bytes more a packet), which is what htb counts and what
+preamble and checksum (14 bytes more a packet), which is what links count and what
 a capture shows.
 
 The sentence below a field says what it is, and its name's last word the unit: `testbed schema`

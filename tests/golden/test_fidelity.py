@@ -28,6 +28,7 @@ from tests.doctored import SABOTAGES, SOUND, edit
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
 # tests/unit/test_sessions.py
 WITH_SESSIONS = {"session RTT", "session window", "session failures", "memory"}
+WITH_LINKS_AND_WINDOWS = {"sending", "window offered"}  # of neither, until it is doctored
 WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
 WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
@@ -35,7 +36,7 @@ WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
 WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
 WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
 FEATURES = WITH_SESSIONS | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
-FEATURES |= WITH_PROGRAMS
+FEATURES |= WITH_PROGRAMS | WITH_LINKS_AND_WINDOWS
 FEATURES |= {"phase"}  # a note: tests/unit/test_drawn_network.py
 FEATURES |= {"losses by chance", "overtaking", "share ahead"}  # tests/system/test_overtaking.py
 

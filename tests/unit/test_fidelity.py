@@ -139,14 +139,15 @@ def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
     """It is captured behind the queue, in which its SYN may wait, or be dropped and sent again."""
 
     def first(shared: bool, sent: int = 2) -> float | None:
-        every = SimpleNamespace(time_ns=np.array([3 * 10**9]))
+        data = pd.DataFrame({"time_ns": [3 * 10**9] * sent, "length": [74] * sent})
         packets = SimpleNamespace(
             starts_at_bottleneck=lambda _name: shared,
-            connections=lambda _flow: [every],
-            part=lambda *_: SimpleNamespace(data=[0] * sent),
+            connections=lambda _flow: [data],
+            part=lambda *_: SimpleNamespace(data=data),
         )
         scenario = SimpleNamespace(flow=lambda _name: SimpleNamespace(kind=FlowKind.TCP))
-        trial = SimpleNamespace(scenario=scenario, record=SimpleNamespace(epoch_s=0.0))
+        record = SimpleNamespace(epoch_s=0.0, queues=(), captures=())
+        trial = SimpleNamespace(scenario=scenario, record=record)
         evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
         flow = dataclasses.replace(flow_record("tcp", TCP, "tcp"), stopped_s=9.0)
         return recording.first_packet_s(evidence, flow)

@@ -159,7 +159,11 @@ def test_a_host_that_a_default_route_leads_to_is_a_router(
 @pytest.mark.parametrize(
     ("part", "text", "why"),
     [
-        ("link", "dict(bw=8, use_hfsc=True)", "link h2-s1: use_hfsc=True: rates are shaped by htb"),
+        (
+            "link",
+            "dict(bw=8, use_hfsc=True)",
+            "link h2-s1: use_hfsc=True: a link keeps to its rate itself",
+        ),
         ("link", "dict(bandwidth=8)", "link h2-s1: unknown option 'bandwidth'"),
         ("link", "dict(delay=5)", "delay=5 is not a time"),
         ("link", "dict(bw='8')", "bw='8' is not a number"),

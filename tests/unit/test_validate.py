@@ -99,7 +99,14 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         ),
         (with_queue(Queue("bfifo", limit_bdp=1)), "no path has a delay, so there is no BDP"),
         (with_queue(FIFO, rate_mbit=0), "network.links[1].forward.rate_mbit"),
-        (with_queue(FIFO, rate_mbit=1e9), "network.links[1].forward.rate_mbit"),
+        (
+            with_queue(FIFO, rate_mbit=1e9),
+            "forward.rate_mbit: 1e+09 is not between 0.001 and 100000",
+        ),
+        (
+            with_network(router(), access={"shaping": Shaping.HTB}),
+            "network.links[0].forward.shaping: htb: needs a rate_mbit, and no trace",
+        ),
         (with_network(router(), access={"delay_ms": -1}), "links[0].forward.delay_ms"),
         (with_network(router(), access={"queue": FIFO}), "needs a rate_mbit"),
         (cbr(rate_mbit=None), "needs rate_mbit and packet_bytes"),

@@ -61,7 +61,7 @@ class SocketProbe:
         return request_message(SOCK_DIAG_BY_FAMILY, head + connection)
 
 
-# for the statistics of the queue below an interface's htb, whose index the runner fills in
+# for the statistics of the queue below an interface's shaper, whose index the runner fills in
 QUEUE_REQUEST = request_message(RTM_GETQDISC, struct.pack("=B3xiIII", 0, 0, LEAF.number, 0, 0))
 
 
