@@ -70,13 +70,16 @@ class MeasuredFlow:
 
     def measured_part(self, role: str) -> FlowPackets[PacketArrays] | None:
         """Its packets that pass a capture in the measured interval, as plain arrays."""
-        found = self.part(role)
-        if found is None:
-            return None
-        data, acks = (
-            rows[self.interval.holds(rows["time_ns"])] for rows in (found.data, found.acks)
-        )
-        return FlowPackets(data, acks)
+        if role not in self._measured_parts:
+            found = self.part(role)
+            self._measured_parts[role] = found and FlowPackets(
+                *(rows[self.interval.holds(rows["time_ns"])] for rows in (found.data, found.acks))
+            )
+        return self._measured_parts[role]
+
+    @cached_property
+    def _measured_parts(self) -> dict[str, FlowPackets[PacketArrays] | None]:
+        return {}
 
     def delays(self, first: str, second: str) -> pd.DataFrame | None:
         """Return the one-way delays between two captures; None if one of them is missing."""

@@ -45,9 +45,9 @@ def sender_limits(
 
 def _window_limited(trial: Trial, samples: pd.DataFrame, interval: Interval) -> float:
     """Return the share of the interval by which the kernel's count of limited time grew."""
-    instants = samples.groupby("time_s")["rwnd_limited_ms"].agg(["sum", "size"])
-    at_ns = capture_ns(trial, instants.index.to_series())
+    at_ns, place = np.unique(capture_ns(trial, samples["time_s"]), return_inverse=True)
+    total_ms = np.bincount(place, weights=samples["rwnd_limited_ms"].to_numpy())
     times = np.concatenate(([min(interval.start_ns, at_ns[0])], at_ns))
-    counted_ms = np.concatenate(([0.0], np.maximum.accumulate(instants["sum"].to_numpy())))
+    counted_ms = np.concatenate(([0.0], np.maximum.accumulate(total_ms)))
     begin, end = np.interp([interval.start_ns, interval.stop_ns], times, counted_ms)
-    return float((end - begin) / 1e3 / (interval.seconds * int(instants["size"].max())))
+    return float((end - begin) / 1e3 / (interval.seconds * int(np.bincount(place).max())))

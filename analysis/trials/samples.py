@@ -49,6 +49,7 @@ class Samples:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
+        self._flows: dict[str, pd.DataFrame | None] = {}
 
     @cached_property
     def sockets(self) -> pd.DataFrame | None:
@@ -62,6 +63,11 @@ class Samples:
 
     def flow(self, flow: FlowRecord) -> pd.DataFrame | None:
         """Return the samples of a flow's sockets up to its stop."""
+        if flow.name not in self._flows:
+            self._flows[flow.name] = self._of_flow(flow)
+        return self._flows[flow.name]
+
+    def _of_flow(self, flow: FlowRecord) -> pd.DataFrame | None:
         if self.sockets is None:
             return None
         own = self.sockets[
