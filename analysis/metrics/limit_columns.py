@@ -17,15 +17,16 @@ LIMIT_COLUMNS = (
         "send_buffer_limited",
         "",
         "the share of the samples in the measured interval at which the congestion window had "
-        "room, but the sender no whole segment, since its buffer was too full for the application "
-        "to be woken. TCP_INFO's sndbuf_limited is less: it leaves out the time in which a part of "
-        "a segment waits",
+        "room and no loss was being repaired, but the sender had no whole segment, since its "
+        "buffer was too full for the application to be woken. TCP_INFO's sndbuf_limited is less: "
+        "it leaves out the time in which a part of a segment waits",
     ),
     Metric(
         "application_limited",
         "",
         "the share of the samples in the measured interval at which the congestion window and the "
-        "send buffer had room, but the application had given the sender no whole segment",
+        "send buffer had room and no loss was being repaired, but the application had given the "
+        "sender no whole segment",
     ),
 )
 

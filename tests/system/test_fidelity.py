@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from analysis.results.reduction import reduction_of
 from analysis.verdict.checks import Grade
+from benchmarks.recompute import AGREEING, recompute
 from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
+from testbed.store import RECORD
 from tests.faults import FAULTS, broken, run_broken, run_busy, verdict
-from tests.lab import ON_FIRST, run_trials
+from tests.lab import ON_FIRST, ended_in_the_guest, run_trials
+from tests.scenarios import router
 
 SHORT_S = 5.0
 # Trials in the full run. All trials that other tests run in the guest are judged too
@@ -69,3 +76,31 @@ def test_a_busy_host_is_named(tmp_path: Path) -> None:
     found = run_busy(tmp_path)
     assert found.verdict in (Grade.INVALID, Grade.SUSPECT)
     assert found.why.startswith(("cpu of", "scheduling delay of"))
+
+
+def test_what_limited_a_flow_is_named(tmp_path: Path) -> None:
+    """The path has room for 10 MB, Linux's windows for 3; and a window that the scenario sets."""
+    path = Queue("bfifo", limit_bytes=10_000_000)
+    wide = router(variant="cubic", rate_mbit=200, delay_ms=200, duration_s=10, queue=path)
+    found = reduction_of(ended_in_the_guest(wide, tmp_path))
+    (row,) = found.flows.to_dict("records")
+    assert found.judged and found.judged.verdict is Grade.SUSPECT
+    assert found.judged.why.startswith("receive window of tcp: ")
+    assert row["receive_window_limited"] > 0.2 and row["send_buffer_limited"] > 0.1
+    (flow,) = wide.flows
+    small = dataclasses.replace(flow, window_bytes=20_000)
+    (trial,) = run_trials([dataclasses.replace(wide, flows=(small,), duration_s=4)], tmp_path)
+    (row,) = reduction_of(trial).flows.to_dict("records")
+    assert row["receive_window_limited"] > 0.5 and row["send_buffer_limited"] == 0
+
+
+def test_an_independent_reading_gives_the_same_round_trips(tmp_path: Path) -> None:
+    """Of a flow with losses, some of whose acknowledgements cover repaired holes."""
+    (trial,) = run_trials([router(queue=Queue("pfifo", limit_packets=16), delay_ms=10)], tmp_path)
+    (row,) = reduction_of(trial).flows.to_dict("records")
+    (flow,) = json.loads((trial.path / RECORD).read_text())["flows"]
+    again = recompute(trial.path, flow, measure_from_s=0.0)
+    assert {name: row[name] for name in AGREEING} == pytest.approx(
+        {name: again[name] for name in AGREEING}
+    )
+    assert row["retransmitted"] > 0 and row["wireshark_ack_rtt_mean_ms"] > row["rtt_mean_ms"]

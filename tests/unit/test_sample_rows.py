@@ -36,6 +36,7 @@ STATES = {  # include/net/tcp_states.h, in ss's words
 }
 CA_STATES = {0: "open", 1: "disorder", 2: "cwr", 3: "recovery", 4: "loss"}
 ESTABLISHED, CLOSE, TIMESTAMPS_AND_SACK = 1, 7, 3
+RECOVERY = 3
 MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
 SOME = (
     *(
@@ -155,9 +156,14 @@ def test_numbers_are_written_as_python_writes_them() -> None:
 def test_who_starves_a_sender(unsent: int, in_flight: int, queued: int, expected: bytes) -> None:
     sacked, lost = (2, 1) if in_flight == 12 else (0, 0)
     info = (*SOME[:6], in_flight, sacked, lost, *SOME[9:17], unsent, *SOME[18:])
+    assert starver(info, queued) == expected
+    assert starver((ESTABLISHED, RECOVERY, *info[2:]), queued) == b""
+
+
+def starver(info: Sequence[int], queued: int) -> bytes:
     with closing(Rows(["tcp"], [])) as made:
         made.read(a_round(1.0, of_socket(info, (100_000, queued))))
-        assert made.text(TableKind.SOCKETS).removesuffix(b"\r\n").split(b",")[-1] == expected
+        return made.text(TableKind.SOCKETS).removesuffix(b"\r\n").split(b",")[-1]
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:
