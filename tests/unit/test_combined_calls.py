@@ -1,4 +1,4 @@
-"""The reads that a preloaded iperf3 does not make, and those that it has to make."""
+"""The calls that a preloaded iperf3 does not make, and those that it has to make."""
 
 from __future__ import annotations
 
@@ -82,6 +82,41 @@ writer.send(b"rest")
 print(ask(reader, 96, 4))
 """
     assert preloaded(script) == ["4", "4"]
+
+
+FILLING = (
+    PRELUDE
+    + """
+block = bytes(1 << 20)
+def put(size=len(block)):
+    sent = libc.write(writer.fileno(), block, size)
+    return sent if sent >= 0 else errno.errorcode[ctypes.get_errno()]
+def filled():
+    sent = put()
+    assert 0 < sent < len(block)
+    while len(reader.recv(1 << 20)) == 1 << 20:
+        pass
+def choose():
+    chosen = (ctypes.c_ulong * 16)(1 << writer.fileno())
+    return libc.select(64, None, chosen, None, None)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "answers"),
+    [
+        # a stream that took less than it was given takes no more until select() says so
+        ("filled(); print(put(1), choose(), put(1))", ["EAGAIN", "1", "1"]),
+        # a program that asks again and again, and not select(), gets an answer of the kernel
+        ("filled(); print(*(put(1) for _ in range(17)))", [*(["EAGAIN"] * 16), "1"]),
+        # a stream that takes all may take more
+        ("print(put(1), put(1))", ["1", "1"]),
+    ],
+)
+def test_only_a_full_stream_refuses(script: str, answers: list[str]) -> None:
+    asking = FILLING + "assert libc.fcntl(writer.fileno(), fcntl.F_SETFL, os.O_NONBLOCK) == 0\n"
+    assert preloaded(asking + script) == answers
 
 
 # what select() says, what it leaves in the kernel, and what is read then

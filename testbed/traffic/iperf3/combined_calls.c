@@ -7,6 +7,9 @@
  * its reads.  Nothing can have come in between, since in the guest no time has passed; on the host,
  * what came is found by the select() that follows.
  *
+ * Nor is a write.  iperf3 tries to write ten blocks at a time; a stream that took less than a block
+ * takes no more until select() says so.
+ *
  * A read that is to follow a select() is made with it (kernel/patches/0022; other kernels do not
  * know that call, and there are two): where the descriptor read last is the only one that is ready,
  * iperf3 reads the next block from it, into the same memory.  From a stream, many rounds of waiting
@@ -53,6 +56,10 @@ static struct span ahead = { .fd = -1 }; /* where data were read with select() *
 static size_t unasked;			 /* how many of them iperf3 has not read */
 static int ahead_ends;			 /* after them the stream ends, or with an error: */
 static int ahead_error;
+
+#define REFUSALS 16	/* without a call, at most: iperf3 then asks select(), or would for ever */
+static fd_set full;	/* streams that took less than they were given, since the last select() */
+static int refusals;
 
 static fd_set offered; /* writers that the last select() gave */
 int idle_since_select; /* and nothing was read or written since */
@@ -107,6 +114,7 @@ int close(int fd)
 		real = (int (*)(int))next("close");
 	if (fd >= 0 && fd < DESCRIPTORS)
 		kinds[fd] = UNKNOWN; /* another file may get the number */
+	FD_ZERO(&full);
 	if (fd == block.fd)
 		block.fd = rest.fd = ahead.fd = -1;
 	return real(fd);
@@ -154,6 +162,27 @@ ssize_t read(int fd, void *buffer, size_t size)
 	if (kind == STREAM && ahead.fd != fd && got > 0 && (size_t)got < size)
 		rest = (struct span){ fd, (char *)buffer + got, size - (size_t)got };
 	return got;
+}
+
+/* Write, if the stream may have room. */
+ssize_t write_if_room(int fd, const void *data, size_t size)
+{
+	static ssize_t (*real)(int, const void *, size_t);
+	int is_stream = kind_of(fd) == STREAM;
+	ssize_t sent;
+
+	if (!real)
+		real = (ssize_t (*)(int, const void *, size_t))next("write");
+	if (is_stream && FD_ISSET(fd, &full) && refusals < REFUSALS) {
+		refusals++;
+		errno = EAGAIN;
+		return -1;
+	}
+	sent = real(fd, data, size);
+	refusals = 0;
+	if (is_stream && sent < (ssize_t)size)
+		FD_SET(fd, &full);
+	return sent;
 }
 
 static int only_one_is_ready(fd_set *readers, fd_set *writers, fd_set *others)
@@ -274,6 +303,7 @@ int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct t
 {
 	int ready;
 
+	FD_ZERO(&full);
 	if (writers && idle_since_select)
 		for (int fd = 0; fd < count; fd++)
 			if (FD_ISSET(fd, &offered))
