@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -32,6 +33,21 @@ def test_every_flow_asks_before_the_trial_and_a_lost_request_has_no_round_trip(
         f"tcp,{','.join(ends)},60.000100,60,0,0",
         f"tcp,{','.join(ends)},,60,0,0",
     ]
+
+
+def test_flows_between_the_same_hosts_ask_once_where_all_find_the_same(tmp_path: Path) -> None:
+    steady, by_chance = router(delay_ms=30), access("netem-congested")
+    for scenario, requests in ((steady, 1), (by_chance, 2)):
+        first = scenario.flows[0]
+        flows = (first, dataclasses.replace(first, name="another"))
+        both = dataclasses.replace(scenario, flows=flows)
+        part = IdleRtt(PlannedTrial(both, make_plan(both), tmp_path, virtual_time=True))
+        part.watch()
+        assert part._programme.length == requests
+        (tmp_path / "samples").mkdir(exist_ok=True)
+        part.write(tmp_path, made_up({0: struct.pack("=q", 1), requests - 1: struct.pack("=q", 2)}))
+        rows = (tmp_path / IDLE_RTTS.file).read_text().splitlines()[1:]
+        assert [row.split(",")[0] for row in rows] == [first.name, "another"]
 
 
 def test_what_a_path_may_add_is_written_with_it(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The idle path: echo requests from every flow's sender to its receiver before any traffic.
 
-They compare the delay of the unused path with the planned one: the floor of every delay measured
-under load.
+Flows between the same hosts share them, unless chance decides what each of them finds. They
+compare the delay of the unused path with the planned one: the floor of every delay measured under
+load.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ class IdleRtt(Part):
 
     def watch(self) -> None:
         """Measure before any program is started, one flow after the other."""
+        asked: dict[tuple[str, str], int] = {}
         for flow in self._trial.plan.flows:
-            expected_ms, jitter_ms, _ = self._expected(flow)
+            expected_ms, jitter_ms, lossy = self._expected(flow)
             patience_ns = round((ECHO_PATIENCE_S + (expected_ms + jitter_ms) / 1e3) * NS)
             ends = (flow.src_address, flow.dst_address)
-            number = self._programme.add("echo", flow.flow.src, *ends, REQUESTS, patience_ns)
+            number = asked.get(ends)
+            if number is None or jitter_ms or lossy:
+                number = self._programme.add("echo", flow.flow.src, *ends, REQUESTS, patience_ns)
+                asked[ends] = number
             self._asked.append((flow, number))
 
     def _expected(self, flow: FlowPlan) -> tuple[float, float, bool]:
