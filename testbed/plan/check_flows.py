@@ -11,7 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted, range_faults
-from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
+from testbed.plan.control_network import CLIENT_PORTS, server_ports
+from testbed.plan.flows import (
+    LEAST_PORTS,
+    MAX_FLOWS,
+    SESSION_PORTS,
+    most_parallel,
+    session_count,
+)
 from testbed.scenario import losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
@@ -20,7 +27,6 @@ RATES_MBIT = (0.001, 100_000.0)  # tc counts whole bytes a second
 MAX_SECONDS = 24 * 3600.0
 LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
-MAX_FLOWS = 256
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 WINDOW_LIMITS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
@@ -46,7 +52,10 @@ def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]
 def flows_faults(scenario: Scenario) -> Iterator[str]:
     """Yield everything that is wrong with a scenario's flows, one by one and together."""
     if not 1 <= len(scenario.flows) <= MAX_FLOWS:
-        yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
+        yield (
+            f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run, because each "
+            f"has {LEAST_PORTS} of the local ports {_span(CLIENT_PORTS)}"
+        )
         return  # the rest compares flows with one another
     yield from _name_clashes([flow.name for flow in scenario.flows])
     nodes = scenario.network.endpoints
@@ -101,7 +110,7 @@ def _foreign_fields(flow: Flow, where: str) -> Iterator[str]:
 def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
     match flow.kind:
         case FlowKind.TCP:
-            yield from _tcp_faults(flow, where, most_parallel(len(scenario.flows)))
+            yield from _tcp_faults(flow, where, len(scenario.flows))
         case FlowKind.CBR:
             yield from _cbr_faults(flow, where)
         case FlowKind.VIDEO:
@@ -110,6 +119,7 @@ def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
             yield from _workload_faults(flow, where)
         case FlowKind.COMMAND:
             yield from _command_faults(flow, where)
+            yield from _port_faults(scenario, flow, where)
         case _:
             assert_never(flow.kind)
 
@@ -130,10 +140,15 @@ def _workload_faults(flow: Flow, where: str) -> Iterator[str]:
     yield from _stack_faults(flow, where)
 
 
-def _tcp_faults(flow: Flow, where: str, most: int) -> Iterator[str]:
+def _tcp_faults(flow: Flow, where: str, flows: int) -> Iterator[str]:
     yield from _stack_faults(flow, where)
     yield from _drop_faults(flow, where)
-    yield from range_faults(f"{where}.parallel", flow.parallel, 1, most)
+    most = most_parallel(flows)
+    for fault in range_faults(f"{where}.parallel", flow.parallel, 1, most):
+        yield (
+            f"{fault}, because each of {flows} flows has {most} of the local ports "
+            f"{_span(CLIENT_PORTS)}"
+        )
     if flow.bytes is not None:
         yield from in_range(f"{where}.bytes", flow.bytes, 0, MAX_BYTES)
 
@@ -194,6 +209,18 @@ def _command_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.variant is None:
         yield f"{where}.variant: missing: what {flow.src} sends with"
     yield from _variant_faults(flow.variant, f"{where}.variant")
+
+
+def _span(ports: tuple[int, int]) -> str:
+    return f"{ports[0]} to {ports[1]}"
+
+
+def _port_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    """Yield a port of the user's program that an iperf3 server has."""
+    ports = server_ports(scenario.flows)
+    port = flow.command.port if flow.command else None
+    if port is not None and ports[0] <= port <= ports[1]:
+        yield f"{where}.command.port: {port} is one of iperf3's, {_span(ports)}"
 
 
 def _shared_ports(scenario: Scenario) -> Iterator[str]:

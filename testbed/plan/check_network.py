@@ -184,7 +184,10 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
         ("links", graph.links, MOST_LINKS),
     ):
         if not 1 <= len(found) <= most:
-            yield f"network.{what}: {len(found)}; between 1 and {most} can be emulated"
+            yield (
+                f"network.{what}: {len(found)}; between 1 and {most} can be emulated, because a "
+                "guest's memory of 256 MB holds no more"
+            )
             return
     counts = Counter(node.name for node in graph.nodes)
     for name, count in counts.items():

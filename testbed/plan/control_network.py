@@ -6,14 +6,14 @@ the flows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from testbed.plan.commands import Command, Veth, addresses_of, neighbour, peer_mac
 from testbed.plan.network import Network
 from testbed.scenario.model import Flow, FlowKind, Scenario
 
 CONTROL = "control"
-SERVER_PORTS = (5201, 5999)
+FEW_SERVER_PORTS = (5201, 5999)
 CLIENT_PORTS = (40001, 49999)
 CONTROL_TABLE = "9"
 CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
@@ -22,6 +22,12 @@ CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced pack
 def controlled(scenario: Scenario) -> tuple[Flow, ...]:
     """Return the flows that need a control connection: iperf3's."""
     return tuple(flow for flow in scenario.flows if flow.kind in (FlowKind.TCP, FlowKind.CBR))
+
+
+def server_ports(flows: Sequence[Flow]) -> tuple[int, int]:
+    """Return the first and the last port of iperf3 servers: each flow has one, by its place."""
+    first, last = FEW_SERVER_PORTS
+    return first, max(last, first + len(flows) - 1)
 
 
 def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
@@ -65,15 +71,15 @@ def control_commands(
             route = ("ip", "route", "replace", peer_ip, "dev", device, "src", own)
             yield Command(node, (*route, "table", CONTROL_TABLE))
     for node in endpoints:
-        yield from _control_rules(node)
+        yield from _control_rules(node, server_ports(scenario.flows))
 
 
-def _control_rules(node: str) -> Iterator[Command]:
+def _control_rules(node: str, ports: tuple[int, int]) -> Iterator[Command]:
     """Yield the rules that send control packets over the control network.
 
     TCP between a server's and a client's port is data; all else from or to a server's is control.
     """
-    server = "{}-{}".format(*SERVER_PORTS)
+    server = "{}-{}".format(*ports)
     client = "{}-{}".format(*CLIENT_PORTS)
     tcp = ("ipproto", "tcp")
     rules: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from testbed.plan.commands import Command, addresses_of
-from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
+from testbed.plan.control_network import CLIENT_PORTS, server_ports
 from testbed.plan.network import Network
 from testbed.plan.video_commands import Serving, Watching
 from testbed.scenario.model import Flow, FlowKind, Scenario
@@ -26,7 +26,8 @@ COMMAND_PORT = 8000  # as above
 VIDEO_PORT = 443  # of the first flow, and on from there
 PORT_SPACING = 64
 SPACED_FLOWS = (CLIENT_PORTS[1] + 1 - CLIENT_PORTS[0]) // PORT_SPACING
-FEW_PORTS = 32
+LEAST_PORTS = 8  # of a flow, where there are many
+MAX_FLOWS = SPACED_FLOWS * PORT_SPACING // LEAST_PORTS
 WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
 WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
@@ -35,6 +36,7 @@ UNSENT_BYTES = 131_072  # what a workload's server leaves in the kernel unsent; 
 # All sockets share the kernel's TCP memory, some 15 MB in a guest before windows shrink.
 SESSION_UNSENT_BYTES = 16_384
 ANY_PORT = 0  # a flow's, whose connections each have another
+FEW_FLOWS = 64  # whose programs are loaded one by one; of more they are copies (template.c)
 IDLE_S = 120  # an iperf3 server gives a flow up that brings nothing for so long
 
 
@@ -61,6 +63,7 @@ class FlowPlan:
     client: Command
     client_env: tuple[tuple[str, str], ...] = ()
     options: frozenset[str] = frozenset()  # TCP options that both hosts offer
+    copied: bool = False  # the programs are copies of one that was loaded
     video: VideoPlan | None = None
     transfers: Iterable[PlannedTransfer] = ()
 
@@ -88,7 +91,7 @@ def _plan_iperf3(
     """Plan an iperf3 flow: data go from client to server, over one connection for each port."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
-    server_port = SERVER_PORTS[0] + index
+    server_port = server_ports(scenario.flows)[0] + index
     first = own_port(index)
     stop_s = scenario.stop_s(flow)
     start_s = _start_s(scenario, flow)
@@ -128,6 +131,7 @@ def _plan_iperf3(
         client=Command(flow.src, client),
         client_env=env,
         options=options if flow.kind is FlowKind.TCP else frozenset(),
+        copied=len(scenario.flows) > FEW_FLOWS,
     )
 
 
@@ -140,15 +144,24 @@ def _iperf3_server(port: int, seconds: int) -> tuple[str, ...]:
 def own_port(index: int) -> int:
     """Return the first local port of the client of the flow with that index.
 
-    Flows beyond those that have 64 ports each share the upper halves of these.
+    Flows beyond those that have 64 ports each begin in the midst of these: at 32, then at 16 and
+    48, then at the odd multiples of 8.
     """
     lap, place = divmod(index, SPACED_FLOWS)
-    return CLIENT_PORTS[0] + PORT_SPACING * place + FEW_PORTS * lap
+    shift, step = 0, PORT_SPACING
+    while lap:
+        step //= 2
+        shift += step * (lap % 2)
+        lap //= 2
+    return CLIENT_PORTS[0] + PORT_SPACING * place + shift
 
 
 def most_parallel(flows: int) -> int:
     """Return the most connections that each flow may have, by the number of flows."""
-    return PORT_SPACING if flows <= SPACED_FLOWS else FEW_PORTS
+    ports = PORT_SPACING
+    while PORT_SPACING // ports * SPACED_FLOWS < flows and ports > LEAST_PORTS:
+        ports //= 2
+    return ports
 
 
 def _plan_video(

@@ -17,7 +17,6 @@ PLACEHOLDERS = (
     "duration_s",
 )  # what words may have in braces
 EVERY_PORT = 0
-IPERF3_PORTS = (5201, 5999)  # ports that go beside the network: iperf3's
 PROGRAM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # where programs are looked for, on every engine
 MOST_WORDS = 1000
 MOST_FILES = 1000
@@ -63,8 +62,6 @@ def faults(programs: Programs, where: str) -> Iterator[str]:
         yield from _word_faults(getattr(programs, role), f"{where}.{role}")
     port = programs.port
     yield from range_faults(f"{where}.port", port, 0, 65535)
-    if port is not None and IPERF3_PORTS[0] <= port <= IPERF3_PORTS[1]:
-        yield f"{where}.port: {port} is one of iperf3's, {IPERF3_PORTS[0]} to {IPERF3_PORTS[1]}"
     if programs.server and port is None and not _names_port(programs.server):
         yield f"{where}.server: has no {{port}}: say on which `port` it listens, 0 for any"
     if not (programs.server or port) and _names_port(programs.client):
