@@ -28,15 +28,16 @@ $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
 $(call program,testbed-workload,testbed/traffic/workload/*.c)
 $(call library,testbed-capture.so,analysis/captures/core/*.c)
-$(call library,testbed-iperf3.so,testbed/traffic/iperf3/pace.c testbed/traffic/iperf3/combined_calls.c)
+iperf3 := testbed/traffic/iperf3
+$(call library,testbed-iperf3.so,$(iperf3)/pace.c $(iperf3)/combined_calls.c $(iperf3)/template.c)
 $(call library,testbed-openssl.so,testbed/guest/openssl_random.c)
-$(call library,testbed-on-off.so,testbed/traffic/iperf3/on_off.c)
+$(call library,testbed-on-off.so,$(iperf3)/on_off.c)
 $(call library,testbed-pcapng.so,testbed/trial/parts/pcapng.c)
 $(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
 
 # iperf3 sends from threads since 3.16
 ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versions 3.16 le && echo yes),)
-$(call library,testbed-limit.so,testbed/traffic/iperf3/limit.c)
+$(call library,testbed-limit.so,$(iperf3)/limit.c)
 endif
 
 $(lib)/testbed-medium: LDLIBS += -lm

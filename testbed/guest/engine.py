@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import functools
+import math
 import os
 import re
 import sys
@@ -23,6 +24,7 @@ from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, run, start, sudo_user
 from testbed.plan.control_network import controlled
+from testbed.plan.flows import FEW_FLOWS
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
@@ -51,6 +53,8 @@ LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 BASE_MB = 75.0
 CAPTURE_MB = 2.0  # its buffer, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
+COPY_MB = 0.75  # the same where the processes are copies of one
+COPY_MB_PER_S = 0.01  # their reports, a row a second
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
 TRY_S = 60.0  # wall time limit of an empty guest
@@ -270,10 +274,14 @@ def _hidden_paths() -> list[Path]:
 
 def _memory_mb(task: Task) -> int:
     """Return the guest's memory: the same for most trials, as TCP's limits depend on it."""
-    flows = controlled(task.scenario)
-    needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + FLOW_MB * len(flows)
+    scenario, flows = task.scenario, controlled(task.scenario)
+    many = len(scenario.flows) > FEW_FLOWS
+    flow_mb = COPY_MB + COPY_MB_PER_S * scenario.duration_s if many else FLOW_MB
+    needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + flow_mb * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
-    return LARGE_MB if needed_mb > MEMORY_MB or browsers(task.scenario) else MEMORY_MB
+    if needed_mb > LARGE_MB:
+        return math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB
+    return LARGE_MB if many or needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
 
 
 def _patience_s(scenario: Scenario) -> float:

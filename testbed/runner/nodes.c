@@ -9,8 +9,6 @@
 
 #include "runner.h"
 
-#define HOME "-" /* where the runner was started */
-
 static struct node {
 	const char *name;
 	int fd;

@@ -41,6 +41,7 @@ class Programme:
         self._lines: list[str] = []
         self._spoken: dict[int, Spoken] = {}
         self._errors: dict[str, str] = {}  # program → the file of its errors
+        self._templates: dict[tuple[str, str], str] = {}  # (program, preloaded) → its name
 
     def add(self, *words: object, spoken: Spoken | None = None, fault: str = "") -> int:
         """Add an instruction and return its number."""
@@ -83,12 +84,35 @@ class Programme:
         user: tuple[int, Sequence[int]] = (0, (0,)),
     ) -> int:
         """Start a program, by the name that later instructions know it by."""
-        variables = [f"{key}={value}" for key, value in (environment or {}).items()]
         uid, groups = user
         owner = (uid, ",".join(map(str, groups)))
         self._errors[name] = stderr
-        words = (name, node, stdout, stderr, folder, *owner, len(variables), *variables, *argv)
-        return self.add("start", *words, spoken=Spoken(node, tuple(argv)))
+        words = (name, node, stdout, stderr, folder, *owner, *_variables(environment or {}))
+        return self.add("start", *words, *argv, spoken=Spoken(node, tuple(argv)))
+
+    def copy(
+        self,
+        name: str,
+        node: str,
+        argv: Sequence[str],
+        stdout: str,
+        stderr: str,
+        preloaded: str,
+        environment: Mapping[str, str],
+    ) -> int:
+        """Start a program as a copy of a template, which is loaded once.
+
+        What is preloaded makes the copies.
+        """
+        loaded = {"LD_PRELOAD": preloaded}
+        template = self._templates.get((argv[0], preloaded))
+        if template is None:
+            template = f"template {len(self._templates)}"
+            self._templates[argv[0], preloaded] = template
+            self.add("template", template, *_variables(loaded), argv[0])
+        self._errors[name] = stderr
+        words = (name, template, node, stdout, stderr, *_variables({**environment, **loaded}))
+        return self.add("copy", *words, *argv, spoken=Spoken(node, tuple(argv)))
 
     def await_program(self, name: str, patience_s: float, *condition: object, fault: str) -> None:
         """Wait until a program is ready; a failure quotes the last line of its errors.
@@ -147,6 +171,11 @@ class Programme:
             f"{what}: {first}" if first else what,
             f"{COMMANDS} in the trial's folder has the full output" if spoken.argv else "",
         )
+
+
+def _variables(environment: Mapping[str, str]) -> tuple[object, ...]:
+    """Return the words of an environment, behind their number."""
+    return (len(environment), *(f"{key}={value}" for key, value in environment.items()))
 
 
 def _last_line(file: Path) -> str:

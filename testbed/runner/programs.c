@@ -55,7 +55,7 @@ void watch_children(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
-static void hold_children(bool hold)
+void hold_children(bool hold)
 {
 	sigset_t children;
 
@@ -90,7 +90,7 @@ void set_environment(struct words words)
 }
 
 /* The environment and more; the words live as long as the runner. */
-static char **environment_with(char **more, int count)
+char **environment_with(char **more, int count)
 {
 	char **all = calloc((size_t)(environment_count + count + 1), sizeof(char *));
 	int used = count;
@@ -112,7 +112,7 @@ static char **environment_with(char **more, int count)
 	return all;
 }
 
-static int opened(const char *path, int flags)
+int opened(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC, 0644);
 
@@ -170,6 +170,12 @@ __attribute__((noreturn)) static void become(const struct launch *launch, pid_t 
 	_exit(127);
 }
 
+void add_program(const char *id, pid_t pid)
+{
+	programs = grown(programs, program_count, sizeof(*programs));
+	programs[program_count++] = (struct program){ .id = id, .pid = pid };
+}
+
 static struct program *launched(const char *id, const char *node, const struct launch *launch)
 {
 	pid_t runner = getpid(), pid;
@@ -181,8 +187,7 @@ static struct program *launched(const char *id, const char *node, const struct l
 		become(launch, runner);
 	if (pid < 0)
 		fail("cannot fork: %s", strerror(errno));
-	programs = grown(programs, program_count, sizeof(*programs));
-	programs[program_count++] = (struct program){ .id = id, .pid = pid };
+	add_program(id, pid);
 	hold_children(false);
 	return &programs[program_count - 1];
 }
@@ -248,6 +253,22 @@ void start_program(struct words words)
 	close(launch.input);
 	close(launch.output);
 	close(launch.errors);
+}
+
+/* Start a program in the runner's own node, without input and output. */
+void start_silently(const char *id, char **argv, int count, char **variables, int number)
+{
+	int nothing = opened("/dev/null", O_RDWR);
+	struct launch launch = {
+		.argv = terminated(argv, count),
+		.environment = environment_with(variables, number),
+		.input = nothing,
+		.output = nothing,
+		.errors = nothing,
+	};
+
+	launched(id, HOME, &launch);
+	close(nothing);
 }
 
 static int memory(const char *name, const char *text)

@@ -42,6 +42,8 @@ static const struct {
 	{ "environment", 0, set_environment },
 	{ "run", 4, run_program },
 	{ "start", 9, start_program },
+	{ "template", 3, start_template },
+	{ "copy", 7, copy_template },
 	{ "await", 4, await_program },
 	{ "signal", 2, signal_program },
 	{ "end", 4, end_program },
@@ -238,8 +240,10 @@ int main(int count, char **words)
 	watch_children();
 	open_answers(words[2]);
 	read_programme(words[1]);
-	for (; current < line_count; current++)
+	for (; current < line_count; current++) {
+		rest();
 		obey(lines[current]);
+	}
 	kill_programs();
 	write_samples();
 	write_answers();

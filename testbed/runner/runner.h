@@ -35,12 +35,14 @@ int64_t now_ns(void); /* CLOCK_MONOTONIC */
 int64_t trial_ns(int64_t monotonic_ns);
 int64_t zero_ns(void);
 void sleep_until(int64_t monotonic_ns);
+void rest(void);
 void begin_clock(struct words words);
 void set_zero(struct words words);
 void wait_until(struct words words);
 void shift_clock(int64_t planned_ns);
 
 /* nodes.c */
+#define HOME "-" /* where the runner was started */
 void make_node(struct words words);
 void enter(const char *node);
 int node_descriptor(const char *node);
@@ -56,6 +58,15 @@ void kill_programs(void);
 bool have_ended(char **programs, int count);
 pid_t pid_of(const char *program);
 void watch_children(void);
+void hold_children(bool hold);
+void add_program(const char *id, pid_t pid);
+void start_silently(const char *id, char **argv, int count, char **variables, int number);
+char **environment_with(char **more, int count);
+int opened(const char *path, int flags);
+
+/* templates.c */
+void start_template(struct words words);
+void copy_template(struct words words);
 
 /* files.c */
 void write_file(struct words words);

@@ -27,6 +27,7 @@
 #define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
 #define WRITE_BYTES (1 << 20)
 #define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
+#define TIRELESS 200 /* requests without a sleep; clock.c says what these would cost */
 
 static struct probe {
 	int fd;
@@ -122,7 +123,7 @@ static void add_round(size_t round, int64_t time_ns)
 
 static size_t calls_of_round(void)
 {
-	return TIMED + 2 * probe_count;
+	return TIMED + 2 * probe_count + (probe_count - 1) / TIRELESS;
 }
 
 static void prepare_round(size_t round)
@@ -139,6 +140,11 @@ static void prepare_round(size_t round)
 		unsigned char *place = answers + (round * probe_count + i) * ANSWER_BYTES;
 		long size = (long)probes[i].size;
 
+		if (i && i % TIRELESS == 0) /* until what has passed: for a nanosecond */
+			*call++ = (struct batched_call){
+				SYS_clock_nanosleep,
+				{ CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&due_at[round] }, 0, 0, 0
+			};
 		*call++ = (struct batched_call){
 			SYS_sendto, { probes[i].fd, (long)probes[i].request, size }, size, size, 0
 		};

@@ -43,7 +43,7 @@ class Built:
 
 IPERF3 = "testbed/traffic/iperf3"
 BUILT = (
-    Built(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/preload.h"), lambda _plan: True),
+    Built(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/*.h"), lambda _plan: True),
     Built(SPOKEN_NETLINK, ("testbed/runner/preload/*.c",), lambda _plan: True),
     Built(
         GUARD,  # in a trial it starts browsers
@@ -52,7 +52,7 @@ BUILT = (
     ),
     Built(
         PRELOAD,
-        tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "preload.h")),
+        tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "template.c", "*.h")),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
     ),
     Built(

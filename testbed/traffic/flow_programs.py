@@ -107,9 +107,18 @@ class FlowPrograms:
         """Start one of the programs, whose output is its report."""
         self._begun.append(role)
         files = (report_file(self.plan.flow.name, role), errors_file(self.plan.flow.name, role))
-        self._programme.start(
-            self._name(role), self._node(role), argv, *files, environment=environment
-        )
+        self._start_program(self._name(role), self._node(role), argv, files, environment or {})
+
+    def _start_program(
+        self,
+        name: str,
+        node: str,
+        argv: tuple[str, ...],
+        files: tuple[str, str],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Start a program, by the name that the programme knows it by."""
+        self._programme.start(name, node, argv, *files, environment=environment)
 
     def _await_port(self, port: int, otherwise: str = "") -> None:
         """Wait until the server listens; `otherwise` is what it means that it does not."""

@@ -85,6 +85,8 @@ def many(flows: int, parallel: int = 1) -> Scenario:
     [
         (many(50), "mem=256M"),  # as ever: the guest's random pool is mixed from it
         (many(64), "mem=1024M"),
+        (many(1000), "mem=1024M"),  # copies of one process take less
+        (dataclasses.replace(many(1000), duration_s=60), "mem=1536M"),
         (many(3, parallel=64), "mem=256M"),
         (many(4, parallel=64), "mem=1024M"),
     ],
@@ -94,15 +96,32 @@ def test_many_flows_get_more_memory(tmp_path: Path, scenario: Scenario, memory: 
         run(guest(tmp_path, 'echo "$*" >&2; exit 1'), tmp_path, scenario=scenario)
 
 
-def test_256_flows_have_ports_of_their_own() -> None:
-    plan = make_plan(many(256, parallel=32))
+@pytest.mark.parametrize(
+    ("flows", "most"), [(156, 64), (157, 32), (312, 32), (313, 16), (624, 16), (625, 8), (1248, 8)]
+)
+def test_no_two_flows_have_the_same_port(flows: int, most: int) -> None:
+    plan = make_plan(many(flows, parallel=most))
     ports = [port for flow in plan.flows for port in flow.src_ports]
-    assert len(set(ports)) == 256 * 32
+    assert len(set(ports)) == flows * most
     assert CLIENT_PORTS[0] <= min(ports) and max(ports) <= CLIENT_PORTS[1]
-    with pytest.raises(UsageError, match="parallel: 33 is not between 1 and 32"):
-        make_plan(many(256, parallel=33))
-    with pytest.raises(UsageError, match="257 flows; between 1 and 256 can run"):
-        make_plan(many(257))
+    assert len({flow.dst_port for flow in plan.flows}) == flows
+    why = f"parallel: {most + 1} is not between 1 and {most}, because each of {flows} flows has"
+    with pytest.raises(UsageError, match=f"{why} {most} of the local ports 40001 to 49999"):
+        make_plan(many(flows, parallel=most + 1))
+
+
+def test_there_are_no_more_flows_than_ports() -> None:
+    why = "1249 flows; between 1 and 1248 can run, because each has 8 of the local ports 40001 to"
+    with pytest.raises(UsageError, match=why):
+        make_plan(many(1249))
+
+
+def test_the_ports_of_many_servers_go_beside_the_network() -> None:
+    spans = {
+        flows: {word for each in make_plan(many(flows)).setup for word in each.argv if "52" in word}
+        for flows in (799, 800)
+    }
+    assert "5201-5999" in spans[799] and "5201-6000" in spans[800]
 
 
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from testbed.plan.commands import Command, Veth
 from testbed.runner.programme import HOME, NS, Programme
 from testbed.runner.spoken import spoken
 from testbed.store import COMMANDS
+from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import add_veth
 from testbed.trial.parts.sample_rows import Rows, TableKind
 from testbed.trial.parts.sampling import SocketProbe
@@ -264,6 +265,43 @@ def test_nodes_links_and_echoes(programme: Programme, tmp_path: Path) -> None:
     assert names["left"]["l0"]["addr_info"][0]["local"] == "10.0.0.1"
     assert len(answers.numbers(replies)) == 3 and answers.numbers(lost) == (-1,)
     assert all(0 < rtt < 500e6 for rtt in answers.numbers(replies))
+
+
+@NEEDS_ROOT
+def test_copies_of_a_template_are_as_programs_that_were_started(
+    programme: Programme, tmp_path: Path
+) -> None:
+    """Each has its arguments, environment, files and node, and ends by itself or when it must."""
+    connected(programme)
+    serve = ("iperf3", "--server", "--one-off", "--json", "--port", "5201")
+    ask = ("iperf3", "--client", "10.0.0.2", "--port", "5201", "--json", "--bytes", "300000")
+    listens = ("listens", "right", 5201)
+    programme.add("environment", "PATH=/usr/bin:/bin")
+    for name, node, argv in (("server", "right", serve), ("client", "left", ask)):
+        programme.copy(name, node, argv, name, f"{name}-errors", str(PRELOAD), {"ONE": name})
+        if name == "server":
+            programme.await_program(name, 10, *listens, fault="no server")
+    ends = [programme.end(name, 0, 10) for name in ("client", "server")]
+    programme.copy("idle", "right", serve, *NOWHERE, str(PRELOAD), {})
+    programme.await_program("idle", 10, *listens, fault="no server")
+    environment = programme.add("read", HOME, "/proc/{pid:idle}/comm", "/proc/{pid:idle}/status")
+    killed = programme.end("idle", signal.SIGTERM, 10)
+    answers = obeyed(tmp_path, programme)
+    assert programme.text.count("template\t") == 1
+    assert [answers.ended(number).status for number in ends] == [0, 0]  # type: ignore[union-attr]
+    assert json.loads((tmp_path / "client").read_text())["end"]["sum_received"]["bytes"] > 0
+    assert json.loads((tmp_path / "server").read_text())["end"]["sum_received"]["bytes"] > 0
+    assert not (tmp_path / "client-errors").read_text()
+    assert "iperf3\n" in answers.files(environment).values()
+    assert answers.ended(killed).was_ended  # type: ignore[union-attr]
+
+
+def test_a_program_that_cannot_be_a_template(programme: Programme, tmp_path: Path) -> None:
+    programme.add("environment", "PATH=/usr/bin:/bin")
+    programme.add("node", "here", "/proc/self/ns/net")
+    programme.copy("copy", "here", ("true",), *NOWHERE, "", {})
+    failure = obeyed(tmp_path, programme).failure
+    assert failure is not None and "the template has ended" in failure[1]
 
 
 @NEEDS_ROOT

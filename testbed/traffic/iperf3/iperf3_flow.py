@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.errors import TestbedError
@@ -26,11 +27,7 @@ class Iperf3Flow(FlowPrograms):
 
     def open(self) -> None:
         """Start the server."""
-        self._launch("server", self.plan.server.argv, self._environment)
-
-    @property
-    def _environment(self) -> dict[str, str]:
-        return {"LD_PRELOAD": " ".join(map(str, preloaded(self.plan.flow)))}
+        self._launch("server", self.plan.server.argv)
 
     def wait_until_ready(self) -> None:
         """Wait until the server listens."""
@@ -38,8 +35,23 @@ class Iperf3Flow(FlowPrograms):
 
     def begin(self) -> None:
         """Start the client, which sends the flow's first packet at once."""
-        environment = {**dict(self.plan.client_env), **self._environment}
-        self._launch("client", self.plan.client.argv, environment)
+        self._launch("client", self.plan.client.argv, dict(self.plan.client_env))
+
+    def _start_program(
+        self,
+        name: str,
+        node: str,
+        argv: tuple[str, ...],
+        files: tuple[str, str],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Start iperf3, or copy one that is loaded."""
+        libraries = " ".join(map(str, preloaded(self.plan.flow)))
+        if self.plan.copied:
+            self._programme.copy(name, node, argv, *files, libraries, environment)
+        else:
+            loaded = {**environment, "LD_PRELOAD": libraries}
+            self._programme.start(name, node, argv, *files, environment=loaded)
 
     @property
     def may_end(self) -> bool:

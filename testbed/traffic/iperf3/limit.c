@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/sockios.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,12 @@
 #define POLL_NS		1000000	/* how often a sender's buffer is looked at */
 #define NS_PER_S	1000000000LL
 
-static size_t limit;
+static size_t limit;		/* read at the first write: a copy has another environment */
 static size_t promised;		/* bytes that some thread sends or has sent */
 static size_t acknowledged;	/* bytes of threads that have ended */
 static __thread size_t own;	/* bytes that this thread has sent */
 
-static void __attribute__((constructor)) read_limit(void)
+static void read_limit(void)
 {
 	const char *text = getenv("LIMIT_BYTES");
 
@@ -66,9 +67,11 @@ static void __attribute__((noreturn)) wait_for_the_end(int fd)
 ssize_t write(int fd, const void *data, size_t size)
 {
 	static ssize_t (*paced)(int, const void *, size_t);
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	size_t part, done = 0;
 	ssize_t sent;
 
+	pthread_once(&once, read_limit);
 	if (!limit || size != BLOCK_BYTES) {
 		if (!paced)
 			paced = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
