@@ -6,6 +6,7 @@ import errno
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from unicodedata import category
 
 HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name a folder on another disk with --out",
@@ -83,6 +84,15 @@ def listed(faults: Iterable[str]) -> str:
 def printable(text: str) -> str:
     """Escape what is not printable on a line of a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Escape what is not printable in lines of text; their ends, tabs and wide spaces stay."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

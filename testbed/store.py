@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import TestbedError, UsageError, quoted
+from testbed.errors import TestbedError, UsageError, printable_lines, quoted
 from testbed.indented import indented
+from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
@@ -78,6 +79,9 @@ LEAF_MAJOR = 0x30  # the handle of the queue under a shaper, as a major number: 
 LEAF_HANDLE = f"{LEAF_MAJOR:x}:"
 TAIL_S = 2.0  # after the last flow, at least: queues drain, and the host's tcpdump catches up
 RETIRE_S = 1.0  # between the hosts' counters and the end, while the host's tcpdump writes
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t")  # of a cell, to spreadsheets
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,18 @@ def csv_text(values: Sequence[object]) -> str:
     return line.getvalue()
 
 
+def spreadsheet_cell(text: str) -> str:
+    """Return a text as a CSV's cell that no spreadsheet takes for a formula, nor for two rows."""
+    text = printable_lines(text)
+    if not text.startswith(FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
 def write_text(folder: Path, table: Table, rows: bytes) -> None:
     """Write a table whose rows are text already."""
     write_table(folder, table, ())
@@ -265,7 +281,7 @@ def write_json(folder: Path, name: str, content: object) -> None:
 def read_json(folder: Path, name: str) -> Any:
     """Return a JSON document of the trial in this folder; None if it is missing or damaged."""
     try:
-        return json.loads((folder / name).read_text())
+        return json.loads(plain_file(folder / name).read_text())
     except (OSError, ValueError):
         return None
 
@@ -472,8 +488,8 @@ class Trial:
 def open_trial(path: Path) -> Trial:
     """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
-        scenario = read_scenario((path / SCENARIO).read_bytes(), str(path / SCENARIO))
-        record = Record.from_json((path / RECORD).read_bytes())
+        scenario = read_scenario(plain_file(path / SCENARIO).read_bytes(), str(path / SCENARIO))
+        record = Record.from_json(plain_file(path / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
@@ -544,7 +560,7 @@ def belongs_in_results(path: Path) -> bool:
 def listed_trials(run: Path) -> tuple[str, ...]:
     """Return the names of a run's trials, which are in the results folder above `runs`."""
     try:
-        names = tuple(json.loads((run / RUN_FILE).read_bytes())["trials"])
+        names = tuple(json.loads(plain_file(run / RUN_FILE).read_bytes())["trials"])
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{run / RUN_FILE}: damaged: {error}", "remove the folder: it holds no trials"

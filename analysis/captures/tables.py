@@ -30,7 +30,7 @@ from analysis.captures.flow_tables import (
 )
 from analysis.captures.tcp import CAPTURE_COLUMNS, WIRESHARK_MARKS, read_arrays, read_capture
 from testbed.machine.atomic import replace
-from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, trials_in
+from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, spreadsheet_cell, trials_in
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture
@@ -249,7 +249,8 @@ def _cells(column: pa.Array, form: str, form_text: Callable[[str], str]) -> list
 
 
 def _quoted(text: str) -> str:
-    """Quote a cell of a CSV if it needs that."""
+    """Quote a cell of a CSV if it needs that; none is a formula."""
+    text = spreadsheet_cell(text)
     if not any(sign in text for sign in ',"\r\n'):
         return text
     file = io.StringIO()

@@ -159,7 +159,8 @@ def _results_of(
         if trial.path.name in named
     ]
     digest = pd.concat(parts, ignore_index=True) if parts else digests[0].assign(trial="")
-    own = ExperimentResults(experiment, engine, tuple(trials), rows, good, digest, folder)
+    reduced = tuple(each.trial for each in reductions)
+    own = ExperimentResults(experiment, engine, reduced, rows, good, digest, folder)
     return own, frame.attrs["warnings"]
 
 

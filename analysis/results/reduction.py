@@ -8,6 +8,7 @@ else reads it from there.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -40,6 +41,7 @@ from analysis.verdict.rules import CHECK_RULES
 from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
+from testbed.machine.safe_files import plain_file
 from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial
 
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
@@ -186,7 +188,18 @@ def reduction_of(trial: Trial) -> Reduction:
 def reductions_of(trials: Sequence[Trial]) -> list[Reduction]:
     """Return the reductions of several trials, in their order."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
-        return list(pool.map(reduction_of, trials))
+        return list(pool.map(_in_any_case, trials))
+
+
+def _in_any_case(trial: Trial) -> Reduction:
+    """Return a trial's reduction; one whose files are damaged counts as failed, with a warning."""
+    try:
+        return reduction_of(trial)
+    except (TestbedError, OSError) as error:
+        why = f"it cannot be reduced: {error}"
+        record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)
+        failed = reduce_trial(dataclasses.replace(trial, record=record))
+        return dataclasses.replace(failed, warnings=(f"{trial.path.name}: {why}",))
 
 
 def store(reduction: Reduction, of_revision: str | None = None) -> None:
@@ -221,7 +234,7 @@ def _no_records(table: pa.Table) -> pa.StructArray:
 def _read(trial: Trial) -> tuple[Reduction, str] | None:
     """Return the stored reduction and its revision; None if it is missing or damaged."""
     with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
-        with pa.memory_map(str(trial.path / REDUCED)) as file:
+        with pa.memory_map(str(plain_file(trial.path / REDUCED, None))) as file:
             whole = pq.ParquetFile(file).read(use_threads=False)
         metadata = whole.schema.metadata
         tables = {name: _as_table(whole[name]) for name in TABLES}
@@ -244,7 +257,7 @@ def _named(flows: pa.Table, trial: Trial) -> pa.Table:
 def stored_verdict(trial: Trial) -> Verdict | None:
     """Return the verdict in the trial's directory, of any revision; None if it is missing."""
     with contextlib.suppress(OSError, *DAMAGED):
-        return Verdict.from_json((trial.path / VERDICT_FILE).read_text())
+        return Verdict.from_json(plain_file(trial.path / VERDICT_FILE).read_text())
     return None
 
 

@@ -23,6 +23,7 @@ import pandas as pd
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed
+from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import BASE_KERNEL
 from testbed.store import (
     CAPTURES_FOLDER,
@@ -79,8 +80,8 @@ class TrialFiles:
 def read_files(path: Path) -> TrialFiles:
     """Read what a comparison needs of a trial's record and scenario."""
     try:
-        record = json.loads((path / RECORD).read_bytes())
-        scenario = json.loads((path / SCENARIO).read_bytes())
+        record = json.loads(plain_file(path / RECORD).read_bytes())
+        scenario = json.loads(plain_file(path / SCENARIO).read_bytes())
         captures = {
             (str(c["node"]), str(c["interface"])): CapturedFile(
                 Path(str(c["file"])).name, str(c["sha256"])
@@ -280,10 +281,10 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 def _opened(path: Path) -> BinaryIO:
     if path.suffix != ZSTD_SUFFIX:
-        return path.open("rb")
+        return plain_file(path, None).open("rb")
     import pyarrow as pa  # slow to load
 
-    stream: BinaryIO = pa.CompressedInputStream(str(path), "zstd")
+    stream: BinaryIO = pa.CompressedInputStream(str(plain_file(path, None)), "zstd")
     return stream
 
 
@@ -296,7 +297,9 @@ def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     for name in dict.fromkeys([*a, *b]):
         if name not in a or name not in b:
             yield f"{name} only in {'A' if name in a else 'B'}"
-        elif (mine := a[name].read_bytes()) != (theirs := b[name].read_bytes()):
+        elif (mine := plain_file(a[name]).read_bytes()) != (
+            theirs := plain_file(b[name]).read_bytes()
+        ):
             lines = zip(mine.splitlines(), theirs.splitlines(), strict=False)
             number = next((n for n, (x, y) in enumerate(lines, 1) if x != y), 0)
             yield f"{name}: {f'line {number} differs' if number else 'other lengths'}"

@@ -17,7 +17,8 @@ from analysis.metrics.metric_rows import invalid
 from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError, nearest, printable_lines
+from testbed.store import spreadsheet_cell
 
 NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
@@ -35,10 +36,14 @@ class TextTable:
 def as_markdown(table: TextTable) -> str:
     """Return the table in GitHub's Markdown."""
     lines = [table.header, tuple("---" for _ in table.header), *table.rows]
-    text = "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
+    text = "\n".join("| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines)
     return f"{text}\n\n{table.note}\n" if table.note else f"{text}\n"
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape what would end a cell, or be HTML."""
+    line = printable_lines(text).replace("\n", " ")
+    return line.replace("|", "\\|").replace("<", "&lt;")
 
 
 def decimals_for_three_digits(value: float) -> int:
@@ -181,7 +186,8 @@ def as_frame(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.
 
 def as_csv(frame: pd.DataFrame) -> str:
     """Return the frame as CSV; what is not known is empty."""
-    return frame.to_csv(index=False)
+    texts = frame.select_dtypes(exclude="number")
+    return frame.assign(**texts.astype(str).map(spreadsheet_cell)).to_csv(index=False)
 
 
 def as_json(frame: pd.DataFrame) -> str:

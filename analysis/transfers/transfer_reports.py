@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from testbed.machine.safe_files import plain_file
 from testbed.store import DAMAGED, Trial, planned_file, read_json, report_file
 
 Integers = npt.NDArray[np.int64]
@@ -44,7 +45,7 @@ class Reported:
 def read_planned(trial: Trial, flow: str) -> Planned | None:
     """Read the list; None if it is missing or damaged."""
     try:
-        words = (trial.path / planned_file(flow)).read_text().split()
+        words = plain_file(trial.path / planned_file(flow)).read_text().split()
         columns = np.array(words, dtype=np.int64).reshape(-1, 3).T
     except (OSError, *DAMAGED):
         return None

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from testbed.errors import TestbedError
+from testbed.machine.safe_files import plain_file
 from testbed.store import (
     COUNTERS_FILE,
     LEAF_HANDLE,
@@ -18,6 +20,7 @@ from testbed.store import (
     FlowRecord,
     Table,
     Trial,
+    again,
     read_json,
     report_file,
 )
@@ -26,9 +29,13 @@ from testbed.store import (
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     """Read a table of samples; None if the trial took none."""
     path = trial.path / table.file
-    if not path.is_file():
+    if not path.exists():
         return None
-    found = pd.read_csv(path)
+    try:
+        found = pd.read_csv(plain_file(path), usecols=list(table.columns))
+    except (OSError, ValueError) as error:  # pandas' own are ValueErrors
+        why = f"{path}: damaged: {error}"
+        raise TestbedError(why, f"run it again: {again(trial.path)}") from error
     return None if found.empty else found
 
 

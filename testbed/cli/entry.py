@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from testbed.cli.parser import build_parser
-from testbed.errors import TestbedError, UsageError, hint_for, printable
+from testbed.errors import HINTS, TestbedError, UsageError, hint_for, printable
 from testbed.runs.progress import errors
 from testbed.scenario.experiment import Experiment
 
@@ -47,6 +48,8 @@ def main(
     except BrokenPipeError:  # `testbed … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except MemoryError:
+        return _fail(TestbedError("too little memory", HINTS[errno.ENOMEM]), 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(TestbedError(f"{where}{error.strerror or error}", hint_for(error)), 1)

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.errors import UsageError
+from testbed.errors import UsageError, printable_lines
 from testbed.runs.progress import console, errors, track
 
 if TYPE_CHECKING:  # loaded where it is needed
@@ -33,7 +33,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
     if options.format == "table":
         other = options.packets or options.lengths or options.bin
         headings = {} if other else flow_tables.HEADINGS
-        sys.stdout.writelines(tables.aligned(found, headings))
+        sys.stdout.writelines(map(printable_lines, tables.aligned(found, headings)))
     elif options.format == "parquet":
         tables.write_parquet(found, options.out)
     else:

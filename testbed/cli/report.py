@@ -15,7 +15,15 @@ from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 from testbed.runs.progress import console, errors, wide_console
-from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_trial
+from testbed.store import (
+    FIGURES,
+    REPORT,
+    FlowRecord,
+    Trial,
+    is_trial,
+    open_trial,
+    spreadsheet_cell,
+)
 
 if TYPE_CHECKING:
     from analysis.claims.ledger import Answer
@@ -144,7 +152,7 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
 
 def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(rows)
+        csv.writer(file).writerows([map(spreadsheet_cell, row) for row in rows])
 
 
 def _print_checks(trial: Trial) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import shutil
 import stat
@@ -18,6 +19,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.process import User, sudo_user
 
+LARGEST_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVILEGED = stat.S_ISUID | stat.S_ISGID
@@ -88,6 +90,19 @@ def open_file(path: Path) -> int:
         os.close(descriptor)
         raise TestbedError(f"{path}: not a plain file")
     return descriptor
+
+
+def plain_file(path: Path, most_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> Path:
+    """Return the path of a plain file; raise an error if reading it could take all time or memory.
+
+    Whoever wrote a results folder may have put pipes, devices and holes of terabytes there.
+    """
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    if most_bytes is not None and about.st_size > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes >> 20} MiB", str(path))
+    return path
 
 
 def make_folder(path: Path) -> None:

@@ -7,12 +7,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
+from testbed.errors import printable_lines
 from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import (
     SweepEvent,
@@ -26,10 +29,27 @@ from testbed.store import Status
 
 _T = TypeVar("_T")
 
-# what is printed is data, some of it other people's: no brackets or colons in it mean anything
-_console = functools.partial(Console, highlight=False, markup=False, emoji=False)
+
+class PrintableConsole(Console):
+    """A console that escapes what a terminal would obey: what is printed is data of others too."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Escape before the text is measured and put into lines."""
+        return super().render_str(printable_lines(text), **settings)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Escape what did not come as a string."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable_lines(segment.text)
+            yield segment._replace(text=text)
+
+
+# no brackets or colons in what is printed mean anything
+_console = functools.partial(PrintableConsole, highlight=False, markup=False, emoji=False)
 # a log or a pipe has no width: let tables be as wide as they are
-console = _console(width=None if sys.stdout.isatty() else 200)
+console = _console(width=None if sys.stdout and sys.stdout.isatty() else 200)
 errors = _console(stderr=True)
 
 

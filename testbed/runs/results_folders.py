@@ -98,7 +98,9 @@ def runs_in(store: Path) -> list[StoredRun]:
 
 def _read(path: Path) -> StoredRun:
     names = listed_trials(path)
-    data = json.loads((path / RUN_FILE).read_text())  # checked by listed_trials
+    data = json.loads(
+        safe_files.plain_file(path / RUN_FILE).read_text()
+    )  # checked by listed_trials
     ended = data.get("ended_s")
     ended_s = ended if isinstance(ended, float) else 0.0
     return StoredRun(path, str(data.get("command", "")), ended_s, names)

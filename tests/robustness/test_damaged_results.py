@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import shutil
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from testbed.cli.entry import main
-from testbed.store import RECORD, REPORT, SCENARIO, Record, Status, open_trial
+from testbed.runs.results_folders import keep_run
+from testbed.store import (
+    CPU_LOAD,
+    IDLE_RTTS,
+    LINK_CHANGES,
+    QUEUE_SAMPLES,
+    RECORD,
+    REPORT,
+    SCENARIO,
+    SOCKET_SAMPLES,
+    TCP_EVENTS,
+    Record,
+    Status,
+    open_trial,
+    write_table,
+)
 from tests.trial_writer import write_trial
 
 
@@ -36,3 +55,108 @@ def test_all_trials_of_an_experiment_failed(tmp_path: Path, status: Status, besi
     page = (out / REPORT).read_text()
     assert "no room" in page and f"1 {status}" in page
     assert ("<td>tcp 0." in page) == beside
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def empty(path: Path) -> None:
+    path.touch()
+
+
+@contextlib.contextmanager
+def ended_within(seconds: int) -> Iterator[None]:
+    """Fail where nothing else would end the wait: a read of a pipe that nobody writes."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise AssertionError(f"no end within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two results folders with a reduced trial in each."""
+    folder = tmp_path_factory.mktemp("pair")
+    for name in ("a", "b"):
+        path = write_trial(folder / name / "trial")
+        write_all_samples(path)
+        keep_run(folder / name, "first", "testbed run x", ["trial"])
+        assert main(["report", str(folder / name)]) == 0
+        assert main(["report", str(path)]) == 0
+    return folder
+
+
+def write_all_samples(trial: Path) -> None:
+    for table in (QUEUE_SAMPLES, SOCKET_SAMPLES, CPU_LOAD, IDLE_RTTS, LINK_CHANGES, TCP_EVENTS):
+        if not (trial / table.file).exists():
+            write_table(trial, table, ())
+
+
+DAMAGES = (fifo, endless, empty)
+FILES = (
+    *("trial/scenario.json", "trial/trial.json", "trial/verdict.json", "trial/reduced.parquet"),
+    *("trial/samples/queues.csv", "trial/samples/sockets.csv", "trial/samples/counters.json"),
+    *("trial/flows/tcp.client.json", "trial/commands.log", "trial/captures/sender1-eth0.pcapng"),
+    *("runs/first/run.json", "runs/first/metrics.parquet"),
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_a_line_and_no_traceback(
+    tmp_path: Path, pair: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    """Neither a traceback nor a wait without an end, whichever file it is and whoever reads it."""
+    shutil.copytree(pair, tmp_path / "pair", symlinks=True)
+    a, b = tmp_path / "pair" / "a", tmp_path / "pair" / "b"
+    file = a / name
+    file.unlink(missing_ok=True)
+    file.parent.mkdir(exist_ok=True)
+    damage(file)
+    if name.startswith(("trial/samples", "trial/flows", "trial/captures")):
+        (a / "trial" / "reduced.parquet").unlink()
+    verbs = (
+        ("report", str(a)),
+        ("compare", str(a), str(b)),
+        ("compare", "--packets", str(a), str(b)),
+        ("runs", str(a)),
+    )
+    for words in verbs:
+        with ended_within(30):
+            assert main(words) in (0, 1), words
+
+
+def test_a_trial_without_its_captures_stops_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It counts as failed, and the others are on the page."""
+    for name in ("good", "bad"):
+        write_trial(tmp_path / "x" / name)
+    shutil.rmtree(tmp_path / "x" / "bad" / "captures")
+    assert main(["report", str(tmp_path / "x")]) == 0
+    assert "bad: it cannot be reduced: " in capsys.readouterr().err
+    page = (tmp_path / "x" / REPORT).read_text()
+    assert "1 failed" in page and "<td>tcp 0." in page
+
+
+@pytest.mark.parametrize("make", [fifo, endless], ids=lambda make: make.__name__)
+def test_list_in_a_folder_with_something_else_called_py(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "x.py")
+    (tmp_path / "deep.py").write_text("(" * 400_000)
+    monkeypatch.chdir(tmp_path)
+    with ended_within(30):
+        assert main(["list"]) == 0

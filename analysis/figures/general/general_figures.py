@@ -26,6 +26,7 @@ from analysis.metrics import digest
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
+from testbed.store import Status
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
 MOST_TIMELINES = 4  # flows, or panels over time
@@ -80,8 +81,9 @@ def measures(rows: pd.DataFrame) -> list[means.Measure]:
 
 
 def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
-    """Yield the timeline of each flow of the first trial."""
-    for trial in results.trials[:1]:
+    """Yield the timeline of each flow of the first trial that ran well."""
+    ran = [trial for trial in results.trials if trial.record.status is Status.OK]
+    for trial in ran[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
             found = timeline_figure.whole(trial, flow)
             if found is not None:

@@ -1,0 +1,106 @@
+"""What is printed and exported is safe for who reads it: terminals, spreadsheets, Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from rich.table import Table
+
+from analysis.captures.tables import csv_text, json_text
+from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
+from testbed.errors import printable_lines
+from testbed.runs.progress import PrintableConsole
+from testbed.store import FORMULA_STARTS, spreadsheet_cell
+
+ESCAPE = "\x1b]0;title\x07\x1b[2J"
+CONTROLS = [chr(number) for number in (*range(32), *range(127, 160))]
+HOSTILE = [
+    *CONTROLS,
+    *FORMULA_STARTS,
+    *"|<>&\"'`\\,;$%#_{}~^",
+    "\u202e",
+    "\u2028",
+    "\ud800",
+    "x",
+    "é",
+]
+
+
+def fuzzed(count: int = 300) -> list[str]:
+    """Names by chance, the same each time."""
+    chance = random.Random(count)
+    return ["".join(chance.choices(HOSTILE, k=chance.randint(1, 9))) for _ in range(count)]
+
+
+def printed(*things: object) -> str:
+    """What a console writes on a terminal without colours."""
+    file = io.StringIO()
+    console = PrintableConsole(file=file, force_terminal=True, width=500, no_color=True)
+    console.print(*things, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    return file.getvalue()
+
+
+def is_inert(text: str) -> bool:
+    return not any(each in text for each in (*set(CONTROLS) - {"\n"}, "\u202e", "\u2028", "\ud800"))
+
+
+@pytest.mark.parametrize("text", [ESCAPE, "\x9b2J", "a\rb", "a\x08b", "a\u202eb"])
+def test_the_console_obeys_no_text(text: str) -> None:
+    """As a string, as an object, and in a table, which other code prints as pieces."""
+    table = Table(text, box=None, header_style="")
+    table.add_row(text)
+    for thing in (text, Exception(text), table):
+        assert is_inert(printed(thing)), printed(thing)
+    assert "title" in printed(ESCAPE)
+
+
+def test_fuzzed_names_on_the_console_and_in_lines() -> None:
+    for name in fuzzed():
+        assert is_inert(printed(f"see {name}"))
+        assert is_inert(printable_lines(name).replace("\t", ""))
+
+
+def test_what_is_readable_stays_as_it_is() -> None:
+    for text in ("goodput 7.85 ± 0.1 Mbit/s", "é ü – … ≤", "a\u00a0b\u2009c", "two\nlines"):
+        assert printable_lines(text) == text
+        assert printed(text) == f"{text}\n"
+
+
+def test_no_cell_is_a_formula() -> None:
+    """A negative number is none."""
+    for name in (*fuzzed(), "=1+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "+1-1", "\t=1"):
+        assert not spreadsheet_cell(name).startswith(FORMULA_STARTS)
+        frame = pd.DataFrame({"file": [name.encode(errors="replace").decode()], "loss": [-0.5]})
+        ((cell, number),) = list(csv.reader(io.StringIO(as_csv(frame), newline="")))[1:]
+        assert not cell.startswith(FORMULA_STARTS)
+        assert number == "-0.5"
+        found = "".join(csv_text([pa.table({"file": frame["file"], "loss": [-0.5]})]))
+        assert not found.splitlines()[1].lstrip('"').startswith(FORMULA_STARTS)
+    assert spreadsheet_cell("-1.5e3") == "-1.5e3"
+
+
+def test_markdown_cells_stay_cells() -> None:
+    for name in fuzzed():
+        text = as_markdown(TextTable(("file", "n"), ((name, "1"),), ""))
+        assert len(text.splitlines()) == 3 and is_inert(text.replace("\t", ""))
+        assert "<" not in text
+        assert text.splitlines()[2].replace("\\|", "").count("|") == 3
+
+
+def test_json_has_no_nan_and_no_control_characters() -> None:
+    names = [name.encode(errors="replace").decode() for name in fuzzed(50)]
+    table = pa.table({"file": names, "loss": [float("nan")] * len(names)})
+    text = "".join(json_text([table]))
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    found = json.loads(text, parse_constant=refuse)
+    assert [each["file"] for each in found] == names
+    assert {each["loss"] for each in found} == {None}
