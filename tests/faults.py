@@ -39,7 +39,7 @@ FAULTS = {
     "slow-rate": "rate of router-eth0: 9.8",
     "small-buffer": "tail drop of router-eth0: 11, expected 21",
     "changed-sysctl": "configuration of sender1: sysctl net.ipv4.tcp_sack",
-    "slow-path": "idle RTT of tcp: 32, expected 30",
+    "slow-path": "idle RTT of tcp: 32.1568, expected 30.1568",
     "late-start": "start of tcp: 0.05, expected 0",
     "lagging-samples": "sampling of queues: 90, expected 10",
     "shortened-capture": "capture gaps of router-eth1",
