@@ -6,6 +6,7 @@
 #   SOURCE  Debian's tarball, or the folder of a source tree
 #   OUT     the directory to make, with `linux`, `config` and `version`
 #   TREE    where to compile; if it exists, only what has changed is compiled
+#   LOG     what the tools say
 #   ORIGIN  the source's name, for `version`
 #
 # Progress goes to stderr.
@@ -13,9 +14,8 @@ set -euo pipefail
 export LC_ALL=C
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-recipe=$1 source=$2 out=$3 tree=$4 origin=$5
+recipe=$1 source=$2 out=$3 tree=$4 log=$5 origin=$6
 stage=$tree.stage
-log=$(dirname "$out")/build.log
 needed_mb=1500
 expected_files=850 # what a build compiles, for the estimate of the time left
 
@@ -51,11 +51,13 @@ extract() {
     fi
 }
 
-# Applies a patch, or ends unless RECIPE/without lists it (own.sh).
+# Applies a patch, or ends unless RECIPE/without lists it (own.sh). Its context must be as it says:
+# with fuzz, lines have landed in another struct. Only recipe.sh's own have next to no context.
 apply() { # file
-    local without="$recipe/without" name=${1##*/}
-    patch -d "$stage" -p1 --dry-run --force --silent <"$1" >"$log" 2>&1 && {
-        patch -d "$stage" -p1 --silent --no-backup-if-mismatch <"$1"
+    local without="$recipe/without" name=${1##*/} fuzz=0
+    [[ $name != queue-* ]] || fuzz=1
+    patch -d "$stage" -p1 -F$fuzz --dry-run --force --silent <"$1" >"$log" 2>&1 && {
+        patch -d "$stage" -p1 -F$fuzz --silent --no-backup-if-mismatch <"$1"
         return
     }
     if [ -e "$without" ] && cost=$(grep -m 1 "^${name%%-*} " "$without"); then

@@ -237,7 +237,7 @@ static int trace_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ex
 	return err;
 }
 
-static int trace_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+static int trace_qdisc_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
 	struct trace_sched_data *q = qdisc_priv(sch);
 
@@ -337,7 +337,7 @@ static struct Qdisc_ops trace_qdisc_ops __read_mostly = {
 	.enqueue	= trace_enqueue,
 	.dequeue	= trace_dequeue,
 	.peek		= qdisc_peek_dequeued,
-	.init		= trace_init,
+	.init		= trace_qdisc_init,
 	.reset		= trace_reset,
 	.destroy	= trace_destroy,
 	.change		= trace_change,

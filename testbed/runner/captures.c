@@ -1,4 +1,4 @@
-/* Captures that the guest's kernel writes by itself (kernel/patches/0029). */
+/* Captures that the guest's kernel writes by itself (kernel/patches/0030). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
