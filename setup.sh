@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# Debian 12 also has 6.12, for `testbed kernel build 6.12`; the stored numbers are of 6.1.
+# `testbed kernel build` fetches the sources of the others; the stored numbers are of 6.1.
 kernel_source() {
     if grep -qs '^VERSION_ID="12"$' /etc/os-release; then
         echo linux-source-6.1

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds the guest kernel from Debian's linux-source-VERSION into the user's cache and prints
 # its directory as the last line of stdout. The default version is the oldest whose source is
-# installed: the stored numbers are of that one.
+# here: the stored numbers are of that one. The source of a version that is named is fetched
+# (source.sh).
 #
 #   image.sh [VERSION]           builds it, if it is not there
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
@@ -11,12 +12,12 @@
 # that use none of those.
 # shellcheck source=kernel/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
-
-installed() { [ -e "/usr/src/linux-source-$1.tar.xz" ]; }
+# shellcheck source=kernel/source.sh
+. "$here/source.sh"
 
 default_version() {
     local version
-    for version in $(versions); do installed "$version" && echo "$version" && return; done
+    for version in $(versions); do find_source "$version" && echo "$version" && return; done
     die "no source of Linux is installed" "apt-get install linux-source-$(versions | head -n 1)"
 }
 
@@ -35,8 +36,7 @@ key_of() {
 # Every command of the testbed needs the keys, so one process hashes each file once.
 find_keys() {
     local -A sums
-    local hashes sum file packaged compiler
-    packaged=$(dpkg-query -W -f '${Version}' "linux-source-$version")
+    local hashes sum file compiler
     compiler=$(gcc -dumpfullversion)
     cd "$recipe"
     shopt -s nullglob
@@ -55,8 +55,8 @@ build() {
     trap 'exit 130' INT TERM HUP
     # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
-    "$here/build.sh" "$recipe" "/usr/src/linux-source-$version.tar.xz" "$cache/.new.$$" "$tree" \
-        "linux-source-$version $(dpkg-query -W -f '${Version}' "linux-source-$version")"
+    "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" "$cache/build-$version.log" \
+        "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
     mv -T "$cache/.new.$$" "$cache/$key"
 }
@@ -70,9 +70,13 @@ main() { # a function, so that all of the script is read before it runs for minu
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
-    package=
-    installed "$version" || package=linux-source-$version
-    check_tools "$package"
+    if ! find_source "$version"; then
+        [ -z "$only_path" ] || die "no source of Linux $version is here" "image.sh $version fetches it"
+        check_tools
+        fetch_source "$version"
+        find_source "$version"
+    fi
+    check_tools
     lay_out "$version"
     find_keys
     if [ "$only_path" ]; then

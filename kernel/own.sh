@@ -15,6 +15,8 @@
 # same name compiles only what has changed.
 # shellcheck source=kernel/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
+# shellcheck source=kernel/source.sh
+. "$here/source.sh"
 
 usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]"
 name=${1-} source=${2-}
@@ -47,12 +49,11 @@ nearest_version() { # the tree's
     echo "$nearest"
 }
 
-find_source() {
+choose_source() {
     if versions | grep -qxF -- "$source"; then
         version=$source origin=$source
-        source=/usr/src/linux-source-$version.tar.xz
-        [ -e "$source" ] ||
-            die "linux-source-$version is not installed" "apt-get install linux-source-$version"
+        find_source "$version" || { fetch_source "$version" && find_source "$version"; }
+        source=$tarball
         return
     fi
     if [ ! -f "$source/Makefile" ] || [ ! -f "$source/arch/um/Kconfig" ]; then
@@ -85,10 +86,10 @@ add_own() {
     cp "$here/without" "$recipe/"
 }
 
-# A first build that fails leaves nothing; later ones keep their compiled files.
+# What was compiled is kept: the next build of this name goes on from there.
 clean_up() {
     rm -rf "$recipe" "$cache/own/.new.$name" "$cache/trees/$name.stage"
-    [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
+    rmdir "$cache/trees/$name" 2>/dev/null || true # nothing was
 }
 
 build() {
@@ -102,7 +103,8 @@ build() {
         cp -a --reflink=auto "$cache/trees/$like" "$cache/trees/$name"
     fi
     mkdir -p "$cache/trees/$name"
-    "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" "$name, of Linux $origin"
+    "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" \
+        "$cache/trees/$name.log" "$name, of Linux $origin"
     sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
     rm -rf "${cache:?}/own/$name"
     mv -T "$new" "$cache/own/$name"
@@ -110,8 +112,8 @@ build() {
 }
 
 main() { # a function, so that all of the script is read before it runs for minutes
-    find_source
-    check_tools ""
+    check_tools
+    choose_source
     lay_out "$version"
     add_own
     build

@@ -28,9 +28,8 @@ versions() { # the versions that have a folder, the oldest first
     done | sort -V
 }
 
-check_tools() { # the package of the source, if that is missing
+check_tools() {
     local missing=() need
-    [ -z "$1" ] || missing+=("$1")
     # command:package
     for need in gcc:gcc make:make bison:bison flex:flex bc:bc patch:patch \
         xz:xz-utils tar:tar flock:util-linux perl:perl; do
@@ -81,7 +80,8 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
 lay_out() { # version
     mkdir "$recipe"/{patches,congestion}
     cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
-    cp "$here"/patches/*.patch "$here/$1"/patches/*.patch "$recipe/patches/"
+    cp "$here"/patches/*.patch "$recipe/patches/"
+    cp "$here/$1"/patches/*.patch "$recipe/patches/" # one of the same name replaces the common one
     add_sources "$here/congestion"
     add_sources "$here/queues"
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"

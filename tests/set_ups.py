@@ -279,7 +279,8 @@ def run(out: Path, chosen: Sequence[Scenario], name: str) -> list[dict[str, str]
         return run_elsewhere(out / name, chosen)
     seen = [dataclasses.replace(each, **VIEWS.get(name, {})) for each in chosen]
     with varied(name):
-        trials = ended_trials(seen, out / name.replace(" ", "-"), choose("guest", ()))
+        choice = choose("guest", (), seen[0].kernel)
+        trials = ended_trials(seen, out / name.replace(" ", "-"), choice)
     return [capture_hashes(trial) if (trial.path / "captures").exists() else {} for trial in trials]
 
 

@@ -110,7 +110,9 @@ class GuestEngine:
     def ready(self) -> str:
         """Return why guests cannot run, or nothing."""
         if self.kernel is None:
-            return f"kernel {self.kernel_name} is not built: ./setup.sh builds the guest's kernel"
+            default = self.kernel_name == kernels.default_kernel()
+            how = "./setup.sh builds the guest's kernel" if default else "testbed kernel list"
+            return f"kernel {self.kernel_name} is not built: {how}"
         if os.geteuid() == 0 and (
             why := safe_files.changed_by_others(self.kernel / "linux", sudo_user())
         ):

@@ -47,8 +47,10 @@ def built_folder(name: str) -> Path | None:
 
 
 def has_source(version: str) -> bool:
-    """Return whether Debian's source of this version is installed."""
-    return Path(f"/usr/src/linux-source-{version}.tar.xz").exists()
+    """Return whether Debian's source of this version is installed or was fetched (source.sh)."""
+    name = f"linux-source-{version}.tar.xz"
+    places = (Path("/usr/src"), cache_folder() / "sources" / version)
+    return any((place / name).exists() for place in places)
 
 
 def custom_names() -> list[str]:
@@ -59,13 +61,10 @@ def custom_names() -> list[str]:
 def default_kernel() -> str:
     """Return the kernel of scenarios that name none.
 
-    That is the one of the stored numbers, or the newest whose source is installed if that one's
-    source is not.
+    That is the oldest one whose source is here, as in image.sh: the one of the stored numbers
+    wherever there is that one's.
     """
-    if has_source(BASE_KERNEL) or built_folder(BASE_KERNEL):
-        return BASE_KERNEL
-    installed = [version for version in versions() if has_source(version)]
-    return installed[-1] if installed else BASE_KERNEL
+    return next(filter(has_source, versions()), BASE_KERNEL)
 
 
 def not_built(name: str) -> TestbedError:
@@ -99,17 +98,14 @@ class CustomKernel:
 
 
 def build_version(version: str, progress: Progress) -> Path:
-    """Build one of Debian's kernels, which takes minutes, unless it is built already."""
+    """Build one of Debian's kernels, which takes minutes, unless it is built already.
+
+    A source that is not here is fetched first.
+    """
     if version not in versions():
         raise UsageError(
             f"no patches for Linux {version}",
             f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
-        )
-    if not has_source(version):
-        raise TestbedError(
-            f"this machine has no source of Linux {version}",
-            f"apt-get install linux-source-{version}, if your Debian has it (6.1: Debian 12); "
-            "testbed kernel list",
         )
     return _run_build([str(IMAGE_SCRIPT), version], progress)
 
@@ -151,5 +147,6 @@ def remove(name: str) -> list[Path]:
         raise not_built(name)
     for path in folders:
         shutil.rmtree(path)
-    build_folder.with_name(f"{name}.lock").unlink(missing_ok=True)
+    for suffix in ("lock", "log"):
+        build_folder.with_name(f"{name}.{suffix}").unlink(missing_ok=True)
     return folders

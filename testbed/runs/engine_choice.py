@@ -25,15 +25,19 @@ class Choice:
     reason: str
 
 
-def choose(name: str, needs: Iterable[Need]) -> Choice:
-    """Return the engine of that name, or for `auto` the preferred one that can run all trials."""
+def choose(name: str, needs: Iterable[Need], kernel: str = "") -> Choice:
+    """Return the engine of that name, or for `auto` the preferred one that can run all trials.
+
+    The engine must be ready to run trials on the kernel, or on its default one.
+    """
     if name not in CHOICES:
         raise UsageError(f"unknown engine {name!r}", nearest(name, CHOICES))
     if name == AUTO:
         choice = _automatic(tuple(dict.fromkeys(needs)))
     else:
         choice = Choice(ENGINES[name](), f"--engine {name}")
-    if problem := choice.engine.ready():
+    engine = choice.engine.with_kernel(kernel) if kernel else choice.engine
+    if problem := engine.ready():
         raise TestbedError(problem, "`testbed check` shows what can run here")
     return choice
 

@@ -147,9 +147,10 @@ def choose_engine(planned: Sequence[Task], name: str) -> Choice:
     for tool in TOOLS:
         require(tool)
     require_files(flow for task in planned for flow in task.scenario.flows)
-    choice = choose(name, needs)
-    kernels = dict.fromkeys(task.scenario.kernel for task in planned)
-    controls = [choice.engine.with_kernel(kernel).controls() for kernel in kernels]
+    names = dict.fromkeys(task.scenario.kernel for task in planned)
+    built = next(filter(kernels.built_folder, names), "")  # the others are built later
+    choice = choose(name, needs, built)
+    controls = [choice.engine.with_kernel(kernel).controls() for kernel in names]
     _refuse_misspelt(choice.engine.controls().union(*controls), needs)
     return choice
 
@@ -174,7 +175,7 @@ def with_ready_kernels(
     """Return the trials with the kernels that they will run on; build those that are not built.
 
     A machine may not have the source of the first kernel: there, unless kernels were named, what
-    would run on it runs on the newest that the machine has.
+    would run on it runs on the oldest that the machine has.
     """
     if not engine.virtual_time:
         return list(planned)

@@ -70,10 +70,12 @@ def test_the_host_has_only_its_own_kernel() -> None:
 
 
 def test_every_version_has_each_patch_once() -> None:
-    common = {path.name[:4] for path in (kernels.SOURCE_FOLDER / "patches").iterdir()}
+    """One of a version's own has the number of a common one only if it replaces it, by its name."""
+    common = {path.name for path in (kernels.SOURCE_FOLDER / "patches").iterdir()}
     for version in kernels.versions():
-        own = [path.name[:4] for path in (kernels.SOURCE_FOLDER / version / "patches").iterdir()]
-        assert not common & set(own) and len(own) == len(set(own))
+        own = {path.name for path in (kernels.SOURCE_FOLDER / version / "patches").iterdir()}
+        numbers = [name[:4] for name in common | own]
+        assert len(numbers) == len(set(numbers))
         assert (kernels.SOURCE_FOLDER / version / "builder").read_text().strip()
     assert kernels.versions()[0] == BASE_KERNEL
 
@@ -97,15 +99,15 @@ def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(kernels, "custom_names", lambda: ["mine"])
     monkeypatch.setattr(kernels, "default_kernel", lambda: "6.1")
     monkeypatch.setattr(kernels, "built_folder", lambda name: tmp_path if name == "mine" else None)
-    newer, mine = kernel_states()
+    newer, newest, mine = kernel_states()
     assert (newer.what, newer.ok, newer.needed) == ("kernel 6.12", False, False)
-    assert "testbed kernel build 6.12" in newer.remedy
+    assert "testbed kernel build 6.12" in newer.remedy and newest.what == "kernel 7.3"
     assert mine.ok and mine.state.startswith("6.18.1-testbed-mine")
 
 
 def test_a_machine_without_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian 13: what names no kernel runs on the newest that there is, and the run says so."""
-    monkeypatch.setattr(kernels, "has_source", lambda version: version == "6.12")
+    """Debian 13: what names no kernel runs on the oldest that there is, and the run says so."""
+    monkeypatch.setattr(kernels, "has_source", lambda version: version != BASE_KERNEL)
     monkeypatch.setattr(
         kernels, "built_folder", lambda name: None if name == BASE_KERNEL else Path()
     )
@@ -121,12 +123,14 @@ def test_a_machine_without_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_first_kernel_by_name_where_it_is_missing(
     monkeypatch: pytest.MonkeyPatch, named: bool, axes: dict[str, str]
 ) -> None:
-    """No other runs in its place: a comparison of the two would compare one with itself."""
+    """It is built, and no other runs in its place: one would be compared with itself."""
+    built: list[str] = []
     monkeypatch.setattr(kernels, "has_source", lambda version: version == "6.12")
     monkeypatch.setattr(kernels, "built_folder", lambda _name: None)
+    monkeypatch.setattr(kernels, "build_version", lambda version, _progress: built.append(version))
     planned = [Task(each, make_plan(each)) for each in [router(axes=axes)]]
-    with pytest.raises(TestbedError, match=r"this machine has no source of Linux 6\.1"):
-        with_ready_kernels(FakeEngine(succeed), planned, print, named=named)
+    assert with_ready_kernels(FakeEngine(succeed), planned, print, named=named) == planned
+    assert built == ["6.1"]
 
 
 @pytest.fixture
@@ -169,11 +173,22 @@ def test_patches_that_do_not_apply_are_named_with_what_that_costs(cache: Path, t
     assert not left(cache)
 
 
+def test_a_first_build_that_fails_keeps_what_was_compiled(cache: Path, tree: Path) -> None:
+    compiled = cache / "trees/mine/net/x.o"
+    compiled.parent.mkdir(parents=True)
+    compiled.touch()
+    with pytest.raises(TestbedError, match="does not apply"):
+        kernels.build_custom(kernels.CustomKernel("mine", str(tree)), print)
+    assert compiled.exists() and (cache / "trees/mine.log").exists()
+    kernels.remove("mine")
+    assert not left(cache) and not (cache / "trees/mine.log").exists()
+
+
 def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
     """Those that are make time virtual and everything random the seed's."""
     costs = {line[:4] for line in (kernels.SOURCE_FOLDER / "without").read_text().splitlines()}
     numbers = {path.name[:4] for path in kernels.SOURCE_FOLDER.rglob("patches/*.patch")}
-    assert numbers - costs == {"0002", "0003", "0004", "0016", "0017", "0028"}
+    assert numbers - costs == {"0002", "0003", "0004", "0016", "0017", "0028", "0030", "0032"}
     assert costs <= numbers
 
 
@@ -203,6 +218,7 @@ def test_a_build_that_fails_leaves_nothing(
         tree,
         place / "out",
         place / "tree",
+        place / "log",
         "a test",
     )
     argv = [str(word) for word in words]
@@ -210,6 +226,22 @@ def test_a_build_that_fails_leaves_nothing(
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and f"kernel: {message}" in done.stderr
     assert not (place / "out").exists() and not (place / "tree.stage").exists()
+
+
+def test_a_patch_whose_surroundings_are_others_is_refused(tmp_path: Path, tree: Path) -> None:
+    """With fuzz, one has landed in another struct."""
+    (tree / "net/ipv4/Makefile").write_text("struct a {\n\tint x;\n};\n")
+    recipe = tmp_path / "recipe"
+    (recipe / "patches").mkdir(parents=True)
+    (recipe / "patches/0001-y.patch").write_text(
+        "--- a/net/ipv4/Makefile\n+++ b/net/ipv4/Makefile\n"
+        "@@ -1,3 +1,4 @@\n struct b {\n \tint x;\n+\tint y;\n };\n"
+    )
+    places = [str(tmp_path / name) for name in ("out", "made", "log")]
+    script = str(kernels.SOURCE_FOLDER / "build.sh")
+    argv = [script, str(recipe), str(tree), *places, "a test"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "kernel: 0001-y.patch does not apply" in done.stderr
 
 
 def test_sources_that_are_the_same_keep_their_time(tmp_path: Path) -> None:
@@ -314,7 +346,7 @@ def built_with(own: Path, tree: Path, place: Path) -> Path:
         mkdir "$recipe"/{patches,congestion}
         cp "$1"/{guest.config,initramfs.list,init.c} "$recipe/"
         add_sources "$2"
-        "$1/build.sh" "$recipe" "$3" "$4/out" "$4/tree" test
+        "$1/build.sh" "$recipe" "$3" "$4/out" "$4/tree" "$4/log" test
     """
     words = (kernels.SOURCE_FOLDER, own, tree, place)
     argv = ["bash", "-c", script, "test", *map(str, words)]

@@ -1,0 +1,91 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# Functions of image.sh and own.sh: find Debian's package linux-source-VERSION, or fetch it.
+#
+# What is installed comes first. Otherwise apt, told to keep all its state in a folder of ours, fetches
+# the package of the suite that VERSION/suite names from the machine's own mirror. That needs no root
+# and changes nothing on the machine; apt checks the signatures, as ever.
+
+# shellcheck disable=SC2154,SC2034  # recipe.sh: cache, here; of the scripts that source this one
+fetched=$cache/sources
+
+# Sets `tarball` and `packaged`, the package's version; returns 1 if the source is not here.
+find_source() { # version
+    local name=linux-source-$1
+    tarball=/usr/src/$name.tar.xz
+    if [ -e "$tarball" ]; then
+        packaged=$(dpkg-query -W -f '${Version}' "$name")
+        return
+    fi
+    tarball=$fetched/$1/$name.tar.xz
+    [ -e "$tarball" ] || return 1
+    packaged=$(<"$fetched/$1/version")
+}
+
+mirror() { # Debian's, as this machine's apt has it
+    # shellcheck disable=SC2016  # apt's own variable
+    apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |
+        grep -m 1 -E '/debian(\.list)?/$'
+}
+
+# Prints the configuration of an apt that keeps everything in a folder.
+apt_in() { # folder
+    cat <<END
+Dir::State "$1/state";
+Dir::State::status "$1/status";
+Dir::Cache "$1/cache";
+Dir::Etc::SourceList "$1/debian.sources";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+APT::Architectures { "amd64"; };
+APT::Sandbox::User "";
+APT::Update::Error-Mode "any";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+END
+}
+
+list_sources() { # mirror, suite
+    local keyring
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nTargets: Packages\n' "$1" "$2"
+    for keyring in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
+        [ ! -e "$keyring" ] || { printf 'Signed-By: %s\n' "$keyring" && break; }
+    done
+}
+
+# Why apt failed: what is wrong with a signature, or else its first error.
+reason() { # file with what it said
+    { grep -m 1 -iE '^[EW]: .*(signature|not signed)' "$1" || grep -m 1 '^E: ' "$1"; } | cut -c 4-
+}
+
+# Fetches the package; a second build at the same time fetches its own, and one of them stays.
+fetch_source() { # version
+    local name=linux-source-$1 suite root place
+    command -v apt-get >/dev/null ||
+        die "$name is not here, and there is no apt-get to fetch it" "it is Debian's package"
+    place=$(mirror) || die "$name is not here, and apt knows no mirror of Debian's" \
+        "apt-get install $name, or add a mirror to apt's sources"
+    suite=$(<"$here/$1/suite")
+    mkdir -p "$fetched" || die "cannot make $fetched" "set XDG_CACHE_HOME to a directory of yours"
+    root=$(mktemp -d "$fetched/.apt.XXXXXX")
+    # shellcheck disable=SC2064  # this folder
+    trap "rm -rf '$root' '$recipe'" EXIT
+    mkdir -p "$root"/{state,cache/archives/partial,new}
+    touch "$root/status"
+    apt_in "$root" >"$root/apt.conf"
+    list_sources "$place" "$suite" >"$root/debian.sources"
+    say "fetching $name of $suite, about 150 MB, once"
+    (cd "$root" && apt-get -q -c "$root/apt.conf" update &&
+        apt-get -q -c "$root/apt.conf" download "$name") >"$root/log" 2>&1 ||
+        die "cannot fetch $name of $suite: $(reason "$root/log")" \
+            "it comes from $place; is the network there?"
+    dpkg-deb -f "$root/$name"_*.deb Version >"$root/new/version"
+    dpkg-deb --fsys-tarfile "$root/$name"_*.deb |
+        tar -xO "./usr/src/$name.tar.xz" >"$root/new/$name.tar.xz" ||
+        die "cannot unpack $name" "is the disk full? (df -h $fetched)"
+    mv -T "$root/new" "$fetched/$1" 2>/dev/null || [ -e "$fetched/$1/$name.tar.xz" ] ||
+        die "cannot write $fetched/$1" "is it yours?"
+    rm -rf "$root"
+}

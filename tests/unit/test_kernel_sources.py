@@ -1,0 +1,111 @@
+"""Fetching a kernel's source: a private apt, and one clear line where it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.guest import kernels
+
+MIRROR = "http://mirror.example/debian/"
+PACKAGE = "linux-source-7.3"
+SCRIPT = '. "$1/recipe.sh"; . "$1/source.sh"; fetch_source 7.3; find_source 7.3; echo "$packaged"'
+UNSIGNED = (
+    "W: GPG error: {m} x InRelease: The following signatures couldn't be verified\n"
+    "E: The repository '{m} x InRelease' is not signed."
+)
+NO_SUITE = "E: The repository '{m} x Release' does not have a Release file."
+
+
+@dataclass(frozen=True)
+class Apt:
+    """A machine whose apt-get is a script: what it was told, and what it should say."""
+
+    folder: Path
+
+    @property
+    def sources(self) -> Path:
+        """Where sources are kept."""
+        return kernels.cache_folder() / "sources"
+
+    def fetch(self, update: str = "", download: str = "", mirror: str = MIRROR) -> tuple[int, str]:
+        """Fetch the source; return the exit status and what was said last."""
+        for name, text in {"update": update, "download": download, "mirror": mirror}.items():
+            (self.folder / name).write_text(text.format(m=MIRROR) + "\n")
+        env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        argv = ["bash", "-c", SCRIPT, "test", str(kernels.SOURCE_FOLDER)]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr + done.stdout
+
+
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    package, folder = tmp_path / "package", tmp_path / "bin"
+    (package / "DEBIAN").mkdir(parents=True)
+    (package / "DEBIAN/control").write_text(
+        f"Package: {PACKAGE}\nVersion: 7.3.4-1\nArchitecture: all\n"
+        "Maintainer: x <x@y>\nDescription: x\n"
+    )
+    (package / "usr/src").mkdir(parents=True)
+    (package / f"usr/src/{PACKAGE}.tar.xz").write_text("Linux\n")
+    folder.mkdir()
+    argv = ["dpkg-deb", "--root-owner-group", "-b", str(package), str(folder / "x.deb")]
+    subprocess.run(argv, check=True, capture_output=True)
+    (folder / "apt-get").write_text(f"""#!/bin/sh
+here={folder}
+[ "$1" != indextargets ] || exec cat $here/mirror
+cp "$3" $here/apt.conf
+for last; do :; done
+case $* in *" update") said=$here/update ;; *) said=$here/download ;; esac
+cp debian.sources $here/
+grep . $said && exit 100
+[ $said = $here/update ] || cp $here/x.deb ${{last}}_7.3.4-1_all.deb
+""")
+    (folder / "apt-get").chmod(0o755)
+    return Apt(folder)
+
+
+def test_a_source_is_fetched_by_an_apt_of_its_own(apt: Apt) -> None:
+    assert not kernels.has_source("7.3")
+    status, said = apt.fetch()
+    assert status == 0 and said.endswith("7.3.4-1\n")
+    assert kernels.has_source("7.3")
+    assert [path.name for path in apt.sources.iterdir()] == ["7.3"]
+    assert (apt.sources / "7.3" / f"{PACKAGE}.tar.xz").read_text() == "Linux\n"
+    sources = (apt.folder / "debian.sources").read_text()
+    assert f"URIs: {MIRROR}\nSuites: trixie-backports\n" in sources
+    options = (apt.folder / "apt.conf").read_text()
+    for place in ("Dir::State", "Dir::Cache", "Dir::Etc::SourceList"):
+        assert f'{place} "{apt.sources}/' in options
+
+
+@pytest.mark.parametrize(
+    ("update", "download", "line"),
+    [
+        (NO_SUITE, "", "The repository '{m} x Release' does not have a Release file."),
+        (UNSIGNED, "", "GPG error: {m} x InRelease: The following signatures couldn't be verified"),
+        ("", "E: Unable to locate package x", "Unable to locate package x"),
+    ],
+)
+def test_what_apt_refuses_is_one_line(apt: Apt, update: str, download: str, line: str) -> None:
+    status, said = apt.fetch(update, download)
+    *_, message, hint = said.splitlines()
+    reason = line.format(m=MIRROR)
+    assert status == 1
+    assert message == f"kernel: cannot fetch {PACKAGE} of trixie-backports: {reason}"
+    assert MIRROR in hint and not list(apt.sources.iterdir())
+
+
+def test_a_machine_without_a_mirror(apt: Apt) -> None:
+    status, said = apt.fetch(mirror="http://other.example/packages/")
+    assert status == 1 and "apt knows no mirror of Debian's" in said
+
+
+def test_every_version_names_its_suite() -> None:
+    suites = {v: (kernels.SOURCE_FOLDER / v / "suite").read_text() for v in kernels.versions()}
+    assert suites == {"6.1": "bookworm\n", "6.12": "trixie\n", "7.3": "trixie-backports\n"}
