@@ -1,6 +1,6 @@
-"""Linux 6.12 beside 6.1, and a kernel of one's own: the same bytes, the commit that changed them.
+"""Newer versions beside 6.1, a kernel of one's own: the same bytes, the commit that changed them.
 
-Building takes minutes: 6.12 is tested where it is built, the rest with --full.
+Building takes minutes: the versions are tested where they are built, the rest with --full.
 """
 
 from __future__ import annotations
@@ -27,31 +27,34 @@ GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
 
-def on_newer(variant: str) -> Scenario:
-    (scenario,) = on_kernels([router(variant=variant, duration_s=2)], [NEWER])
+def on_newer(variant: str, version: str = NEWER) -> Scenario:
+    (scenario,) = on_kernels([router(variant=variant, duration_s=2)], [version])
     return scenario
 
 
-needs_newer = pytest.mark.skipif(
-    kernels.built_folder(NEWER) is None, reason=f"testbed kernel build {NEWER}"
-)
-needs_older = pytest.mark.skipif(
-    kernels.built_folder(OLDER) is None, reason=f"there is no Linux {OLDER} on this machine"
+def needs(version: str) -> pytest.MarkDecorator:
+    """Skip where a version is not built, and say what builds it."""
+    is_built = kernels.built_folder(version) is not None
+    return pytest.mark.skipif(not is_built, reason=f"testbed kernel build {version}")
+
+
+newer_versions = pytest.mark.parametrize(
+    "version", [pytest.param(each, marks=needs(each)) for each in kernels.versions()[1:]]
 )
 
 
-@needs_newer
-def test_another_version_of_linux(tmp_path: Path) -> None:
+@newer_versions
+def test_another_version_of_linux(version: str, tmp_path: Path) -> None:
     """Its trials are valid, and a second run gives the same bytes."""
-    scenarios = [on_newer("cubic"), on_newer("tahoe")]
+    scenarios = [on_newer(variant, version) for variant in ("cubic", "tahoe", "sack")]
     first = run_trials(scenarios, tmp_path / "first")
     again = run_trials(scenarios, tmp_path / "again")
     assert [capture_hashes(t) for t in first] == [capture_hashes(t) for t in again]
-    assert all(trial.record.kernel.split()[1].startswith(f"{NEWER}.") for trial in first)
+    assert all(trial.record.kernel.split()[1].startswith(f"{version}.") for trial in first)
 
 
-@needs_newer
-@needs_older
+@needs(NEWER)
+@needs(OLDER)
 def test_two_versions_send_other_packets(tmp_path: Path) -> None:
     newer = on_newer("cubic")
     older = dataclasses.replace(newer, kernel=OLDER, label="before")
@@ -88,7 +91,7 @@ def test_the_commit_that_changed_the_packets(full: bool, testbed: str, tmp_path:
         pytest.skip("builds a kernel of one's own and bisects: --full")
     source = Path(f"/usr/src/linux-source-{NEWER}.tar.xz")
     if not source.exists():
-        pytest.skip(f"apt-get install linux-source-{NEWER}")
+        pytest.skip(f"testbed kernel build {NEWER}")
     tree = tmp_path / "linux"
     tree.mkdir()
     unpack = ["tar", "-xf", str(source), "--strip-components=1", "-C", str(tree)]
@@ -114,7 +117,7 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     if not full:
         pytest.skip("builds a kernel: --full")
     if not kernels.has_source(NEWER):
-        pytest.skip(f"apt-get install linux-source-{NEWER}")
+        pytest.skip(f"testbed kernel build {NEWER}")
     examples = str(kernels.SOURCE_FOLDER / "examples")
     argv = [testbed, "kernel", "build", NEWER, "--add", examples, "--name", ADDED]
     subprocess.run(argv, check=True)
@@ -124,14 +127,18 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     assert least_window(gentle) > least_window(reno)
 
 
+@pytest.mark.parametrize(
+    "version", [pytest.param(each, marks=needs(each)) for each in kernels.versions()]
+)
 def test_traced_processes_send_the_same_packets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the guest is not confined; `testbed check` says which way processes stop."""
-    scenarios = [router(variant=each, rate_mbit=20, duration_s=3) for each in ("cubic", "bbr")]
-    turns, told = run_trials(scenarios, tmp_path / "turns"), GuestEngine().try_out()
+    both = [router(variant=each, rate_mbit=20, duration_s=3) for each in ("cubic", "bbr")]
+    scenarios, engine = on_kernels(both, [version]), GuestEngine(version)
+    turns, told = run_trials(scenarios, tmp_path / "turns"), engine.try_out()
     monkeypatch.setattr(guest, "why_not_confined", lambda: "a test")
-    traced, told_then = run_trials(scenarios, tmp_path / "traced"), GuestEngine().try_out()
+    traced, told_then = run_trials(scenarios, tmp_path / "traced"), engine.try_out()
     assert "processes take turns" in told and "processes are traced" in told_then
     assert [capture_hashes(t) for t in turns] == [capture_hashes(t) for t in traced]
 

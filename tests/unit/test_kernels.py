@@ -298,7 +298,7 @@ def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
     """As they were when each stored number's trials ran: without the version's folder."""
     found = sources.of_kernel()
     patches = [name for name in found if name.endswith(".patch")]
-    assert len(patches) == 29 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
+    assert len(patches) == 30 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
     assert (
         found["kernel/build.sh"] == (kernels.SOURCE_FOLDER / "6.1" / "builder").read_text().strip()
     )
