@@ -62,6 +62,7 @@ from testbed.store import RADIO_FILE, Trial, trial_folder, trials_in
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 STORED, STALE_LIST = "answers.json", "docs/stale.json"
+ORACLE_NAME = "ns2"  # beside a paper's page: the results of the simulator that its claims are about
 MARK = re.compile(
     r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->"
     r"|<!-- (?P<kind2>answers|sheet): (?P<title>.+) by (?P<commands2>run .*) -->"
@@ -503,7 +504,9 @@ def _answers(table: MarkedTable, out: Path | str) -> StoredTable:
         _testbed(command, Path(out))
     page = Path(out) / "report.html"
     folders = dict.fromkeys(_folder(command, Path(out)) for command in table.commands)
-    _run(["report", *map(str, folders), "--claims", "--out", str(page)])
+    oracle = store_of(table.page).with_name(ORACLE_NAME)
+    reference = ["--reference", str(oracle)] if oracle.is_dir() else []
+    _run(["report", *map(str, folders), "--claims", *reference, "--out", str(page)])
     found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
     own = [each for each in found if {each["paper"], each["id"]} & set(table.title.split())]
     answers = tuple(map(claim_answer, own))

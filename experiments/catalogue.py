@@ -6,7 +6,12 @@ from experiments import all_variants, transfers
 from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations
 from experiments.fall_floyd import fall_floyd
 from experiments.guo_yuan_sheng import router_bottleneck, router_fairness
-from experiments.kapre_saxena_joshi_hattikar import dumbbell_load, dumbbell_pairs, dumbbell_queues
+from experiments.kapre_saxena_joshi_hattikar import (
+    dumbbell_load,
+    dumbbell_pairs,
+    dumbbell_phase,
+    dumbbell_queues,
+)
 from experiments.parvez_mahanti_williamson import newreno_background, newreno_models
 from experiments.rajore_gupta_sikka_jain import video_access, video_players
 from testbed.scenario.experiment import Experiment
@@ -19,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         dumbbell_load.EXPERIMENT,
         dumbbell_pairs.EXPERIMENT,
         dumbbell_queues.EXPERIMENT,
+        dumbbell_phase.EXPERIMENT,
         newreno_models.EXPERIMENT,
         newreno_background.EXPERIMENT,
         fall_floyd.EXPERIMENT,

@@ -40,10 +40,10 @@ PAPER_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 ALL_VARIANTS = (*PAPER_VARIANTS, "sack", "veno", "cubic", "bbr")
 
 
-def network(queue: Queue = DROPTAIL, pairs: int = 1) -> Graph:
-    """Return the network of five links, with `queue` before N2–N3."""
+def network(queue: Queue = DROPTAIL, pairs: int = 1, more_ms: float = 0.0) -> Graph:
+    """Return the network of five links, with `queue` before N2–N3, and a longer round trip."""
     return dumbbell(
-        LinkSettings(RATE_MBIT, queue=queue, delay_ms=DELAY_MS),
+        LinkSettings(RATE_MBIT, queue=queue, delay_ms=round(DELAY_MS + more_ms / 2, 3)),
         pairs=pairs,
         access=LinkSettings(delay_ms=DELAY_MS, rate_mbit=RATE_MBIT, queue=DROPTAIL),
     )

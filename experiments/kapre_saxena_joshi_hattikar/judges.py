@@ -35,13 +35,6 @@ METRICS = {
     "rtt_mean_ms": "rtt_ms",
     "recovery_latency_mean_ms": "recovery_latency_ms",
 }
-# Over a flow's lifetime, where a trial has phases. Not throughput: ns-2's runs end with CBR, and a
-# mean that includes more time without CBR is not comparable.
-ALL_RUNS = {
-    "drop_rate": "drop_rate_all",
-    "rtt_mean_ms": "rtt_all_ms",
-    "recovery_latency_mean_ms": "recovery_latency_all_ms",
-}
 VARIANT_WORDS = {
     "tahoe": "Tahoe",
     "reno": "Reno",
@@ -62,7 +55,7 @@ def ns2_load(
     order: str = "",
 ) -> float:
     """Return ns-2's metric of one TCP flow beside CBR: the mean over the loads."""
-    rows = _rows(reference, "exp1_means.csv", window, "tcp1")
+    rows = _rows(reference, "exp1_raw.csv", window, "tcp1")
     if rows.empty:
         return math.nan
     rows = rows[(rows["variant"] == VARIANT_WORDS.get(variant)) & rows["cbr_mbps"].isin(loads)]
@@ -75,13 +68,14 @@ def ns2_sweep(
     reference: Reference, variant: str, metric: str, window: str, order: str
 ) -> list[float]:
     """Return ns-2's metric of one TCP flow beside CBR, at each load."""
-    rows = _rows(reference, "exp1_means.csv", window, "tcp1")
+    rows = _rows(reference, "exp1_raw.csv", window, "tcp1")
     if rows.empty:
         return []
     chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
         rows["order"] == order.replace("-", "_")
     )
-    return [float(each) for each in rows.loc[chosen, f"{METRICS[metric]}_mean"]]
+    means = rows[chosen].groupby("cbr_mbps")[METRICS[metric]].mean()
+    return [float(each) for each in means]
 
 
 def ns2_share(reference: Reference, pair: str, loads: Collection[float], window: str) -> float:
@@ -89,23 +83,23 @@ def ns2_share(reference: Reference, pair: str, loads: Collection[float], window:
     name = "/".join(VARIANT_WORDS.get(each, each) for each in pair.split("/"))
     rates = []
     for flow in ("tcp1", "tcp2"):
-        rows = _rows(reference, "exp2_means.csv", window, flow)
+        rows = _rows(reference, "exp2_rand_raw.csv", window, flow)
         if rows.empty:
             return math.nan
         own = rows[(rows["pair"] == name) & rows["cbr_mbps"].isin(loads)]
-        rates.append(own.groupby("cbr_mbps")["throughput_mbps_mean"].mean())
+        rates.append(own.groupby("cbr_mbps")["throughput_mbps"].mean())
     return float((rates[0] / (rates[0] + rates[1])).mean())
 
 
 def ns2_queue(reference: Reference, variant: str, queue: str, metric: str) -> float:
     """Return ns-2's metric of a TCP flow that CBR joins for a while, over its lifetime."""
-    rows = _rows(reference, "exp3_means.csv", "large", "tcp1")
-    if rows.empty or metric not in ALL_RUNS:
+    rows = _rows(reference, "exp3_raw.csv", "large", "tcp1")
+    if rows.empty:
         return math.nan
     chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
         rows["queue"] == QUEUE_WORDS.get(queue)
     )
-    return _mean(rows[chosen], ALL_RUNS[metric])
+    return _mean(rows[chosen], METRICS[metric])
 
 
 def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFrame:
@@ -117,8 +111,7 @@ def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFra
 
 def _mean(rows: pd.DataFrame, name: str) -> float:
     """Return a metric's mean, or NaN where the table has no such column."""
-    column = f"{name}_mean"
-    return float(rows[column].mean()) if column in rows else math.nan
+    return float(rows[name].mean()) if name in rows else math.nan
 
 
 RIVALS = ("tahoe", "reno", "newreno")

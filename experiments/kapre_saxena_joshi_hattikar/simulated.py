@@ -21,6 +21,7 @@ def ns2_metrics(reference: Reference) -> Mapping[str, pd.DataFrame]:
     tables = {
         "dumbbell-load": [_load_flow(row) for row in _rows(reference, "exp1_raw.csv")],
         "dumbbell-pairs": [_pair_flow(row) for row in _rows(reference, "exp2_rand_raw.csv")],
+        "dumbbell-queues": [_queue_flow(row) for row in _rows(reference, "exp3_raw.csv")],
     }
     return {name: pd.DataFrame(rows) for name, rows in tables.items() if rows}
 
@@ -45,17 +46,22 @@ def _pair_flow(row: dict[str, Any]) -> dict[str, Any]:
     return _flow("dumbbell-pairs", row, row["flow"], variant, place)
 
 
+def _queue_flow(row: dict[str, Any]) -> dict[str, Any]:
+    variant = OUR_VARIANTS[row["variant"]]
+    flow = "tcp" if row["flow"] == "tcp1" else row["flow"]
+    place = {"variant": variant, "queue": str(row["queue"]).lower(), "cbr_stop": "at-60"}
+    return _flow("dumbbell-queues", row, flow, variant, place)
+
+
 def _flow(
     experiment: str, row: dict[str, Any], flow: str, variant: str, place: dict[str, str]
 ) -> dict[str, Any]:
     """Return a flow's row as `metrics.csv` has it, at its place on the experiment's axes."""
-    axes = {
-        **place,
-        "cbr_mbit": str(row["cbr_mbps"]),
-        "order": str(row["order"]).replace("_", "-"),
-        "window": WINDOW_OF[row["setting"]],
-        "profile": SIMULATED,
-    }
+    axes = {**place, "profile": SIMULATED}
+    if "cbr_mbps" in row:
+        axes["cbr_mbit"] = str(row["cbr_mbps"])
+        axes["order"] = str(row["order"]).replace("_", "-")
+        axes["window"] = WINDOW_OF[row["setting"]]
     return {
         "experiment": experiment,
         "trial": "-".join((*axes.values(), str(row["rep"]))),
@@ -64,6 +70,7 @@ def _flow(
         "flow": flow,
         "variant": "" if flow == "cbr" else variant,
         "seed": float(row["rep"]),
+        "queue": f"ns-2's own {place['queue']}" if "queue" in place else "",
         "axes": write_axes(axes),
         **{ours: float(row[theirs]) for ours, theirs in METRICS.items()},
     }

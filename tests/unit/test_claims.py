@@ -389,14 +389,15 @@ def test_a_pair_counts_in_either_position() -> None:
 
 
 def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
+    numbers = ("goodput_mbps", "drop_rate", "oneway_ms", "rtt_ms", "recovery_latency_ms")
     rows = [
         {"setting": "w1000rand", "variant": name, "cbr_mbps": load, "order": "cbr_first",
-         "flow": "tcp1", "throughput_mbps_mean": rate}
+         "rep": 0, "flow": "tcp1", "throughput_mbps": rate, **dict.fromkeys(numbers, 1.0)}
         for name, rate in (("Reno", 4.0), ("Newreno", 4.4))
         for load in range(1, 11)
     ]  # fmt: skip
-    pd.DataFrame(rows).to_csv(tmp_path / "exp1_means.csv", index=False)
-    (found,) = one(made.load_metrics("large"), "JH1.2", tmp_path)
+    pd.DataFrame(rows).to_csv(tmp_path / "exp1_raw.csv", index=False)
+    *_, found = one(made.load_metrics("large"), "JH1.2", tmp_path)
     beside = {row.what: row.ns2 for row in found.rows}
     assert beside["throughput, reno, CBR 1–6 Mbit/s"] == "4.000 Mbit/s"
     assert beside["throughput, tahoe, CBR 1–6 Mbit/s"] == ""

@@ -106,21 +106,25 @@ def test_the_order_says_who_starts_first() -> None:
 
 def test_the_idle_round_trip_is_that_of_ns2() -> None:
     """1040 bytes and 40 back over three links of 10 Mbit/s, beside 60 ms of propagation."""
-    assert everything("dumbbell-load")[0].network.longest_rtt_ms == pytest.approx(62.592)
+    sending_ms = 3 * (1040 + 40) * 8 / (dumbbell_settings.RATE_MBIT * 1e3)
+    idle_ms = everything("dumbbell-load")[0].network.longest_rtt_ms + sending_ms
+    assert idle_ms == pytest.approx(62.592)
 
 
 def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
     """Beside the round trip of an idle path, which Linux adds to the least that it is told.
 
-    That is before the seed draws delays, within half a packet's time of them.
+    That is before the seed draws delays, within half a packet's time of them. Links take time to
+    send a segment of 1054 bytes and its ACK of 54.
     """
+    sending_ms = (1054 + 54) * 8 / (dumbbell_settings.RATE_MBIT * 1e3)
     for name in ("dumbbell-load", "dumbbell-pairs", "dumbbell-queues"):
         for scenario in everything(name):
             plan = make_plan(dataclasses.replace(scenario, drawn_service_times=0))
             for each in scenario.flows:
                 if each.kind is FlowKind.TCP and scenario.profile is Profile.NS2:
                     way = plan.network.path(each.src, each.dst)
-                    rtt_ms = 2 * sum(hop.direction.delay_ms for hop in way)
+                    rtt_ms = sum(2 * hop.direction.delay_ms + sending_ms for hop in way)
                     assert 199.5 <= (each.rto_min_ms or 0) + rtt_ms <= 200.5, scenario.label
                 elif each.kind is FlowKind.TCP:
                     assert each.rto_min_ms is None
