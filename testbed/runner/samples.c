@@ -30,7 +30,8 @@
 #define TIRELESS 200 /* requests without a sleep; clock.c says what these would cost */
 
 static struct probe {
-	int fd;
+	const char *node;
+	int protocol, fd;
 	unsigned char *request;
 	size_t size;
 } *probes;
@@ -57,11 +58,22 @@ void open_samples(struct words words)
 		fail("%s: %s", path, strerror(errno));
 }
 
+/* One for all probes of a node: a socket for each would be too many for a thousand flows. */
+static int socket_of(const char *node, int protocol)
+{
+	for (size_t i = probe_count; i--;)
+		if (probes[i].protocol == protocol && !strcmp(probes[i].node, node))
+			return probes[i].fd;
+	return netlink_socket(node, protocol);
+}
+
 /* probe NODE PROTOCOL HEX: a request with a single answer, its head included. */
 void add_probe(struct words words)
 {
-	struct probe probe = { .fd = netlink_socket(words.at[1], (int)integer(words.at[2])) };
+	struct probe probe = { .node = words.at[1], .protocol = (int)integer(words.at[2]) };
 
+	enter(probe.node);
+	probe.fd = socket_of(probe.node, probe.protocol);
 	probe.request = bytes_of(words.at[3], &probe.size);
 	if (words.count > 4) { /* the interface whose index belongs at 20 */
 		extern unsigned int if_nametoindex(const char *name);
