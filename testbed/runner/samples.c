@@ -6,7 +6,9 @@
  * instant after.  The runner is not woken in between, which would cost far more than the requests.
  *
  * The file: for each round its time on the trial's clock (-1 before second 0: the rehearsal) and,
- * for each probe, the size of the answer and the answer.
+ * for each probe, the size of the answer and what is new in it: a bit for each of its words of
+ * eight bytes, set if the word is not that of the probe's answer before (at first zero), and these
+ * words.  A size of 0: all is as before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,6 +36,7 @@ static struct probe {
 	int protocol, fd;
 	unsigned char *request;
 	size_t size;
+	uint64_t *before; /* the words of the last answer */
 } *probes;
 static size_t probe_count;
 
@@ -75,6 +78,9 @@ void add_probe(struct words words)
 	enter(probe.node);
 	probe.fd = socket_of(probe.node, probe.protocol);
 	probe.request = bytes_of(words.at[3], &probe.size);
+	probe.before = calloc(1, ANSWER_BYTES);
+	if (!probe.before)
+		fail("out of memory");
 	if (words.count > 4) { /* the interface whose index belongs at 20 */
 		extern unsigned int if_nametoindex(const char *name);
 		uint32_t index = if_nametoindex(words.at[4]);
@@ -107,10 +113,34 @@ static void add(const void *bytes, size_t size)
 	used += size;
 }
 
-/* Add a round's answers, each only as long as it is. */
+static void add_new_words(uint64_t *before, const unsigned char *answer, size_t size)
+{
+	size_t count = (size + sizeof(*before) - 1) / sizeof(*before);
+	unsigned char *bits = (unsigned char *)text + used;
+
+	memset(bits, 0, (count + 7) / 8);
+	used += (count + 7) / 8;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word;
+
+		memcpy(&word, answer + i * sizeof(word), sizeof(word));
+		if (word == before[i])
+			continue;
+		bits[i / 8] |= (unsigned char)(1 << i % 8);
+		before[i] = word;
+		add(&word, sizeof(word));
+	}
+}
+
+static size_t calls_of_round(void)
+{
+	return TIMED + 2 * probe_count + (probe_count - 1) / TIRELESS;
+}
+
 static void add_round(size_t round, int64_t time_ns)
 {
-	size_t largest = sizeof(time_ns) + probe_count * (sizeof(uint32_t) + ANSWER_BYTES);
+	size_t largest = sizeof(time_ns) +
+			 probe_count * (sizeof(uint32_t) + ANSWER_BYTES + ANSWER_BYTES / 64);
 
 	if (used + largest > room) {
 		flush();
@@ -128,14 +158,11 @@ static void add_round(size_t round, int64_t time_ns)
 		uint32_t size = ((const struct nlmsghdr *)each)->nlmsg_len;
 
 		size = size < ANSWER_BYTES ? size : ANSWER_BYTES;
+		if (!memcmp(each, probes[i].before, size))
+			size = 0;
 		add(&size, sizeof(size));
-		add(each, size);
+		add_new_words(probes[i].before, each, size);
 	}
-}
-
-static size_t calls_of_round(void)
-{
-	return TIMED + 2 * probe_count + (probe_count - 1) / TIRELESS;
 }
 
 static void prepare_round(size_t round)

@@ -375,7 +375,9 @@ def in_rounds(raw: bytes, probes: int) -> list[tuple[int, list[int]]]:
         sizes = []
         for _ in range(probes):
             sizes.append(int.from_bytes(raw[place : place + 4], "little"))
-            place += 4 + sizes[-1]
+            place += 4
+            new = raw[place : place + (sizes[-1] + 63) // 64]  # a bit for each word of 8 bytes
+            place += len(new) + 8 * int.from_bytes(new, "little").bit_count()
         rounds.append((time_ns, sizes))
     assert place == len(raw)
     return rounds

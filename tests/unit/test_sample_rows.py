@@ -70,9 +70,17 @@ def answer(kind: int, head: int, attributes: bytes) -> bytes:
 
 
 def a_round(time_s: float, *answers: bytes) -> bytes:
-    """A round as the runner writes it; before second 0 it is the rehearsal."""
-    parts = b"".join(struct.pack("=I", len(each)) + each for each in answers)
+    """A round as the runner writes it, all words new; before second 0 it is the rehearsal."""
+    parts = b"".join(part(each) for each in answers)
     return struct.pack("=q", round(time_s * 1e9)) + parts
+
+
+def part(answer: bytes, before: bytes | None = None) -> bytes:
+    """An answer's part of a round: its size, and the words that differ from the one before."""
+    words, old = ([of[i : i + 8] for i in range(0, len(of), 8)] for of in (answer, before or b""))
+    new = [i for i in range(len(words)) if before is None or words[i] != old[i]]
+    bits = sum(1 << i for i in new).to_bytes((len(words) + 7) // 8, "little")
+    return struct.pack("=I", len(answer)) + bits + b"".join(words[i].ljust(8, b"\0") for i in new)
 
 
 REHEARSAL = -1e-9
@@ -164,6 +172,36 @@ def starver(info: Sequence[int], queued: int) -> bytes:
     with closing(Rows(["tcp"], [])) as made:
         made.read(a_round(1.0, of_socket(info, (100_000, queued))))
         return made.text(TableKind.SOCKETS).removesuffix(b"\r\n").split(b",")[-1]
+
+
+def test_times_are_rounded_as_python_rounds_them() -> None:
+    draw = random.Random(2)
+    times_ns = [draw.randrange(10 ** draw.randint(1, 16)) for _ in range(5_000)]
+    times_ns += [1000 * draw.randrange(10**9) + 500 for _ in range(5_000)] + [0, 10**15 - 1]
+    with closing(Rows(["tcp"], [])) as made:
+        parts = part(of_socket(SOME))
+        made.read(b"".join(struct.pack("=q", time_ns) + parts for time_ns in times_ns))
+        written = made.text(TableKind.SOCKETS).decode().splitlines()
+    assert [row.split(",")[0] for row in written] == [f"{ns / 1e9:.6f}" for ns in times_ns]
+
+
+def test_a_round_says_what_is_new_in_it() -> None:
+    """A size of 0 stands for an answer as before, be it a row or none; a cut one for nothing."""
+    one, other = of_socket(SOME), of_socket((*SOME[:13], 77, *SOME[14:]))
+    missing = answer(NOTHING, 20, b"")
+    rounds = [part(one), part(other, one), part(b""), part(missing), part(b""), part(one)]
+    with closing(Rows(["tcp"], [])) as made:
+        times = (struct.pack("=q", at * 10**9) for at in range(len(rounds)))
+        made.read(b"".join(map(bytes.__add__, times, rounds)))
+        made.read(struct.pack("=q", 9 * 10**9) + part(other)[:-1])
+        rows = [row.split(b",") for row in made.text(TableKind.SOCKETS).splitlines()]
+    windows = [(row[0], row[4]) for row in rows]
+    assert windows == [
+        (b"0.000000", b"10"),
+        (b"1.000000", b"77"),
+        (b"2.000000", b"77"),
+        (b"5.000000", b"10"),
+    ]
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:

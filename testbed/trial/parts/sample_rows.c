@@ -22,6 +22,8 @@
 #define INFINITE_SSTHRESH 0x7fffffff
 #define ROW_BYTES 512 /* more than any row's numbers take */
 #define MARKS 2
+#define ANSWER_BYTES 4096
+#define WORD 8 /* bytes */
 
 static const char *const states[] = {
 	"0",	      "established", "syn-sent", "syn-recv",   "fin-wait-1", "fin-wait-2",
@@ -57,6 +59,9 @@ struct probe {
 	const char *head; /* the columns between the time and the numbers */
 	char *row;	  /* all columns after the time */
 	size_t size;	  /* of the row; 0: nothing was answered */
+	bool answered;	  /* by a socket or queue, the last time */
+	size_t answer_size;
+	unsigned char answer[ANSWER_BYTES]; /* the last one */
 	struct seen seen;
 	struct socket_state socket;
 	struct queue_state queue, before; /* before: when the trial began */
@@ -378,22 +383,58 @@ static void begin(struct probe *probe)
 	probe->size = 0;
 }
 
-static bool add_row(struct text *text, const char *time, const struct probe *probe)
+static bool add_row(struct text *text, const char *time, size_t time_size,
+		    const struct probe *probe)
 {
-	size_t time_size = strlen(time);
-
-	if (!make_room(text, time_size + 1 + probe->size))
+	if (!make_room(text, time_size + probe->size))
 		return false;
 	memcpy(text->bytes + text->size, time, time_size);
-	text->bytes[text->size + time_size] = ',';
-	memcpy(text->bytes + text->size + time_size + 1, probe->row, probe->size);
-	text->size += time_size + 1 + probe->size;
+	memcpy(text->bytes + text->size + time_size, probe->row, probe->size);
+	text->size += time_size + probe->size;
 	return true;
 }
 
+/* A row's first column, in seconds with six places as Python rounds them, and the comma. */
+static size_t write_time(char *to, int64_t time_ns)
+{
+	uint64_t us = ((uint64_t)time_ns + 500) / 1000;
+	char *end;
+
+	if (time_ns < 0 || time_ns % 1000 == 500 || time_ns > (int64_t)1e15)
+		return sprintf(to, "%.6f,", time_ns / 1e9);
+	end = number(to, us / 1000000);
+	*end = '.';
+	for (int i = 6; i; i--, us /= 10)
+		end[i] = '0' + us % 10;
+	end[7] = ',';
+	return end + 8 - to;
+}
+
+/* Brings the probe's answer up to date; NULL where the bytes end before, else where they go on. */
+static const unsigned char *take_words(struct probe *probe, size_t size,
+				       const unsigned char *from, const unsigned char *end)
+{
+	size_t count = (size + WORD - 1) / WORD;
+	const unsigned char *bits = from;
+
+	if ((count + 7) / 8 > (size_t)(end - from))
+		return NULL;
+	from += (count + 7) / 8;
+	for (size_t i = 0; i < count; i++) {
+		if (!(bits[i / 8] >> i % 8 & 1))
+			continue;
+		if (end - from < WORD)
+			return NULL;
+		memcpy(probe->answer + i * WORD, from, WORD);
+		from += WORD;
+	}
+	probe->answer_size = size;
+	return from;
+}
+
 /*
- * Reads what testbed/runner/samples.c has written: for each round its time, and for each probe the
- * size of the answer and the answer.  False without memory; a part of a round is left out.
+ * Reads what testbed/runner/samples.c has written, which says how.  False without memory; a part
+ * of a round is left out.
  */
 bool rows_read(struct rows *rows, const unsigned char *rounds, size_t size)
 {
@@ -402,27 +443,32 @@ bool rows_read(struct rows *rows, const unsigned char *rounds, size_t size)
 
 	while ((size_t)(end - rounds) >= sizeof(time_ns)) {
 		char time[32];
+		size_t time_size;
 
 		memcpy(&time_ns, rounds, sizeof(time_ns));
 		rounds += sizeof(time_ns);
-		snprintf(time, sizeof(time), "%.6f", time_ns / 1e9);
+		time_size = write_time(time, time_ns);
 		for (size_t i = 0; i < rows->sockets + rows->queues; i++) {
-			uint32_t room;
+			struct probe *probe = &rows->probes[i];
+			uint32_t new;
 
-			if ((size_t)(end - rounds) < sizeof(room))
+			if ((size_t)(end - rounds) < sizeof(new))
 				return true;
-			memcpy(&room, rounds, sizeof(room));
-			rounds += sizeof(room);
-			if (room > (size_t)(end - rounds))
+			memcpy(&new, rounds, sizeof(new));
+			rounds += sizeof(new);
+			if (new && (new > ANSWER_BYTES ||
+				    !(rounds = take_words(probe, new, rounds, end))))
 				return true;
-			if (room >= NLMSG_HDRLEN && read_answer(rows, i, rounds, room)) {
-				if (time_ns < 0)
-					begin(&rows->probes[i]);
-				else if (!add_row(&rows->texts[i >= rows->sockets], time,
-						  &rows->probes[i]))
-					return false;
-			}
-			rounds += room;
+			if (new || !probe->size)
+				probe->answered = probe->answer_size >= NLMSG_HDRLEN &&
+						  read_answer(rows, i, probe->answer,
+							      probe->answer_size);
+			if (!probe->answered)
+				continue;
+			if (time_ns < 0)
+				begin(probe);
+			else if (!add_row(&rows->texts[i >= rows->sockets], time, time_size, probe))
+				return false;
 		}
 	}
 	return true;
