@@ -79,7 +79,9 @@ VIDEO_PACKET_COLUMNS = (
     Metric(
         "mean_packet_bytes",
         "B",
-        "mean length of the flow's frames in both directions at the receiver's capture",
+        "mean length of the flow's frames in both directions at the receiver's capture. This "
+        "column and those below are of the whole capture from measure_from_s on, like what "
+        "Wireshark shows of it",
     ),
     Metric(
         "error_packets",
