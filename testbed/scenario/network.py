@@ -356,15 +356,19 @@ class Graph:
 
 
 def shaped_by_htb(graph: Graph) -> Graph:
-    """Return the network with all its links kept to their rates by htb."""
-    links = []
-    for link in graph.links:
-        forward, reverse = (
-            each and dataclasses.replace(each, shaping=Shaping.HTB)
-            for each in (link.forward, link.reverse)
+    """Return the network with htb on every link that has a rate and no trace."""
+
+    def by_htb(direction: Direction) -> Direction:
+        if direction.rate_mbit is None or direction.trace is not None:
+            return direction
+        return dataclasses.replace(direction, shaping=Shaping.HTB)
+
+    links = (
+        dataclasses.replace(
+            link, forward=by_htb(link.forward), reverse=link.reverse and by_htb(link.reverse)
         )
-        assert forward is not None
-        links.append(dataclasses.replace(link, forward=forward, reverse=reverse))
+        for link in graph.links
+    )
     return dataclasses.replace(graph, links=tuple(links))
 
 
