@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,6 +71,7 @@ def _flow(
         "flow": flow,
         "variant": "" if flow == "cbr" else variant,
         "seed": float(row["rep"]),
+        "start_s": math.nan,  # no seconds are stored, to be told apart by them
         "queue": f"ns-2's own {place['queue']}" if "queue" in place else "",
         "axes": write_axes(axes),
         **{ours: float(row[theirs]) for ours, theirs in METRICS.items()},

@@ -95,17 +95,19 @@ def test_the_tables_become_flows_of_our_experiments(tmp_path: Path) -> None:
     for name, runs in (("load", load_runs), ("pairs", pair_runs), ("queues", queue_runs)):
         file, _ = ns2_dumbbell.ORACLE_TABLES[name]
         rows = [
-            {**one.place, "flow": f"tcp{n}", **numbers}
+            {**one.place, "flow": flow, **numbers}
             for one in runs(2)
-            for n in range(1, len(one.variants) + 1)
+            for flow in (*(f"tcp{n + 1}" for n in range(len(one.variants))), "cbr")
         ]
         pd.DataFrame(rows).to_csv(tmp_path / file, index=False)
     found = ns2_metrics(Reference(tmp_path))
     assert {name: len(rows) for name, rows in found.items()} == {
-        "dumbbell-load": 2 * 2 * 4 * 10, "dumbbell-pairs": 2 * 2 * 4 * 10 * 2, "dumbbell-queues": 8
+        "dumbbell-load": 2 * 2 * 4 * 10 * 2,
+        "dumbbell-pairs": 2 * 2 * 4 * 10 * 3,
+        "dumbbell-queues": 2 * 4 * 2,
     }  # fmt: skip
     profiles = {rows["axes"].str.contains("profile=in ns-2").all() for rows in found.values()}
-    assert profiles == {True} and set(found["dumbbell-load"]["flow"]) == {"tcp"}
+    assert profiles == {True} and set(found["dumbbell-load"]["flow"]) == {"tcp", "cbr"}
     answered = {each.id for each in answers({}, reference=tmp_path) if each.profile}
     assert {"KS1.1", "KS2.4", "KS3.3", "JH1.5", "JH2.4", "JH3.2"} <= answered
     assert "KS3.1" not in answered  # of seconds, which the tables have not

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
+from analysis.verdict.checks import Check, Grade
+from analysis.verdict.queues import phase
+from analysis.verdict.verdict import conclude
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
@@ -121,6 +125,24 @@ def test_exact_delays_and_a_full_fifo_are_one_phase() -> None:
         codel,
     ):
         assert not exact_delays(scenario)
+
+
+def test_the_verdict_notes_one_phase_and_stays_valid() -> None:
+    """Only where the queue dropped packets."""
+    (flow,) = router().flows
+    two = dataclasses.replace(router(), flows=(flow, dataclasses.replace(flow, name="other")))
+    queue = SimpleNamespace(interface="router-eth0")
+
+    def noted(scenario: Scenario, lost: int) -> list[Check]:
+        evidence = SimpleNamespace(trial=SimpleNamespace(scenario=scenario), virtual_time=True)
+        transit = SimpleNamespace(lost_ns=[0] * lost)
+        return list(phase(evidence, queue, transit))  # type: ignore[arg-type]
+
+    (note,) = noted(two, 3)
+    assert note.verdict is Grade.VALID and "drawn_service_times" in note.why
+    verdict = conclude((note,))
+    assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
+    assert not noted(two, 0) and not noted(in_service_times(1, base=two), 3)
 
 
 def test_more_than_a_fifth_is_refused() -> None:
