@@ -3,8 +3,8 @@
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio (or a cable)
 
-*Shaped* is wondershaper's network: htb at both rates. Downloads wait in a queue that wondershaper
-does not choose, that of the ifb device (32 packets); uploads wait in sfq (127 packets, here in one
+*Shaped* is wondershaper's network: both rates are shaped (by htb there, by links here). Downloads
+wait in a queue that wondershaper does not choose, that of the ifb device (32 packets); uploads wait in sfq (127 packets, here in one
 queue, as there is one connection). The paper's captures were taken before that queue, at the
 laptop's own interface.
 
