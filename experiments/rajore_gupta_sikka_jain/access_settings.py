@@ -4,9 +4,9 @@
          internet      line        radio (or a cable)
 
 *Shaped* is wondershaper's network: both rates are shaped (by htb there, by links here). Downloads
-wait in a queue that wondershaper does not choose, that of the ifb device (32 packets); uploads wait in sfq (127 packets, here in one
-queue, as there is one connection). The paper's captures were taken before that queue, at the
-laptop's own interface.
+wait in a queue that wondershaper does not choose, that of the ifb device (32 packets); uploads wait
+in sfq (127 packets, here in one queue, as there is one connection). The paper's captures were taken
+before that queue, at the laptop's own interface.
 
 The radio (`wifi-…`) is the kernel's own 802.11 with its rate control, and a medium that models air
 time, random losses and medium access. It has these parameters:
