@@ -15,7 +15,9 @@ object_files = $(patsubst %.c,$(objects)/%.o,$(wildcard $(1)))
 define link
 all: $(lib)/$(1)
 $(lib)/$(1): $(call object_files,$(2))
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@.new $$^ $$(LDLIBS)
+	mv $$@.new $$@
+	cd $(lib) && sha256sum $(1) >$(1).sha256
 -include $(patsubst %.o,%.d,$(call object_files,$(2)))
 endef
 program = $(eval $(call link,$(1),$(2)))

@@ -176,12 +176,31 @@ install_wheels() { # the folder that they are in
     pip install "${LOCKED[@]}" --ignore-installed --no-compile --no-index --find-links "$1" </dev/null
 }
 
+# Whether every module has the size that a list of its package says; venv's setuptools lies under the
+# locked one, and data (certificates) may be the administrator's.
+packages_are_whole() {
+    "$PYTHON" - .venv/lib/python*/site-packages/*.dist-info/RECORD <<'END'
+import csv, os, sys
+sizes = {}
+for record in sys.argv[1:]:
+    site = os.path.dirname(os.path.dirname(record))
+    with open(record, newline="") as file:
+        for name, _, size in csv.reader(file):
+            if size and name.endswith((".py", ".so")):
+                sizes.setdefault(os.path.join(site, name), set()).add(int(size))
+try:
+    sys.exit(any(os.path.getsize(path) not in known for path, known in sizes.items()))
+except OSError:
+    sys.exit(1)
+END
+}
+
 install_python_packages() {
     local version key
     version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     # with the path, because scripts in .venv contain it: a moved clone needs a new environment
     key=$({ cat requirements.lock && echo "$version $PWD"; } | sha256sum | cut -d' ' -f1)
-    if is_stamped .venv/lock.stamp "$key"; then
+    if is_stamped .venv/lock.stamp "$key" && packages_are_whole; then
         say "Python packages: as locked"
         return
     fi
@@ -219,6 +238,10 @@ install_project() {
 }
 
 compile_programs() {
+    local damaged # what has changed since it was compiled is compiled again
+    mapfile -t damaged < <(cd .venv/lib && cat testbed-*.sha256 2>/dev/null |
+        sha256sum --check --quiet 2>/dev/null | sed -n 's/: FAILED.*//p')
+    ((${#damaged[@]} == 0)) || "${AS_USER[@]}" rm -f "${damaged[@]/#/.venv/lib/}"
     "${AS_USER[@]}" make --silent --jobs "$(nproc)" ||
         die "could not compile the testbed's programs" "the compiler's own message is above"
 }
@@ -226,7 +249,14 @@ compile_programs() {
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
 
 start_kernel() {
-    if "${AS_USER[@]}" kernel/image.sh --path >/dev/null; then
+    local folder
+    folder=$("${AS_USER[@]}" kernel/image.sh --path) || folder=
+    if [[ $folder && -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); then
+        say "guest kernel: damaged, so it is removed"
+        "${AS_USER[@]}" rm -r "$folder"
+        folder=
+    fi
+    if [[ $folder ]]; then
         say "guest kernel: built"
         return
     fi

@@ -58,6 +58,7 @@ build() {
     "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" "$cache/build-$version.log" \
         "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
+    (cd "$cache/.new.$$" && sha256sum linux config version base >sha256)
     mv -T "$cache/.new.$$" "$cache/$key"
 }
 

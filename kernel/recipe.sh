@@ -7,6 +7,8 @@
 set -euo pipefail
 export LC_ALL=C
 
+# services run without it
+: "${HOME:=$(getent passwd "$EUID" | cut -d: -f6)}"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2034  # of the scripts that source this one
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tcp-testbed/kernel

@@ -112,7 +112,10 @@ class GuestEngine:
         if self.kernel is None:
             default = self.kernel_name == kernels.default_kernel()
             how = "./setup.sh builds the guest's kernel" if default else "testbed kernel list"
-            return f"kernel {self.kernel_name} is not built: {how}"
+            why = kernels.why_not_found(self.kernel_name)
+            return f"kernel {self.kernel_name} is not built{f' ({why})' if why else ''}: {how}"
+        if not kernels.is_whole(self.kernel):
+            return f"kernel {self.kernel_name} is damaged: ./setup.sh builds it again"
         if os.geteuid() == 0 and (
             why := safe_files.changed_by_others(self.kernel / "linux", sudo_user())
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -44,6 +45,29 @@ def built_folder(name: str) -> Path | None:
     done = run([str(IMAGE_SCRIPT), "--path", name], check=False)
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether a kernel's files have the hashes that were noted when it was built."""
+    noted = folder / "sha256"
+    if not noted.exists():  # an older one, or of the user's own
+        return True
+    lines = (line.split() for line in noted.read_text().splitlines())
+    try:
+        return all(
+            hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+            for digest, name in lines
+        )
+    except OSError:
+        return False
+
+
+def why_not_found(name: str) -> str:
+    """Return what kept the script from looking for a kernel; empty if nothing did."""
+    if name not in versions():
+        return ""
+    said = run([str(IMAGE_SCRIPT), "--path", name], check=False).stderr.strip()
+    return said.split("\n")[0].removeprefix("kernel: ")
 
 
 def has_source(version: str) -> bool:

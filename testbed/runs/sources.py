@@ -125,9 +125,12 @@ def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
 
 def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
     for path in paths:
-        now = path.stat()
-        found = _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
-        yield str(path.relative_to(PROJECT)), found
+        yield str(path.relative_to(PROJECT)), _hash_now(path)
+
+
+def _hash_now(path: Path) -> str:
+    now = path.stat()
+    return _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,13 +139,21 @@ def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def _is_whole(file: Path) -> bool:
+    """Return whether a compiled file has the hash that the Makefile noted beside it."""
+    noted = file.with_name(f"{file.name}.sha256")
+    return not noted.exists() or _hash_now(file) == noted.read_text().split()[0]
+
+
 def compiled_for(plan: Plan) -> list[Built]:
     """Return the compiled programs that run in the trial."""
     return [each for each in BUILT if each.runs_in(plan)]
 
 
 def require_compiled(programs: Iterable[Built]) -> None:
-    """Raise an error if one of them is older than its sources."""
+    """Raise an error if one of them is older than its sources, or is not as it was compiled."""
     for each in programs:
+        if each.file.exists() and not _is_whole(each.file):
+            raise TestbedError(f"{each.file} is damaged", "./setup.sh compiles it again")
         if each.file.exists() and each.is_stale():
             raise TestbedError(f"{each.file} is older than its sources", "./setup.sh compiles it")

@@ -1,0 +1,57 @@
+"""Programs that were damaged after they were built: a run names them, instead of other packets."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.guest import kernels
+from testbed.guest.engine import GuestEngine
+from testbed.runs.sources import BUILT, require_compiled
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: b"", lambda text: text[:-1], lambda text: text + b"x"]
+)
+def test_a_damaged_program_does_not_run(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    """By its content: a truncated library would only be left out, and the packets be others."""
+    file = tmp_path / "testbed-iperf3.so"
+    content = b"compiled"
+    file.write_bytes(content)
+    (tmp_path / f"{file.name}.sha256").write_text(f"{_hash(content)}  {file.name}\n")
+    built = dataclasses.replace(BUILT[0], file=file)
+    require_compiled([built])
+    file.write_bytes(left)
+    with pytest.raises(TestbedError, match=r"testbed-iperf3.so is damaged"):
+        require_compiled([built])
+
+
+def test_what_was_built_here_is_whole() -> None:
+    """The Makefile notes the hash of each program that runs in trials."""
+    require_compiled(BUILT)
+    for each in BUILT:
+        if each.file.exists():
+            assert each.file.with_name(f"{each.file.name}.sha256").is_file()
+
+
+def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
+    for name in ("linux", "config"):
+        (tmp_path / name).write_bytes(name.encode())
+    lines = (f"{_hash(name.encode())}  {name}\n" for name in ("linux", "config"))
+    (tmp_path / "sha256").write_text("".join(lines))
+    assert kernels.is_whole(tmp_path)
+    engine = GuestEngine()
+    engine.__dict__["kernel"] = tmp_path
+    for damage in (b"", b"linuX"):
+        (tmp_path / "linux").write_bytes(damage)
+        assert "is damaged: ./setup.sh builds it again" in engine.ready()
+    (tmp_path / "linux").unlink()
+    assert not kernels.is_whole(tmp_path)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
