@@ -14,10 +14,8 @@ from testbed.guest.engine import GuestEngine
 from testbed.runs.sources import BUILT, require_compiled
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda text: b"", lambda text: text[:-1], lambda text: text + b"x"]
-)
-def test_a_damaged_program_does_not_run(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("left", [b"", b"compile", b"compileD", b"compiledx"])
+def test_a_damaged_program_does_not_run(tmp_path: Path, left: bytes) -> None:
     """By its content: a truncated library would only be left out, and the packets be others."""
     file = tmp_path / "testbed-iperf3.so"
     content = b"compiled"
