@@ -369,6 +369,9 @@ class QueueRecord:
     sampled: bool
     """Whether it is in the samples of queues."""
 
+    most_at_once: int = 1
+    """How many packets the link may send as one."""
+
     @property
     def is_exact(self) -> bool:
         """Whether the link sends packets one after the other, each for its size over the rate."""

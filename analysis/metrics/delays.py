@@ -10,6 +10,7 @@ from analysis.captures.tcp import ACKED_DATA
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row, low_mean_high
 from analysis.trials.capacity import sending_ns
 from analysis.trials.packets import NAN, capture_interface
+from analysis.trials.queue_transit import flows_at_queue
 
 DELAY_COLUMNS = (
     FLOW_METRICS["rtt_min_ms"].at(
@@ -92,8 +93,14 @@ def _waits(flow: MeasuredFlow) -> pd.DataFrame | None:
         return delays
     crossed_ns = (delays["owd_ms"] * 1e6).round().astype(np.int64)
     left_ns = (delays["sent_ns"] + crossed_ns).to_numpy(dtype=np.int64)
-    length = behind.data["length"][np.searchsorted(behind.data["time_ns"], left_ns)]
-    sending_ms = sending_ns(flow.trial, queue, left_ns, length) / 1e6
+    times_ns, length = behind.data["time_ns"], behind.data["length"]
+    if queue.most_at_once > 1:  # packets of all flows leave together
+        every = [each.left for each in flows_at_queue(flow.trial, flow.packets, queue)]
+        times_ns, length = (np.concatenate([e[n] for e in every]) for n in ("time_ns", "length"))
+        order = np.argsort(times_ns, kind="stable")
+        times_ns, length = times_ns[order], length[order]
+    taken_ns = sending_ns(flow.trial, queue, times_ns.astype(np.int64), length)
+    sending_ms = taken_ns[np.searchsorted(times_ns, left_ns)] / 1e6
     return delays.assign(owd_ms=delays["owd_ms"] - sending_ms)
 
 

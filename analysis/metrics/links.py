@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 
 from analysis.captures.flow_tables import Metric
@@ -79,7 +80,8 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
     rate = shown.rate_mbps(float(found.length[inside].sum()))
     known = found.complete
     waited = queue_transit(each for each in every if each.entered is not None)
-    taken_ns = sending_ns(trial, queue, waited.left_ns, waited.length)
+    all_taken_ns = sending_ns(trial, queue, found.left_ns, found.length)
+    taken_ns = all_taken_ns[np.searchsorted(found.left_ns, waited.left_ns)]
     _, mean, high = low_mean_high((waited.left_ns - taken_ns - waited.arrived_ns) / 1e6)
     end = Samples(trial).queue_end(queue.interface)
     counted = NAN if end is None else int(end["drops"])

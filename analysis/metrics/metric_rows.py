@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from testbed.scenario.model import BASE_KERNEL
-from testbed.scenario.variations import KERNEL_AXIS
+from testbed.scenario.variations import KERNEL_AXIS, REALISTIC_AXIS
 
 AXES_SEPARATOR = "; "
 AXIS = "axis_"  # before an axis's name in a column's
@@ -27,11 +27,13 @@ def read_axes(text: str) -> dict[str, str]:
 def all_axes(metrics: pd.DataFrame) -> list[dict[str, str]]:
     """Return every row's place on the axes.
 
-    Where some rows name their kernel, the others have the base kernel.
+    Where some rows name their kernel, the others have the base kernel; where some are realistic,
+    the others are not.
     """
     rows = [read_axes(text) for text in metrics["axes"].astype(str)]
-    if any(KERNEL_AXIS in row for row in rows):
-        return [{KERNEL_AXIS: BASE_KERNEL, **row} for row in rows]
+    for axis, usual in ((KERNEL_AXIS, BASE_KERNEL), (REALISTIC_AXIS, "false")):
+        if any(axis in row for row in rows):
+            rows = [{axis: usual, **row} for row in rows]
     return rows
 
 

@@ -106,10 +106,14 @@ class Capacity:
 def sending_ns(trial: Trial, queue: QueueRecord, left_ns: Integers, length: Integers) -> Integers:
     """Return how long the link behind a queue took to send each packet that left it.
 
-    Of htb and of a trace that is not known, and 0: they let packets leave as they begin to.
+    Of htb and of a trace that is not known, and 0: they let packets leave as they begin to. Of a
+    link that aggregates it is the time of all packets that left with one, all of which are needed.
     """
     if not queue.is_exact:
         return np.zeros(len(left_ns), dtype=np.int64)
+    if queue.most_at_once > 1:
+        _, place = np.unique(left_ns, return_inverse=True)
+        length = np.bincount(place, weights=length)[place]
     capacity, begun_ns = capacity_of(trial, queue), left_ns
     for _ in range(2 if capacity.changes else 1):  # at the rate when it began
         rates = capacity.rates_at((begun_ns - epoch_ns(trial)) / 1e9)

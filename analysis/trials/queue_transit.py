@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,16 @@ class QueueTransit:
     lost_length: Integers
     unmatched: int  # packets that left and were not seen to arrive
     complete: bool  # whether every flow's arrivals were captured
+
+    @property
+    def bursts(self) -> QueueTransit:
+        """The packets that left at one instant as one packet, which arrived when the last did."""
+        left_ns, first = np.unique(self.left_ns, return_index=True)
+        arrived_ns, length = self.arrived_ns[:0], self.length[:0]
+        if len(first):
+            arrived_ns = np.maximum.reduceat(self.arrived_ns, first)
+            length = np.add.reduceat(self.length, first)
+        return replace(self, left_ns=left_ns, arrived_ns=arrived_ns, length=length)
 
     @property
     def entered(self) -> int:

@@ -83,7 +83,8 @@ def _within(
     before.
     """
     since_ns, length = left
-    spare = OPPORTUNITY_BYTES if capacity.trace else queue.burst_bytes + FRAME_BYTES
+    frames_bytes = queue.most_at_once * FRAME_BYTES
+    spare = OPPORTUNITY_BYTES if capacity.trace else queue.burst_bytes + frames_bytes
     size = length - FRAME_LESS_BYTES if capacity.trace else length
     edges_s = np.arange(0, float(since_ns[-1]) / 1e9 + 2 * CAPACITY_WINDOW_S, CAPACITY_WINDOW_S)
     # an opportunity at the very edge belongs to the window that it ends

@@ -46,6 +46,8 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None:
         return  # changing_links.followed
+    if queue.most_at_once > 1:
+        transit = transit.bursts
     gaps = behind_another(transit) if queue.is_exact else backlogged(transit, queue.burst_bytes)
     if len(gaps.bits) < LEAST_GAPS:
         why = "never backlogged for long"
@@ -80,7 +82,8 @@ def senders(evidence: Evidence) -> Iterator[Check]:
         if capacity.trace is not None:
             continue
         left_ns, length = (rows[name].to_numpy(dtype=np.int64) for name in ("time_ns", "length"))
-        yield _in_windows(evidence, queue, capacity, left_ns, length)
+        if queue.most_at_once == 1:
+            yield _in_windows(evidence, queue, capacity, left_ns, length)
         if queue.is_exact:
             continue
         share = too_soon(left_ns, length, max(capacity.rate_mbit), queue.burst_bytes, GAP_TOLERANCE)
@@ -93,6 +96,8 @@ def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None:
         return
+    if queue.most_at_once > 1:
+        transit = transit.bursts
     yield _in_windows(evidence, queue, capacity, transit.left_ns, transit.length)
     if queue.is_exact:
         taken_ns = sending_ns(evidence.trial, queue, transit.left_ns, transit.length)
@@ -116,7 +121,7 @@ def _in_windows(
     """
     spare = 0 if queue.is_exact else queue.burst_bytes + FRAME_BYTES
     if capacity.changes:
-        spare += FRAME_BYTES  # one packet is sent at the rate before
+        spare += queue.most_at_once * FRAME_BYTES  # what is being sent leaves at the rate before
     carried = capacity.sent_bytes((left_ns - epoch_ns(evidence.trial)) / 1e9)
     excess = np.cumsum(length) - carried  # what left beyond the rate, until each departure
     steps = [count - 1 for count in WINDOW_PACKETS if count <= len(left_ns)]

@@ -3,6 +3,9 @@
  * A link that sends packets one after the other: each leaves when its last bit does, its size over
  * the rate after the later of its arrival and the end of the packet before.
  *
+ * A link that aggregates, as radios and cable modems do, takes several packets that wait at once,
+ * and sends them as one: all leave when the last bit of the last one does.
+ *
  * The packets wait in a child, which is any queue discipline. A packet that is being sent is in the
  * child no longer: the child's limit and backlog are of those that wait.
  */
@@ -15,6 +18,8 @@
 enum {
 	TCA_LINK_UNSPEC,
 	TCA_LINK_RATE, /* u64: bits per second */
+	TCA_LINK_PACKETS, /* u32: how many are sent as one, at most */
+	TCA_LINK_TIME, /* u32: nanoseconds after which none is added to them; 0: no limit */
 	__TCA_LINK_MAX,
 };
 
@@ -22,28 +27,41 @@ enum {
 
 struct link_sched_data {
 	u64 rate; /* bits per second */
+	u32 packets; /* how many are sent as one, at most */
+	u32 time_ns; /* after which none is added; 0: no limit */
 	struct sk_buff *sending;
-	u64 free_ns; /* when the packet that is being sent has left */
+	struct sk_buff *leaving; /* what has been sent */
+	u64 free_ns; /* when what is being sent has left */
 	u64 rest; /* what free_ns lacks, in parts of a nanosecond of which there are `rate` */
 
 	struct Qdisc *child;
 	struct qdisc_watchdog watchdog;
 };
 
-/* Begin to send the child's next packet, behind the one before or, on an idle link, now. */
+/* Begin to send the child's next packets, behind those before or, on an idle link, now. */
 static void link_send(struct link_sched_data *q, bool idle)
 {
-	u64 parts;
+	struct sk_buff **end = &q->sending;
+	u32 room = q->packets;
+	u64 parts, until_ns;
 
-	q->sending = q->child->dequeue(q->child);
-	if (!q->sending)
+	*end = q->child->dequeue(q->child);
+	if (!*end)
 		return;
 	if (idle) {
 		q->free_ns = ktime_get_ns();
 		q->rest = 0;
 	}
-	parts = (u64)qdisc_pkt_len(q->sending) * BITS_PER_BYTE * NSEC_PER_SEC + q->rest;
-	q->free_ns += div64_u64_rem(parts, q->rate, &q->rest);
+	until_ns = q->time_ns ? q->free_ns + q->time_ns : U64_MAX;
+	do {
+		parts = (u64)qdisc_pkt_len(*end) * BITS_PER_BYTE * NSEC_PER_SEC + q->rest;
+		q->free_ns += div64_u64_rem(parts, q->rate, &q->rest);
+		end = &(*end)->next;
+		*end = NULL;
+		if (!--room || q->free_ns >= until_ns)
+			break;
+		*end = q->child->dequeue(q->child);
+	} while (*end);
 }
 
 static int link_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
@@ -67,20 +85,37 @@ static struct sk_buff *link_dequeue(struct Qdisc *sch)
 	struct link_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb;
 
-	if (!q->sending)
-		link_send(q, true);
-	skb = q->sending;
-	if (!skb)
-		return NULL;
-	if (ktime_get_ns() < q->free_ns) {
-		qdisc_watchdog_schedule_ns(&q->watchdog, q->free_ns);
-		return NULL;
+	if (!q->leaving) {
+		if (!q->sending)
+			link_send(q, true);
+		if (!q->sending)
+			return NULL;
+		if (ktime_get_ns() < q->free_ns) {
+			qdisc_watchdog_schedule_ns(&q->watchdog, q->free_ns);
+			return NULL;
+		}
+		q->leaving = q->sending;
+		link_send(q, false);
 	}
-	link_send(q, false);
+	skb = q->leaving;
+	q->leaving = skb->next;
+	skb_mark_not_on_list(skb);
 	qdisc_qstats_backlog_dec(sch, skb);
 	sch->q.qlen--;
 	qdisc_bstats_update(sch, skb);
 	return skb;
+}
+
+static void link_forget(struct sk_buff **list)
+{
+	struct sk_buff *last = *list;
+
+	if (!last)
+		return;
+	while (last->next)
+		last = last->next;
+	rtnl_kfree_skbs(*list, last);
+	*list = NULL;
 }
 
 static void link_reset(struct Qdisc *sch)
@@ -89,13 +124,14 @@ static void link_reset(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	qdisc_reset(q->child);
-	if (q->sending)
-		rtnl_kfree_skbs(q->sending, q->sending);
-	q->sending = NULL;
+	link_forget(&q->sending);
+	link_forget(&q->leaving);
 }
 
 static const struct nla_policy link_policy[TCA_LINK_MAX + 1] = {
 	[TCA_LINK_RATE] = { .type = NLA_U64 },
+	[TCA_LINK_PACKETS] = { .type = NLA_U32 },
+	[TCA_LINK_TIME] = { .type = NLA_U32 },
 };
 
 /* A packet that is being sent leaves at the rate before. */
@@ -114,6 +150,8 @@ static int link_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext
 	}
 	sch_tree_lock(sch);
 	q->rate = nla_get_u64(tb[TCA_LINK_RATE]);
+	q->packets = tb[TCA_LINK_PACKETS] ? max(1U, nla_get_u32(tb[TCA_LINK_PACKETS])) : 1;
+	q->time_ns = tb[TCA_LINK_TIME] ? nla_get_u32(tb[TCA_LINK_TIME]) : 0;
 	q->rest = 0;
 	sch_tree_unlock(sch);
 	return 0;
@@ -144,7 +182,9 @@ static int link_dump(struct Qdisc *sch, struct sk_buff *skb)
 	struct link_sched_data *q = qdisc_priv(sch);
 	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
 
-	if (!nest || nla_put_u64_64bit(skb, TCA_LINK_RATE, q->rate, TCA_LINK_UNSPEC)) {
+	if (!nest || nla_put_u64_64bit(skb, TCA_LINK_RATE, q->rate, TCA_LINK_UNSPEC) ||
+	    nla_put_u32(skb, TCA_LINK_PACKETS, q->packets) ||
+	    nla_put_u32(skb, TCA_LINK_TIME, q->time_ns)) {
 		nla_nest_cancel(skb, nest);
 		return -1;
 	}

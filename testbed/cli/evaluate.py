@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
@@ -22,13 +24,29 @@ from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener, console, errors
 from testbed.store import REPORT, results_folder
 
+if TYPE_CHECKING:
+    from analysis.evaluation.standing import ScoreLine
+
 RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
 
 def run_evaluations(options: argparse.Namespace) -> int:
-    """Run `testbed evaluate`."""
+    """Run `testbed evaluate`, with --realistic both ways."""
     against = tuple(options.against.split(",")) if options.against else ()
-    evaluation = standard_evaluation(options.name, options.queue, against)
+    exact = standard_evaluation(options.name, options.queue, against)
+    found = _evaluated(options, exact, options.out)
+    if options.realistic:
+        realistic = dataclasses.replace(exact, realistic=True)
+        page = options.out and options.out.with_stem(f"{options.out.stem}-realistic")
+        for line in _changes(found, _evaluated(options, realistic, page)):
+            console.print(line, soft_wrap=True)
+    return 0
+
+
+def _evaluated(
+    options: argparse.Namespace, evaluation: StandardEvaluation, page: Path | None
+) -> Sequence[ScoreLine]:
+    """Run an evaluation, and write its page."""
     experiments = list(options.experiments.values())
     seeds = options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
     _print_cost(options, evaluation, seeds)
@@ -42,7 +60,25 @@ def run_evaluations(options: argparse.Namespace) -> int:
         command=[word for name, value in given.items() for word in (f"--{name}", str(value))],
         after_each=lambda run, done: print_missing_features(run.choice.engine, done.trials),
     )
-    return _report(evaluation, folders, options)
+    return _report(evaluation, folders, options, page or results_folder(evaluation.name) / REPORT)
+
+
+def _changes(exact: Sequence[ScoreLine], realistic: Sequence[ScoreLine]) -> Iterator[str]:
+    """Yield what is judged otherwise where links aggregate and hosts take time to receive."""
+    others = {(line.experiment, line.score.name): line for line in realistic}
+    changed = 0
+    for line in exact:
+        other = others.get((line.experiment, line.score.name))
+        for one, two in zip(line.beside, other.beside if other else (), strict=False):
+            if one.standing != two.standing:
+                changed += 1
+                yield (
+                    f"realistic: {line.experiment}, {line.score.words}, beside {one.other}: "
+                    f"{one.standing} becomes {two.standing} (mean {line.mean:.3g} becomes "
+                    f"{other.mean:.3g})"  # type: ignore[union-attr]
+                )
+    total = sum(len(line.beside) for line in exact)
+    yield f"realistic: {changed} of {total} comparisons are judged otherwise"
 
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
@@ -58,8 +94,8 @@ def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, see
 
 
 def _report(
-    evaluation: StandardEvaluation, runs: Sequence[Path], options: argparse.Namespace
-) -> int:
+    evaluation: StandardEvaluation, runs: Sequence[Path], options: argparse.Namespace, page: Path
+) -> Sequence[ScoreLine]:
     """Write the page with the summary, and print the summary."""
     from analysis.evaluation import standing
     from analysis.report import collect, make_report
@@ -72,10 +108,10 @@ def _report(
     lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
     table = standing.text_table(lines, evaluation.subject, evaluation.others)
     run_output.print_table(table, run_output.Printed("table", None))
-    page = options.out or results_folder(evaluation.name) / REPORT
     make_folder(page.parent)
     title = f"{evaluation.subject} beside {', '.join(evaluation.others)}"
+    title += ", realistic" if evaluation.realistic else ""
     sheet = standing.sheet(lines, evaluation.subject, evaluation.others)
     make_report(found, page, standings=Standings(title, sheet, table.note))
     console.print(f"report: {page}", soft_wrap=True)
-    return 0
+    return lines

@@ -116,6 +116,7 @@ def _experiment_options(parser: Parser) -> None:
     about = "also run each trial with small variations of what papers leave open: starts, buffers, "
     about += "delays, ECN, timers; `report --claims` says which answers they change"
     _flag(parser, "--sensitivity", about)
+    _flag(parser, "--realistic", "links aggregate, hosts hold interrupts and take time to receive")
 
 
 def _new_options(parser: Parser) -> None:
@@ -168,6 +169,8 @@ def _evaluate_options(parser: Parser) -> None:
     _value(parser, "--against", "NAME,…", "the others (cubic,bbr,linux-reno)", default="")
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
+    about = "run all of it twice, the second time with links that aggregate and hosts that take "
+    _flag(parser, "--realistic", f"{about}time to receive, and say what that changes")
     _place_options(parser)
     _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)
 

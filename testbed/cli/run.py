@@ -94,6 +94,8 @@ def selected(options: argparse.Namespace) -> RunSelection:
         selection = select_topo(*words, settings, options.quick)
     else:
         selection = select(name, settings, options.experiments, quick=options.quick)
+    if options.realistic:
+        selection = selection.made_realistic()
     return selection.with_variations() if options.sensitivity else selection
 
 

@@ -33,6 +33,7 @@ FIELD_UNITS = {
     "packets": "packets",
     "s": "s",
     "spacing": "packets",
+    "us": "µs",
     **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE_UNIT),
     **dict.fromkeys(("rate", "reorder", "share"), SHARE_UNIT),
     **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),

@@ -38,6 +38,9 @@ MOST_LINKS = 400
 LONGEST_DELAY_MS = 60_000.0
 SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
 MOST_BUSY = 0.9
+AGGREGATES = (1, 1024)  # the widest window of a block acknowledgement, of 802.11be
+LONGEST_BURST_MS = 100.0
+LONGEST_RECEIPT_US = 10_000.0  # of an interrupt, a packet or a wake-up
 MOST_LOSS = 0.2  # of a link's packets, in the long run
 WHOLE_MICROSECOND = 1e-3  # so near is a whole number
 ADDRESS_FORM = "not a host's address with the length of its network, like 10.0.0.1/8"
@@ -84,6 +87,7 @@ def direction_faults(where: str, direction: Direction, duration_s: float) -> Ite
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
     if direction.shaping is not Shaping.LINK and (direction.rate_mbit is None or direction.trace):
         yield f"{where}.shaping: {direction.shaping}: needs a rate_mbit, and no trace"
+    yield from _realism_faults(where, direction)
     if not 0 <= direction.jitter_ms <= direction.delay_ms:
         yield f"{where}.jitter_ms: {direction.jitter_ms:g} is not between 0 and delay_ms"
     yield from _microsecond_faults(f"{where}.jitter_ms", direction.jitter_ms)
@@ -99,6 +103,22 @@ def direction_faults(where: str, direction: Direction, duration_s: float) -> Ite
     yield from _change_faults(where, direction, duration_s)
     if direction.radio is not None:
         yield from _radio_faults(f"{where}.radio", direction, direction.radio)
+
+
+def _realism_faults(where: str, direction: Direction) -> Iterator[str]:
+    """Yield what is wrong with a direction's aggregation, and with the times of its receiver."""
+    packets = direction.aggregate_packets
+    yield from range_faults(f"{where}.aggregate_packets", packets, *AGGREGATES)
+    yield from range_faults(f"{where}.aggregate_ms", direction.aggregate_ms, 0, LONGEST_BURST_MS)
+    exact = direction.rate_mbit and direction.shaping is Shaping.LINK and not direction.trace
+    if direction.aggregates and not exact:
+        yield f"{where}.aggregate_packets: needs a rate_mbit, and neither a trace nor htb"
+    if direction.aggregate_ms and not direction.aggregates:
+        yield f"{where}.aggregate_ms: {direction.aggregate_ms:g}: needs aggregate_packets above 1"
+    for name in ("hold_us", "cost_us", "wake_us"):
+        yield from range_faults(f"{where}.{name}", getattr(direction, name), 0, LONGEST_RECEIPT_US)
+    if direction.takes_time_to_receive and direction.radio:
+        yield f"{where}: hold_us, cost_us and wake_us are for links that are no radio"
 
 
 def _change_faults(where: str, direction: Direction, duration_s: float) -> Iterator[str]:

@@ -66,4 +66,6 @@ SHAPER = Handle(1)  # what keeps to the rate, at the root
 HTB_CLASS = Handle(1, 3)  # htb's only class
 ONLY_CLASS = Handle(1, 1)  # that of a link, or of a trace
 LEAF = Handle(store.LEAF_MAJOR)  # the queue below it
+RECEIVER = Handle(3)  # what lets packets wait for the machine at the end of a link
+RECEIVER_CLASS = Handle(2, 1)  # netem's only class
 DELAY_HANDLE = Handle(2)  # what lets packets wait on a link with a delay

@@ -1,7 +1,8 @@
 """Links with a delay: two interfaces tied together by mirred, each with a netem of its own.
 
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
-A jitter, losses and packets that overtake are netem's too, each direction with its own dice.
+A jitter, losses and packets that overtake are netem's too, each direction with its own dice. What
+the receiving machine does before a packet is seen there is a discipline below netem.
 
 One link may have many delays, one for each session of a workload: a program writes on each packet
 when it may leave (trial/parts/session_delays.py), and fq in netem's place holds it until then. A
@@ -14,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from testbed.plan.commands import DELAY_HANDLE, Command
+from testbed.plan.commands import DELAY_HANDLE, RECEIVER, RECEIVER_CLASS, Command
 from testbed.plan.flows import session_port
 from testbed.plan.network import Hop, Network
 from testbed.plan.traffic_control import ChangePlan, TcObject
+from testbed.runner.spoken import RECEIVE, RECEIVE_COST, RECEIVE_HOLD, RECEIVE_WAKE
 from testbed.scenario.discipline import OFF_ON, Field, Setting
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Flow, Scenario
@@ -77,9 +79,13 @@ class DelayLink:
 
 
 def is_delay_link(hops: tuple[Hop, Hop], many: frozenset[str] = frozenset()) -> bool:
-    """Return whether a link leads through `wires`: it has a delay, losses, or many delays."""
+    """Return whether a link leads through `wires`: it does something behind its queue."""
     return hops[0].link.name in many or any(
-        hop.direction.delay_ms or hop.direction.loss or hop.wire_changes for hop in hops
+        hop.direction.delay_ms
+        or hop.direction.loss
+        or hop.direction.takes_time_to_receive
+        or hop.wire_changes
+        for hop in hops
     )
 
 
@@ -132,6 +138,10 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
             yield Command(WIRES, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
             words = each.words(number)
             yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY_HANDLE), *words))
+            direction = each.hop(number).direction
+            if direction.takes_time_to_receive:
+                place = ("parent", str(RECEIVER_CLASS), "handle", str(RECEIVER), RECEIVE)
+                yield Command(WIRES, ("tc", "qdisc", *add, *place, *_receiver_words(direction)))
 
 
 def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
@@ -139,6 +149,24 @@ def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
     for each in links:
         for number, end in enumerate(each.ends):
             yield TcObject(WIRES, end, DELAY_HANDLE, each.words(number)[0], each.settings(number))
+            direction = each.hop(number).direction
+            if direction.takes_time_to_receive:
+                yield TcObject(WIRES, end, RECEIVER, RECEIVE, tuple(_receiver_settings(direction)))
+
+
+def _receiver_words(direction: Direction) -> Iterator[str]:
+    times_us = (direction.hold_us, direction.cost_us, direction.wake_us)
+    for name, time_us in zip(("hold", "cost", "wake"), times_us, strict=True):
+        yield from (name, f"{round(time_us * 1e3)}ns")
+
+
+def _receiver_settings(direction: Direction) -> Iterator[Setting]:
+    for name, number, time_us in (
+        ("hold", RECEIVE_HOLD, direction.hold_us),
+        ("cost", RECEIVE_COST, direction.cost_us),
+        ("wake-up", RECEIVE_WAKE, direction.wake_us),
+    ):
+        yield Setting(name, (Field((number,)),), time_us, "us", 1e3, round)
 
 
 def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
@@ -284,12 +312,17 @@ def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
         link = _last_hop(network, flow).link
         one, other = link.directions
         if one.delay_ms != other.delay_ms or any(
-            each.jitter_ms or each.loss or each.reorder or wire_changes(each.schedule)
+            each.jitter_ms
+            or each.loss
+            or each.reorder
+            or each.takes_time_to_receive
+            or wire_changes(each.schedule)
             for each in (one, other)
         ):
             yield (
-                f"{where}.rtt_min_ms: {link.name} has jitter, losses, reordering, a schedule or "
-                "another delay back: sessions need a plain link to their receiver"
+                f"{where}.rtt_min_ms: {link.name} has jitter, losses, reordering, a receiver "
+                "that takes time, a schedule or another delay back: sessions need a plain link to "
+                "their receiver"
             )
         if (first := links.setdefault(link.name, flow.name)) != flow.name:
             yield f"{where}.rtt_min_ms: {link.name} delays the sessions of {first} already"

@@ -57,6 +57,7 @@ from testbed.plan.traffic_control import (
 )
 from testbed.scenario.model import CapturePoint, Flow, Scenario
 from testbed.scenario.network import shaped_by_htb
+from testbed.scenario.realism import refuse_in_real_time, with_realism
 from testbed.scenario.variations import drawn
 from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
@@ -208,9 +209,11 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
     In real time timers are late, and no kernel but the guest's has exact links: htb is in their
     place.
     """
+    scenario = with_realism(scenario)
     validate(scenario)
     scenario = drawn(scenario)
     if not virtual_time:
+        refuse_in_real_time(scenario)
         scenario = replace(scenario, network=shaped_by_htb(scenario.network))
     layout = _layout(scenario, build_network(scenario.network))
     network = layout.network

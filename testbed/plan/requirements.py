@@ -10,7 +10,7 @@ from testbed.plan.delay_links import has_session_delays, is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
 from testbed.plan.traffic_control import TRACE
-from testbed.runner.spoken import LINK
+from testbed.runner.spoken import LINK, RECEIVE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
 
@@ -25,6 +25,7 @@ class Need:
     module: str = ""
 
 
+REALISM = "realism"  # a kind of needs: what a real machine does by itself
 EXACT_LINK = Need("queue discipline", LINK, "CONFIG_NET_SCH_LINK", "sch_link")
 TOKEN_BUCKET = Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
 
@@ -73,6 +74,10 @@ def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:
             else:
                 yield EXACT_LINK if hop.is_exact else TOKEN_BUCKET
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
+    if any(hop.direction.aggregates for hop in hops):
+        yield Need(REALISM, "aggregation", EXACT_LINK.symbol, EXACT_LINK.module)
+    if any(hop.direction.takes_time_to_receive for hop in hops):
+        yield Need(REALISM, RECEIVE, "CONFIG_NET_SCH_RECEIVE", "sch_receive")
     if radio_of(hops[0].link) is not None:
         yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
     if is_delay_link(hops):

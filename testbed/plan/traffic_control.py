@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from testbed.plan.commands import HTB_CLASS, LEAF, ONLY_CLASS, SHAPER, Command, Handle
 from testbed.plan.network import Hop, Network
-from testbed.runner.spoken import LINK, LINK_RATE
+from testbed.runner.spoken import LINK, LINK_PACKETS, LINK_RATE, LINK_TIME
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
     MICROSECOND_TICKS,
@@ -114,7 +114,7 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
         return
     rate = f"{_bits_per_s(hop.rate_mbit)}bit"
     if hop.is_exact:
-        yield Command(queue.node, (*root, LINK, "rate", rate))
+        yield Command(queue.node, (*root, LINK, "rate", rate, *_aggregation(hop)))
         yield _leaf_command(queue, ONLY_CLASS)
         return
     yield Command(queue.node, (*root, "htb", "default", f"{HTB_CLASS.minor:x}"))
@@ -125,6 +125,13 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     words = ("htb", "rate", rate, "ceil", rate, *bursts)
     yield Command(queue.node, ("tc", "class", *add, *place, *words))
     yield _leaf_command(queue, HTB_CLASS)
+
+
+def _aggregation(hop: Hop) -> tuple[str, ...]:
+    if not hop.direction.aggregates:
+        return ()
+    packets, time_ns = hop.direction.aggregate_packets, round(hop.direction.aggregate_ms * 1e6)
+    return ("packets", str(packets), "time", f"{time_ns}ns")
 
 
 def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
@@ -155,7 +162,12 @@ def _rated(queue: QueuePlan, rate_mbit: float) -> TcObject:
     where = (queue.node, queue.interface)
     if queue.hop.is_exact:
         rate = Setting("rate", (Field((LINK_RATE,), 0, "Q"),), _bits_per_s(rate_mbit), "bit/s")
-        return TcObject(*where, SHAPER, LINK, (rate,))
+        direction = queue.hop.direction
+        most = direction.aggregate_packets
+        time_ms = direction.aggregate_ms if direction.aggregates else 0
+        packets = Setting("aggregate", (Field((LINK_PACKETS,)),), most, "packets")
+        time = Setting("aggregate", (Field((LINK_TIME,)),), time_ms, "ms", 1e6, round)
+        return TcObject(*where, SHAPER, LINK, (rate, packets, time))
     return TcObject(*where, HTB_CLASS, "htb", _class_settings(rate_mbit), is_class=True)
 
 

@@ -25,8 +25,20 @@ _MESSAGE_HEAD = struct.Struct("=IHH8x")  # of a netlink message: length, type, f
 _LINK_BYTES = 32
 
 LINK = "link"  # our own discipline: kernel/queues/sch_link.c
-LINK_RATE = 1
-_LINK_COMMAND = re.compile(rf"(qdisc (?:add|change) .* {LINK}) rate ([0-9]+)bit")
+RECEIVE = "receive"  # and kernel/queues/sch_receive.c
+LINK_RATE, LINK_PACKETS, LINK_TIME = 1, 2, 3
+RECEIVE_HOLD, RECEIVE_COST, RECEIVE_WAKE = 1, 2, 3
+_OWN_COMMAND = re.compile(
+    rf"(qdisc (?:add|change) .* (?:{LINK}|{RECEIVE}))((?: [a-z]+ [0-9]+(?:bit|ns)?)+)"
+)
+_OPTIONS = {  # the word of each option, with its attribute and its number's form
+    "rate": (LINK_RATE, "=Q"),
+    "packets": (LINK_PACKETS, "=I"),
+    "time": (LINK_TIME, "=I"),
+    "hold": (RECEIVE_HOLD, "=I"),
+    "cost": (RECEIVE_COST, "=I"),
+    "wake": (RECEIVE_WAKE, "=I"),
+}
 
 
 @dataclass(frozen=True)
@@ -72,15 +84,18 @@ def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
 
 def _known_to_tc(line: str) -> str:
     """Return a command without the options of a discipline that tc does not know."""
-    return _LINK_COMMAND.sub(r"\1", line)
+    return _OWN_COMMAND.sub(r"\1", line)
 
 
 def _with_options(message: Message, line: str) -> Message:
     """Return a command's message with the options that tc did not add."""
-    if not (match := _LINK_COMMAND.fullmatch(line)):
+    if not (match := _OWN_COMMAND.fullmatch(line)):
         return message
-    rate = attribute(LINK_RATE, struct.pack("=Q", int(match[2])))
-    return replace(message, content=message.content + attribute(TCA_OPTIONS, rate))
+    options = b""
+    for word, number in re.findall(r"([a-z]+) ([0-9]+)", match[2]):
+        kind, form = _OPTIONS[word]
+        options += attribute(kind, struct.pack(form, int(number)))
+    return replace(message, content=message.content + attribute(TCA_OPTIONS, options))
 
 
 def _content(descriptor: int) -> bytes:

@@ -20,7 +20,7 @@ from testbed.runs.orchestration import (
     plan_run,
 )
 from testbed.runs.results_folders import claimed
-from testbed.runs.selection import Settings, select_experiment
+from testbed.runs.selection import RunSelection, Settings, select_experiment
 from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import variant
@@ -40,11 +40,17 @@ class StandardEvaluation:
     subject: str
     others: tuple[str, ...]
     fixed: Mapping[str, str]  # axis → value, the same for all
+    realistic: bool = False  # whether links aggregate, and hosts take time to receive
 
     @property
     def name(self) -> str:
         """The name of its runs, and of the folder with its report."""
-        return f"evaluate-{self.subject}"
+        return f"evaluate-{self.subject}{'-realistic' if self.realistic else ''}"
+
+    def selection(self, experiment: Experiment, *, quick: bool) -> RunSelection:
+        """Return what is run of an experiment."""
+        selection = select_experiment(experiment, self.settings(experiment), quick=quick)
+        return selection.made_realistic() if self.realistic else selection
 
     def settings(self, experiment: Experiment) -> Settings:
         """Return the values of an experiment's axes."""
@@ -108,7 +114,7 @@ def evaluation_cost(
     planned = [
         task
         for each in evaluation.experiments(experiments)
-        for task in tasks(each.scenarios(evaluation.settings(each), seeds, quick))
+        for task in tasks(evaluation.selection(each, quick=quick).scenarios(seeds))
     ]
     missing = [
         task
@@ -139,10 +145,10 @@ def evaluate(
     for number, experiment in enumerate(chosen, start=1):
         listener.say(f"evaluation {number} of {len(chosen)}: {experiment.name}")
         settings = evaluation.settings(experiment)
-        selection = select_experiment(experiment, settings, quick=quick)
-        planned = plan_run(selection, options, listener)
+        planned = plan_run(evaluation.selection(experiment, quick=quick), options, listener)
         words = ["testbed", "run", experiment.name, "--seeds", str(options.seeds)]
         words += ["--name", evaluation.name, *(["--quick"] if quick else [])]
+        words += ["--realistic"] if evaluation.realistic else []
         words += [w for key, v in settings.items() for w in ("--set", f"{key}={','.join(v)}")]
         with claimed(planned.out, listener.warn):
             done = carry_out(planned, shlex.join([*words, *command]), listener)

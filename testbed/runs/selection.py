@@ -16,7 +16,13 @@ from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.reading import ScenarioDocument
-from testbed.scenario.variations import KERNEL_AXIS, on_kernels, split_kernels, with_variations
+from testbed.scenario.variations import (
+    KERNEL_AXIS,
+    all_realistic,
+    on_kernels,
+    split_kernels,
+    with_variations,
+)
 
 KERNEL_VALUES = "names: `testbed kernel list`"
 DEFAULT_METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -56,6 +62,11 @@ class RunSelection:
         """Add every trial with what papers leave open varied a little (`--sensitivity`)."""
         scenarios = self.scenarios
         return dataclasses.replace(self, scenarios=lambda n: with_variations(scenarios(n)))
+
+    def made_realistic(self) -> RunSelection:
+        """Let links aggregate, and hosts take time to receive, in every trial (`--realistic`)."""
+        scenarios = self.scenarios
+        return dataclasses.replace(self, scenarios=lambda n: all_realistic(scenarios(n)))
 
 
 def select(

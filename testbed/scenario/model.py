@@ -157,6 +157,9 @@ class Scenario:
     drawn_service_times: float = 0.0
     """Each delay of the network is drawn by the seed from a range around it that is as wide as the
     bottleneck takes for this many full frames, so that seeds sample the phases of a full queue."""
+    realistic: bool = False
+    """Whether links aggregate and hosts take time to receive, by a set of published figures
+    (`docs/realism.md`), where the network says nothing about it."""
     kernel: str = BASE_KERNEL
     """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
 

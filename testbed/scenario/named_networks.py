@@ -126,6 +126,8 @@ def router_bottleneck(
         trace=None,
         schedule=wire_changes(reverse.schedule),
         shaping=Shaping.LINK,
+        aggregate_packets=1,
+        aggregate_ms=0,
     )
     return _graph(
         NetworkName.ROUTER_BOTTLENECK,
@@ -144,6 +146,8 @@ def _queued_as(bottleneck: Direction, link: Link) -> Direction:
         trace=bottleneck.trace,
         schedule=rate_changes(bottleneck.schedule),
         shaping=bottleneck.shaping,
+        aggregate_packets=bottleneck.aggregate_packets,
+        aggregate_ms=bottleneck.aggregate_ms,
     )
 
 

@@ -171,6 +171,30 @@ class Direction:
     """What keeps it to `rate_mbit`: `link` sends packets one after the other, each for its size
     over the rate; `htb` is Linux's token bucket, whose first packets leave at once. On the host
     engine it is always htb."""
+    aggregate_packets: int = 1
+    """How many of the packets that wait the link sends as one, at most: they arrive together when
+    the last bit of the last one does, as over a radio."""
+    aggregate_ms: float = 0.0
+    """After how long it adds no packet to those that it sends as one; 0: there is no limit."""
+    hold_us: float = 0.0
+    """How long the receiving machine's network card holds back its interrupt after a packet; those
+    that come meanwhile are received with it (`ethtool`'s `rx-usecs`)."""
+    cost_us: float = 0.0
+    """What a packet costs the receiving machine's processor, one after the other: drawn by the
+    seed for each packet, uniformly up to twice this."""
+    wake_us: float = 0.0
+    """How long the receiving machine's processor takes to wake up when nothing waited: drawn by
+    the seed, uniformly up to twice this."""
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether the link may send several packets as one."""
+        return self.aggregate_packets > 1
+
+    @property
+    def takes_time_to_receive(self) -> bool:
+        """Whether the machine at its end holds, wakes up or works on packets."""
+        return any((self.hold_us, self.cost_us, self.wake_us))
 
 
 @dataclass(frozen=True)

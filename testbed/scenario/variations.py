@@ -26,6 +26,7 @@ from testbed.scenario.network import Direction, Graph, Link, Queue
 from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
 
 KERNEL_AXIS = "kernel"
+REALISTIC_AXIS = "realistic"
 
 Settings = Mapping[str, Sequence[str]]
 
@@ -57,14 +58,28 @@ def _on(scenario: Scenario, kernel: str) -> Scenario:
     return dataclasses.replace(scenario, kernel=kernel, label="-".join(filter(None, words)))
 
 
-def axes_of(scenario: Scenario) -> Mapping[str, str]:
-    """Return the scenario's place on its axes, its kernel included.
+def all_realistic(scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Return each scenario with what machines and radios do; its label says so."""
+    return [
+        dataclasses.replace(
+            each, realistic=True, label="-".join(filter(None, (each.label, REALISTIC_AXIS)))
+        )
+        for each in scenarios
+    ]
 
-    The base kernel is left out, unless the kernel is an axis of the experiment.
+
+def axes_of(scenario: Scenario) -> Mapping[str, str]:
+    """Return the scenario's place on its axes, its kernel included, and whether it is realistic.
+
+    The base kernel is left out, unless the kernel is an axis of the experiment, and so is an exact
+    network.
     """
-    if scenario.kernel == BASE_KERNEL or KERNEL_AXIS in scenario.axes:
-        return scenario.axes
-    return {**scenario.axes, KERNEL_AXIS: scenario.kernel}
+    axes = scenario.axes
+    if scenario.realistic and REALISTIC_AXIS not in axes:
+        axes = {**axes, REALISTIC_AXIS: "true"}
+    if scenario.kernel == BASE_KERNEL or KERNEL_AXIS in axes:
+        return axes
+    return {**axes, KERNEL_AXIS: scenario.kernel}
 
 
 MAX_NETWORK_JITTER = 0.2  # with more, a trial is no repeat of another

@@ -46,8 +46,8 @@ class IdleRtt(Part):
         """Return the delay both ways, how far it may be off, and whether packets get lost.
 
         An exact link takes its time to send a request and its reply; a full token bucket lets
-        them go at once. Jitter may change the delay, as may a chance to overtake, or a radio, the
-        more so the busier its channel.
+        them go at once. Jitter may change the delay, as may a chance to overtake, a receiver that
+        takes time, or a radio, the more so the busier its channel.
         """
         network = self._trial.plan.network
         path, back = (
@@ -58,6 +58,9 @@ class IdleRtt(Part):
         expected_ms += sum(hop.sending_ms(ECHO_FRAME_BYTES) for hop in (*path, *back))
         crossed = [direction for hop in path for direction in hop.link.directions]
         jitter_ms = sum(each.delay_ms if each.reorder else each.jitter_ms for each in crossed)
+        # a receiver's times are drawn, from nothing to twice the mean; it holds each packet as long
+        expected_ms += sum(each.hold_us + each.cost_us + each.wake_us for each in crossed) / 1e3
+        jitter_ms += sum(each.cost_us + each.wake_us for each in crossed) / 1e3
         radios = [radio for hop in path if (radio := radio_of(hop.link)) is not None]
         jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
         return expected_ms, jitter_ms, bool(radios) or any(each.loss for each in crossed)

@@ -126,6 +126,7 @@ def _queue_record(plan: QueuePlan) -> QueueRecord:
         interface=plan.interface,
         rate_mbit=plan.hop.rate_mbit,
         burst_bytes=burst_bytes(plan.hop),
+        most_at_once=plan.hop.direction.aggregate_packets,
         discipline=queue.discipline,
         limit=in_own_unit(queue, limit),
         unit=DISCIPLINES[queue.discipline].counts,
