@@ -30,6 +30,8 @@ SAMPLE_CLOCK_NS = 1000  # the times of samples are written to the microsecond
 RETIRE_NS = round(RETIRE_S * 1e9)
 RETRANSMITTED_COUNTER = "TcpRetransSegs"
 LEAST_SAMPLES = 20  # of srtt, to take a median of
+PROBE_RTT_CWND = 4  # bbr_cwnd_min_target
+PROBE_RTT_NS = 500_000_000  # bbr_probe_rtt_mode_ms is 200, and a round trip
 LEAST_SEGMENTS = 20
 
 
@@ -149,8 +151,9 @@ def check_window(
     Judged are segments between samples that both know of no loss, with no retransmission between
     them (a complete recovery fits between samples that are far apart).
 
-    No control adds more to cwnd than is acknowledged. The segments outstanding were sent during
-    the last round trip, within the cwnd of that time, even if cwnd has fallen since.
+    No control adds more to cwnd than is acknowledged, but BBR, which after PROBE_RTT has the cwnd
+    again that it had before. The segments outstanding were sent during the last round trip, within
+    the cwnd of that time, even if cwnd has fallen since.
     """
     at_ns = capture_ns(evidence.trial, samples["time_s"])
     if len(at_ns) < 2:
@@ -175,6 +178,10 @@ def check_window(
     # on a short path the window can grow and shrink for many round trips between two samples
     grown = cwnd[after - 1] + acked_since - acked[after - 1]
     allowed = np.maximum(_recent_cwnd(at_ns, cwnd, samples["srtt_ms"].to_numpy())[after], grown)
+    before_ns = np.searchsorted(at_ns, at_ns - PROBE_RTT_NS, side="left")
+    restored = _most_of_spans(cwnd, before_ns, np.arange(1, len(cwnd) + 1))[after - 1]
+    probed = cwnd[after - 1] <= PROBE_RTT_CWND
+    allowed = np.where(probed, np.maximum(allowed, restored), allowed)
     over = np.where(known, segments.outstanding(segments.new_ns) - allowed, -1)
     worst = int(over.argmax())
     sent, window = int(over[worst] + allowed[worst]), int(allowed[worst])
