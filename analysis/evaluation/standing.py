@@ -20,6 +20,7 @@ from analysis.statistics.intervals import Comparison, ComparisonKind, compare_pa
 from analysis.statistics.text_tables import TextTable
 
 LEVEL = 0.05
+MUCH = 0.25  # of a mean
 UNKNOWN = "–"
 
 
@@ -143,6 +144,27 @@ def _cell(beside: RivalComparison) -> Cell:
     p = beside.p_holm
     hint = f" p {p:.2g}" if beside.found.kind is ComparisonKind.TESTED else ""
     return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
+
+
+def changes(exact: Sequence[ScoreLine], realistic: Sequence[ScoreLine]) -> Iterator[str]:
+    """Yield the scores that are judged otherwise in a realistic network, or differ much in it."""
+    others = {(line.experiment, line.score.name): line for line in realistic}
+    judged = 0
+    for line in exact:
+        other = others[(line.experiment, line.score.name)]
+        pairs = list(zip(line.beside, other.beside, strict=True))
+        turned = [
+            f"beside {one.other}: {one.standing} becomes {two.standing}"
+            for one, two in pairs
+            if one.standing is not two.standing
+        ]
+        judged += len(turned)
+        differs = abs(other.mean - line.mean) > MUCH * abs(line.mean)  # not if one is not known
+        if turned or differs:
+            means = f"{line.experiment}, {line.score.words}: {_mean(line)} becomes {_mean(other)}"
+            yield "; ".join((means, *turned))
+    total = sum(len(line.beside) for line in exact)
+    yield f"{judged} of {total} comparisons are judged otherwise"
 
 
 def note(lines: Sequence[ScoreLine]) -> str:

@@ -425,3 +425,34 @@ def test_a_trace_bounds_what_is_carried() -> None:
 
 def test_an_experiment_without_a_law_has_none() -> None:
     assert theory.laws(results("harm", lot(1.0), 10.0)) == ()
+
+
+def test_what_a_realistic_network_changes_is_said() -> None:
+    def line(mean: float, stands: standing.Standing) -> standing.ScoreLine:
+        found = compare_paired({1: 1.0, 2: 2.0}, {1: 0.0, 2: 0.5})
+        beside = (standing.RivalComparison("cubic", found, stands),)
+        return standing.ScoreLine("ecn", score(), mean, 2, beside)
+
+    better, open_ = standing.Standing.BETTER, standing.Standing.OPEN
+
+    def said(one: standing.ScoreLine, other: standing.ScoreLine) -> list[str]:
+        return list(standing.changes([one], [other]))
+
+    same = "0 of 1 comparisons are judged otherwise"
+    assert said(line(1.0, better), line(1.2, better)) == [same]
+    assert said(line(1.0, better), line(1.3, better)) == ["ecn, x (%): 1 becomes 1.3", same]
+    assert said(line(math.nan, better), line(1.0, better)) == [same]
+    assert said(line(1.0, better), line(1.0, open_)) == [
+        "ecn, x (%): 1 becomes 1; beside cubic: better becomes not separable",
+        "1 of 1 comparisons are judged otherwise",
+    ]
+
+
+def test_a_realistic_evaluation_has_a_name_and_trials_of_its_own() -> None:
+    exact = evaluation.standard_evaluation("bbr", "", ("cubic",))
+    made = replace(exact, realistic=True)
+    assert (exact.name, made.name) == ("evaluate-bbr", "evaluate-bbr-realistic")
+    (experiment, *_) = exact.experiments(EXPERIMENTS.values())
+    trials = made.selection(experiment, quick=True).scenarios(1)
+    assert trials and all(each.realistic for each in trials)
+    assert not any(e.realistic for e in exact.selection(experiment, quick=True).scenarios(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,10 +36,12 @@ def run_evaluations(options: argparse.Namespace) -> int:
     exact = standard_evaluation(options.name, options.queue, against)
     found = _evaluated(options, exact, options.out)
     if options.realistic:
+        from analysis.evaluation.standing import changes
+
         realistic = dataclasses.replace(exact, realistic=True)
         page = options.out and options.out.with_stem(f"{options.out.stem}-realistic")
-        for line in _changes(found, _evaluated(options, realistic, page)):
-            console.print(line, soft_wrap=True)
+        for line in changes(found, _evaluated(options, realistic, page)):
+            console.print(f"realistic: {line}", soft_wrap=True)
     return 0
 
 
@@ -61,24 +63,6 @@ def _evaluated(
         after_each=lambda run, done: print_missing_features(run.choice.engine, done.trials),
     )
     return _report(evaluation, folders, options, page or results_folder(evaluation.name) / REPORT)
-
-
-def _changes(exact: Sequence[ScoreLine], realistic: Sequence[ScoreLine]) -> Iterator[str]:
-    """Yield what is judged otherwise where links aggregate and hosts take time to receive."""
-    others = {(line.experiment, line.score.name): line for line in realistic}
-    changed = 0
-    for line in exact:
-        other = others.get((line.experiment, line.score.name))
-        for one, two in zip(line.beside, other.beside if other else (), strict=False):
-            if one.standing != two.standing:
-                changed += 1
-                yield (
-                    f"realistic: {line.experiment}, {line.score.words}, beside {one.other}: "
-                    f"{one.standing} becomes {two.standing} (mean {line.mean:.3g} becomes "
-                    f"{other.mean:.3g})"  # type: ignore[union-attr]
-                )
-    total = sum(len(line.beside) for line in exact)
-    yield f"realistic: {changed} of {total} comparisons are judged otherwise"
 
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
