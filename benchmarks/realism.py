@@ -28,8 +28,8 @@ from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.realism import AGGREGATION_FIELDS, RECEIPT_FIELDS, with_realism
 from testbed.store import Status, open_trial
 
-SECONDS = 15.0
-CASES: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {  # fields, other values
+CASE_SECONDS = 15.0
+REALISM_CASES: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {  # fields, other values
     "none of them": ((), {}),
     "aggregation": (AGGREGATION_FIELDS, {}),
     "interrupts held for 50 µs": (("hold_us",), {}),
@@ -39,15 +39,15 @@ CASES: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {  # fields, 
     "`realistic`": ((*AGGREGATION_FIELDS, *RECEIPT_FIELDS), {}),
     "wake-ups of up to 10 ms": (("wake_us",), {"wake_us": 5000.0}),
 }
-COLUMNS = ("drop_rate", "queue_mean_ms", "queue_p95_ms", "duplicate_acks")
+REALISM_COLUMNS = ("drop_rate", "queue_mean_ms", "queue_p95_ms", "duplicate_acks")
 
 
 def case(name: str, variant: str, seed: int) -> Scenario:
     """Return a flow through the router, with the fields of a case where `realistic` sets them."""
-    fields, values = CASES[name]
+    fields, values = REALISM_CASES[name]
     bottleneck = LinkSettings(50.0, queue=Queue("bfifo", limit_bytes=104_857))
     flow = Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant)
-    exact = Scenario("realism", router_bottleneck(bottleneck), (flow,), SECONDS, seed)
+    exact = Scenario("realism", router_bottleneck(bottleneck), (flow,), CASE_SECONDS, seed)
     made = with_realism(dataclasses.replace(exact, realistic=True))
     links = tuple(
         _mixed(link, full, fields, values)
@@ -77,7 +77,7 @@ def measured(scenarios: Sequence[Scenario]) -> pd.DataFrame:
         for each in run_all(tasks(scenarios), choice, Path(name) / "out", lambda _event: None):
             assert each.record.status is Status.OK, each.record.reason
             row = reduction_of(open_trial(each.path)).flows.iloc[0]
-            rows.append({**each.scenario.axes, **row[[*COLUMNS, "verdict"]]})
+            rows.append({**each.scenario.axes, **row[[*REALISM_COLUMNS, "verdict"]]})
     return pd.DataFrame(rows)
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     found = measured(
         [
             case(name, variant, seed)
-            for name in CASES
+            for name in REALISM_CASES
             for variant in options.variants
             for seed in range(1, options.seeds + 1)
         ]
@@ -98,7 +98,9 @@ def main() -> None:
     print("| variant | what is on | dropped | queue, ms | 95 % | duplicate ACKs | valid |")
     print("|---|---|---|---|---|---|---|")
     for (variant, name), rows in found.groupby(["variant", "case"], sort=False):
-        dropped, mean, high, again = (rows[column].astype(float).mean() for column in COLUMNS)
+        dropped, mean, high, again = (
+            rows[column].astype(float).mean() for column in REALISM_COLUMNS
+        )
         valid = f"{(rows['verdict'] == 'valid').sum()} of {len(rows)}"
         print(
             f"| {variant} | {name} | {dropped:.2%} | {mean:.2f} | {high:.2f} | {again:.0f} "
