@@ -73,6 +73,7 @@ dumbbell-pairs pair=newreno/reno cbr_mbit=8 window=small profile=ns2 duration_s=
 dumbbell-pairs pair=vegas/vegas cbr_mbit=2 window=large profile=ns2 second=n5-n6 duration_s=4
 dumbbell-pairs pair=cubic/bbr cbr_mbit=5 window=large profile=ns2 duration_s=4
 dumbbell-pairs pair=newreno/vegas cbr_mbit=5 window=large profile=modern duration_s=4
+dumbbell-phase case=vegas more_ms=0.4 duration_s=4
 dumbbell-queues variant=reno queue=droptail profile=ns2 cbr_stop=at-60 duration_s=4
 dumbbell-queues variant=sack queue=red profile=ns2 cbr_stop=at-60 duration_s=6
 dumbbell-queues variant=reno queue=codel profile=modern duration_s=4

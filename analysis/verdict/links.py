@@ -49,7 +49,7 @@ def idle(evidence: Evidence) -> Iterator[Check]:
             )
             continue
         rtts, expected_ms = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
-        jitter_ms = answered["jitter_ms"].to_numpy() if "jitter_ms" in answered else 0.0
+        jitter_ms = answered["jitter_ms"].to_numpy()
         off = np.maximum(0.0, np.abs(rtts - expected_ms) - jitter_ms)
         worst = int(off.argmax())
         rtt, expected = float(rtts[worst]), float(expected_ms[worst])

@@ -84,11 +84,11 @@ def many(flows: int, parallel: int = 1) -> Scenario:
     ("scenario", "memory"),
     [
         (many(50), "mem=256M"),  # as ever: the guest's random pool is mixed from it
-        (many(64), "mem=1024M"),
+        (many(65), "mem=1024M"),
         (many(1000), "mem=1024M"),  # copies of one process take less
         (dataclasses.replace(many(1000), duration_s=60), "mem=1536M"),
         (many(3, parallel=64), "mem=256M"),
-        (many(4, parallel=64), "mem=1024M"),
+        (many(5, parallel=64), "mem=1024M"),
     ],
 )
 def test_many_flows_get_more_memory(tmp_path: Path, scenario: Scenario, memory: str) -> None:
@@ -255,7 +255,7 @@ def test_an_engine_that_does_not_exist() -> None:
     [
         ("dumbbell-queues", {}, 256),
         ("parking-lot", {"bottlenecks": ("3",)}, 256),
-        ("parking-lot", {"bottlenecks": ("4",)}, 1024),  # 22 captures
+        ("parking-lot", {"bottlenecks": ("4",)}, 256),  # 22 captures
         ("intra-protocol", {"flows": ("16",)}, 256),
         ("intra-protocol", {"flows": ("64",)}, 1024),
     ],
