@@ -275,7 +275,8 @@ def write_trials(
         if idle_ms:
             value = idle_ms(place) * noise(first, str(name))
             (trial / "samples" / "idle.csv").write_text(
-                f"flow,src,dst,rtt_ms,expected_ms\ntcp,sender1,receiver,{value},0.9\n"
+                f"flow,src,dst,rtt_ms,expected_ms,jitter_ms,lossy\n"
+                f"tcp,sender1,receiver,{value},0.9,0,0\n"
             )
     return folder
 

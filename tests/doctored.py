@@ -178,7 +178,7 @@ def _scaled(column: str, factor: float) -> Callable[[Path], None]:
     return lambda path: edit_table(path / "samples" / "sockets.csv", change)
 
 
-def _filled(column: str, value: object) -> Callable[[Path], None]:
+def _filled(column: str, value: str | float) -> Callable[[Path], None]:
     """The samples of the second half say this."""
 
     def change(table: pd.DataFrame) -> None:

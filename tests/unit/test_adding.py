@@ -424,6 +424,11 @@ LINK_VALUES = {
     "schedule": (Change(2, rate_mbit=3.0),),
     "radio": Radio(-60),
     "shaping": Shaping.HTB,
+    "aggregate_packets": 8,
+    "aggregate_ms": 2.0,
+    "hold_us": 50.0,
+    "cost_us": 3.0,
+    "wake_us": 20.0,
 }
 
 
@@ -435,7 +440,8 @@ def test_every_field_of_a_link_has_a_value_here() -> None:
 def test_a_field_of_a_link_is_planned_and_read_back(name: str) -> None:
     scenario = router(delay_ms=5)
     link = next(each for each in scenario.network.links if each.observed).name
-    plain = with_link(scenario, link, delay_ms=5.0)
+    needed = {"aggregate_packets": 2} if name == "aggregate_ms" else {}
+    plain = with_link(scenario, link, delay_ms=5.0, **needed)
     before, after = make_plan(plain), make_plan(with_link(plain, link, **{name: LINK_VALUES[name]}))
     assert (after.setup, after.changes) != (before.setup, before.changes)
     assert (after.tc_objects, after.changes) != (before.tc_objects, before.changes)

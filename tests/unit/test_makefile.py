@@ -29,7 +29,7 @@ def sources(root: Path, tmp_path: Path) -> Path:
 def built_by(folder: Path, *options: str) -> set[str]:
     """Return the names of the programs and libraries that `make` links, or would link."""
     printed = run(["make", "-C", str(folder), *options]).stdout
-    return set(re.findall(r"-o \.venv/lib/(\S+)", printed))
+    return set(re.findall(r"-o \.venv/lib/(\S+)\.new", printed))
 
 
 def test_what_the_code_names_is_built(root: Path, sources: Path) -> None:

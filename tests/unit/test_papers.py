@@ -73,7 +73,11 @@ def test_what_an_answer_prints_is_numbers(worlds: Sequence[Answer]) -> None:
 
 def test_what_an_answer_says_of_its_reasons_is_the_engines(worlds: Sequence[Answer]) -> None:
     """The same few sentences, or what a claim declares: none of them knows what a trial showed."""
-    known = ("What earlier runs showed", "The paper does not define", "The interval reaches")
+    known: tuple[str, ...] = (
+        "What earlier runs showed",
+        "The paper does not define",
+        "The interval reaches",
+    )
     known += ("Whatever difference there is lies within the margin",)
     known += tuple(c.declared.because for p in papers.PAPERS for c in p.claims if c.declared)
     for answer in worlds:
