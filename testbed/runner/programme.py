@@ -19,6 +19,7 @@ HOME = "-"  # the namespace that the runner is started in
 NS = 1_000_000_000
 BOOT_NS = 1_700_000_000 * NS  # the guest's wall clock at its boot: arbitrary but fixed
 _FAILED = 1 << 31
+_WHY_MOST = 500  # bytes of a failure's reason, which a hostile program may have written
 _ANSWER_HEAD = struct.Struct("=II")  # of an answer: its instruction and its size
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n"}
 
@@ -230,7 +231,8 @@ class Answers:
                 raise ValueError("they end in the midst of one")
             place += size
             if number & _FAILED:
-                self.failure = number ^ _FAILED, answer.decode(errors="replace")
+                why = answer[:_WHY_MOST].decode(errors="replace")
+                self.failure = number ^ _FAILED, " ".join(why.split())
             else:
                 self._answers[number] = answer
 

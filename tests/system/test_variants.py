@@ -23,7 +23,7 @@ from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import SOCKET_SAMPLES, Trial
-from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
+from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 
 WHEEL_S = 0.032  # of timers from 0.25 to 2 s, with 250 ticks a second (kernel/time/timer.c)
@@ -300,12 +300,10 @@ def test_vegas_keeps_as_many_packets_queued_as_its_parameters_say(tmp_path: Path
         rows = [row for row in samples(trial, "queues") if 5 < float(row["time_s"]) < 10]
         backlogs.append(sum(int(row["backlog_packets"]) for row in rows) / len(rows))
         last = samples(trial, "sockets")[-1]
-        empty_ms = float(last["min_rtt_ms"])
+        empty_ms = float(last["min_rtt_ms"]) + (1514 - 62) * 8 / 5000  # of a full packet, not a SYN
         queued = int(last["cwnd"]) * (float(last["srtt_ms"]) - empty_ms) / empty_ms
         assert least <= int(queued) <= most
-    modern, ns2 = backlogs
-    assert 1 < modern < 4
-    assert ns2 < modern or not ON_FIRST  # on 6.12, 3.28 and 3.04
+    assert all(1 < each < 4 for each in backlogs)  # which is lower follows from the phase
 
 
 def test_a_receivers_window_bounds_what_is_in_flight(tmp_path: Path) -> None:
@@ -333,5 +331,5 @@ def test_a_drop_that_never_comes_is_told(tmp_path: Path) -> None:
     scenario = router(duration_s=1)
     flow = dataclasses.replace(scenario.flows[0], drops=(5, 100_000))
     trial = run_trials([dataclasses.replace(scenario, flows=(flow,))], tmp_path)[0]
-    no_delay, missing = trial.record.warnings
-    assert "no delay" in no_delay and "tcp: 1 of 2 drops: the flow sent" in missing
+    (missing,) = trial.record.warnings
+    assert "tcp: 1 of 2 drops: the flow sent" in missing

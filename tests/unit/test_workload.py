@@ -126,7 +126,7 @@ def test_the_ideal_time_is_round_trips_and_frames() -> None:
     # of three frames the first fills the bucket, the last leaves when the second is paid for
     assert ideal_s(Workload(), path, 3000, 1514) == pytest.approx(0.04 + 1514 * 8 / 10e6)
     assert ideal_s(kept(), path, 3000, 1514) == pytest.approx(0.02 + 1514 * 8 / 10e6)
-    assert ideal_s(kept(), path, 3000, 0) == pytest.approx(0.02 + 2 * 1514 * 8 / 10e6)
+    assert ideal_s(kept(), path, 3000, 0) == pytest.approx(0.02 + (3000 + 3 * 66) * 8 / 10e6)
     assert ideal_s(kept(), path, 1448, 1514) == pytest.approx(0.02)
 
 
