@@ -21,9 +21,7 @@ from testbed.errors import TestbedError
 from testbed.scenario.model import Flow
 from testbed.store import SOCKET_SAMPLES, Status, Trial
 
-# of each round trip: the idle path's is that of a SYN, and a retransmission takes longer to send
-ROUND_TRIP_TOLERANCE = 0.1
-LEAST_TOLERANCE = 0.25  # round trips: the queue that a retransmission meets
+ROUND_TRIP_TOLERANCE = 0.25  # the queue that a retransmission meets
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Outcome:
     halvings: int  # times that ssthresh was lowered
     slow_start: bool  # after the first loss, outside of fast recovery
     recovery_s: float  # from the first retransmission to the ACK of all that was sent before it
-    round_trips: float  # recovery_s in round trips of the idle path
+    round_trips: float  # recovery_s in round trips of a segment on the idle path
     rto_ms: float  # before the loss
     acked: int  # segments, when the flow's measured time was over
 
@@ -74,8 +72,7 @@ class Expected:
         if not set(observed.lost) <= set(observed.sent_again):
             yield f"sends again {observed.sent_again}, not all of {observed.lost}"
         low, high = self.round_trips
-        off = max(LEAST_TOLERANCE, high * ROUND_TRIP_TOLERANCE)
-        if not low - off <= observed.round_trips <= high + off:
+        if not low - ROUND_TRIP_TOLERANCE <= observed.round_trips <= high + ROUND_TRIP_TOLERANCE:
             yield f"{observed.round_trips:.1f} round trips, not {low:g} to {high:g}"
 
 
@@ -167,7 +164,7 @@ def outcome(trial: Trial, flow: Flow, segments: SegmentSequence) -> Outcome:
         halvings=int((np.diff(ssthresh) < 0).sum()),
         slow_start=bool(growing.any()),
         recovery_s=recovery_s,
-        round_trips=recovery_s * 1e3 / float(sockets["min_rtt_ms"].min()),
+        round_trips=recovery_s / _shortest_round_trip_s(segments, began),
         rto_ms=float(earlier["rto_ms"].iloc[-1]),
         acked=int(segments.acks.number[segments.acks.time_s <= trial.scenario.stop_s(flow)].max()),
     )
@@ -179,6 +176,17 @@ def _packets(trial: Trial, flow: Flow) -> FlowTables:
     if packets is None:
         raise TestbedError(f"{trial.path.name}: no capture at {flow.src}", "capture the senders")
     return FlowPackets(packets.data[packets.data["payload"] > 0], packets.acks)
+
+
+def _shortest_round_trip_s(segments: SegmentSequence, until_s: float) -> float:
+    """Return the shortest round trip of a full segment: a SYN takes less time to send.
+
+    The first segment has iperf3's cookie alone.
+    """
+    full = (segments.new.time_s < until_s) & (segments.new.number > 1)
+    acks = np.searchsorted(segments.acks.number, segments.new.number[full])
+    known = acks < len(segments.acks.time_s)
+    return float((segments.acks.time_s[acks[known]] - segments.new.time_s[full][known]).min())
 
 
 def _sockets(trial: Trial, flow: Flow) -> pd.DataFrame:

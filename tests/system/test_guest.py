@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -177,11 +176,15 @@ def test_every_queue(tmp_path: Path) -> None:
     disciplines = {
         row.name: Queue(row.name, limit_bytes=100_000, ecn=row.ecn) for row in DISCIPLINES.values()
     }
-    path: dict[str, Any] = {"rate_mbit": 10, "delay_ms": 10, "duration_s": 3}
-    scenarios = [router(queue=queue, **path) for queue in disciplines.values()]
+    # CAKE's target is 5 ms, and it drops though less than a packet waits, which takes 12 ms at 1 Mbit/s
+    rates = {name: 10 if name == "cake" else 1 for name in disciplines}
+    scenarios = [
+        router(queue=queue, rate_mbit=rates[name], delay_ms=10, duration_s=3)
+        for name, queue in disciplines.items()
+    ]
     for name, trial in zip(disciplines, run_trials(scenarios, tmp_path / "out"), strict=True):
         found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
-        assert rate_mbit(found, 1, 3) > 8.5, name
+        assert rate_mbit(found, 1, 3) > 0.85 * rates[name], name
     marking = router(queue=Queue("codel", limit_packets=100, ecn=True), delay_ms=10, duration_s=5)
     trial = run_trials([marking], tmp_path / "marks")[0]
     last = samples(trial, "queues")[-1]
