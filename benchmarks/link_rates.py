@@ -62,7 +62,7 @@ def at_rate(
     access_times: float = ACCESS_TIMES,
     length_mbit_s: float = LENGTH_MBIT_S,
 ) -> Scenario:
-    """Return a flow through a queue of so many packets, with all times divided by the rate."""
+    """Return a flow through a queue of `packets`, with all times scaled by 1/rate."""
     duration_s = length_mbit_s / rate_mbit
     bottleneck = LinkSettings(
         rate_mbit, queue=Queue("pfifo", limit_packets=packets), shaping=shaping

@@ -6,9 +6,9 @@ The experiment: 4 variants x 10 loads of CBR x 2 orders x 5 seeds of 60 s on the
 dumbbell, 400 trials, captures at every point, reduced and compressed as they come; the time of all
 is extrapolated from a sample. Scaling: the same trials by one worker and by two, half of them at a
 time, so that a machine that is busy meanwhile is as busy for both. Fixed cost: the processor time
-of one more trial of 1 s at 1 Mbit/s. Cores: what the sweep's own process does is under Python's
-lock, so that workers wait for each other; from the processor time that this takes of a trial
-follows how many times as fast a sweep on so many cores is.
+of one more trial of 1 s at 1 Mbit/s. Cores: the sweep's own process works under Python's
+lock, for which workers wait. The speed-up on n cores is computed from the share of a trial's
+processor time that is spent there.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def scale(few: Sequence[Scenario]) -> None:
 
 
 def simulated_speed(cores: int, alone_s: float, whole_s: float) -> float:
-    """Return how many times as fast as on one core a sweep is on so many.
+    """Return a sweep's speed-up on `cores` over one core.
 
     Each core's trial takes `whole_s`, of which `alone_s` only one at a time may have: a closed
     queue with exponential times, solved exactly by its mean values.

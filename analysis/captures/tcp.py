@@ -83,8 +83,8 @@ CAPTURE_COLUMNS = (
 
 
 PROTOCOLS = ("tcp", "udp")
-# further columns: the acknowledged frame carried data; and Karn's rule (RFC 6298, section 3) lets
-# its round trip count, since none of the bytes that are acknowledged anew were sent twice
+# Further columns: whether the acknowledged frame carried data, and whether its round trip counts.
+# Karn's rule (RFC 6298, section 3) excludes ACKs of any byte that was sent more than once.
 ACKED_DATA, TIMED = "acked_data", "timed"
 MORE_COLUMNS = (ACKED_DATA, TIMED)
 

@@ -1,9 +1,9 @@
 """Whether a variant can be deployed beside another: its harm, against that of the other's own kind.
 
 Ware and others (2019): a new algorithm α is acceptable beside β if harm(α → β) is not larger than
-harm(β → β), that is if β suffers no more from α than from another flow of its own. The test is one
-of non-inferiority, for each metric by itself: the interval of the difference, seed by seed, has to
-lie below a margin.
+harm(β → β), that is, if a flow of β suffers no more from α than from a second flow of β. The test
+is one of non-inferiority, for each metric by itself: the interval of the difference, seed by seed,
+has to lie below a margin.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def test_every_queue(tmp_path: Path) -> None:
     disciplines = {
         row.name: Queue(row.name, limit_bytes=100_000, ecn=row.ecn) for row in DISCIPLINES.values()
     }
-    # CAKE's target is 5 ms, and it drops though less than a packet waits, which takes 12 ms at 1 Mbit/s
+    # CAKE drops if one packet waits above its target of 5 ms: at 1 Mbit/s, each takes 12 ms
     rates = {name: 10 if name == "cake" else 1 for name in disciplines}
     scenarios = [
         router(queue=queue, rate_mbit=rates[name], delay_ms=10, duration_s=3)
