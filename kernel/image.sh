@@ -71,13 +71,12 @@ main() { # a function, so that all of the script is read before it runs for minu
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
-    if ! find_source "$version"; then
-        [ -z "$only_path" ] || die "no source of Linux $version is here" "image.sh $version fetches it"
-        check_tools
-        fetch_source "$version"
-        find_source "$version"
+    if [ "$only_path" ]; then
+        find_source "$version" ||
+            die "no source of Linux $version is here" "image.sh $version fetches it"
     fi
     check_tools
+    need_source "$version"
     lay_out "$version"
     find_keys
     if [ "$only_path" ]; then

@@ -52,7 +52,7 @@ nearest_version() { # the tree's
 choose_source() {
     if versions | grep -qxF -- "$source"; then
         version=$source origin=$source
-        find_source "$version" || { fetch_source "$version" && find_source "$version"; }
+        need_source "$version"
         source=$tarball
         return
     fi

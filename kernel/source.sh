@@ -60,7 +60,7 @@ reason() { # file with what it said
     { grep -m 1 -iE '^[EW]: .*(signature|not signed)' "$1" || grep -m 1 '^E: ' "$1"; } | cut -c 4-
 }
 
-# Fetches the package; a second build at the same time fetches its own, and one of them stays.
+# Fetches the package; a second build at the same time waits, and finds it.
 fetch_source() { # version
     local name=linux-source-$1 suite root place
     command -v apt-get >/dev/null ||
@@ -69,6 +69,10 @@ fetch_source() { # version
         "apt-get install $name, or add a mirror to apt's sources"
     suite=$(<"$here/$1/suite")
     mkdir -p "$fetched" || die "cannot make $fetched" "set XDG_CACHE_HOME to a directory of yours"
+    exec 8>"$fetched/lock"
+    flock 8
+    ! find_source "$1" || return 0
+    rm -rf "$fetched"/.apt.* # what a killed one left
     root=$(mktemp -d "$fetched/.apt.XXXXXX")
     # shellcheck disable=SC2064  # this folder
     trap "rm -rf '$root' '$recipe'" EXIT
@@ -85,7 +89,16 @@ fetch_source() { # version
     dpkg-deb --fsys-tarfile "$root/$name"_*.deb |
         tar -xO "./usr/src/$name.tar.xz" >"$root/new/$name.tar.xz" ||
         die "cannot unpack $name" "is the disk full? (df -h $fetched)"
-    mv -T "$root/new" "$fetched/$1" 2>/dev/null || [ -e "$fetched/$1/$name.tar.xz" ] ||
+    mv -T "$root/new" "$fetched/$1" ||
         die "cannot write $fetched/$1" "is it yours?"
     rm -rf "$root"
+    exec 8>&-
+}
+
+# Finds the source, or fetches it.
+need_source() { # version
+    if ! find_source "$1"; then
+        fetch_source "$1"
+        find_source "$1"
+    fi
 }

@@ -253,7 +253,7 @@ def csv_text(values: Sequence[object]) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Return a text as a CSV's cell that no spreadsheet takes for a formula, nor for two rows."""
+    """Return a text as a CSV's cell that no spreadsheet takes for a formula."""
     text = printable_lines(text)
     if not text.startswith(FORMULA_STARTS):
         return text

@@ -32,7 +32,7 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        found = pd.read_csv(plain_file(path), usecols=list(table.columns))
+        found = pd.read_csv(plain_file(path), usecols=list(table.columns), low_memory=False)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
         why = f"{path}: damaged: {error}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error

@@ -219,8 +219,8 @@ def footer(traces: Sequence[TrialSegments], shown: Extent | None) -> str:
         "time from the first segment",
     ]
     how.append(
-        "round trips: of the idle path, from the first segment sent again to the ACK of all "
-        "that was sent before it"
+        "round trips: of a segment on the idle path, from the first segment sent again to the "
+        "ACK of all that was sent before it"
     )
     if shown is not None:
         how.append(f"segments above {shown.number[1]:.0f} not shown")

@@ -24,7 +24,6 @@ from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, run, start, sudo_user
 from testbed.plan.control_network import controlled
-from testbed.plan.flows import FEW_FLOWS
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
@@ -280,7 +279,7 @@ def _hidden_paths() -> list[Path]:
 def _memory_mb(task: Task) -> int:
     """Return the guest's memory: the same for most trials, as TCP's limits depend on it."""
     scenario, flows = task.scenario, controlled(task.scenario)
-    many = len(scenario.flows) > FEW_FLOWS
+    many = any(flow.copied for flow in task.plan.flows)
     flow_mb = COPY_MB + COPY_MB_PER_S * scenario.duration_s if many else FLOW_MB
     needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + flow_mb * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)

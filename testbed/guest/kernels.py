@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
+from testbed.guest.worker import cache_folder
 from testbed.machine.process import run, run_told
 from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.names import checked_name
@@ -24,12 +24,6 @@ def versions() -> list[str]:
     """Return the versions of Linux that have patches, the oldest first."""
     names = [path.parent.name for path in SOURCE_FOLDER.glob("[0-9]*/patches")]
     return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
-
-
-def cache_folder() -> Path:
-    """Return the folder in which kernels are built (`cache` in recipe.sh)."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tcp-testbed" / "kernel"
 
 
 def custom_folder(name: str) -> Path:

@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
 POLL_MS, LONGEST_POLL_MS = 20, 100  # longer as the guest takes longer
@@ -44,8 +45,13 @@ class Exchanged:
     """Values that head and worker exchange, as bytes that dask does not look into."""
 
     def packed(self) -> bytes:
-        """Return the values for `unpacked`."""
+        """Return the values as bytes."""
         return pickle.dumps(vars(self))
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self:
+        """Return what was packed."""
+        return cls(**pickle.loads(packed))
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def cache_folder() -> Path:
 
 def equipment(requirements: bytes) -> dict[str, str]:
     """Return what determines this machine's results: kernels, programs, libraries and files."""
-    needed = Requirements(**pickle.loads(requirements))
+    needed = Requirements.unpacked(requirements)
     try:
         return {
             **_sources(),
@@ -189,7 +195,7 @@ def run_guest(packed: bytes) -> bytes:
     """Run a guest on this worker, and return what it left, as a packed answer."""
     from distributed import get_worker
 
-    worker, shipment = get_worker(), Shipment(**pickle.loads(packed))
+    worker, shipment = get_worker(), Shipment.unpacked(packed)
     worker.log_event(START_TOPIC, {"trial": shipment.trial, "where": str(worker.name)})
     started = time.monotonic()
     try:
@@ -342,7 +348,7 @@ def _resident_kb(pid: int) -> int:
 
 
 def core_locks() -> Path:
-    """Return the folder of the locks by which runs on this machine share its processors."""
+    """Return the folder of the locks by which a worker's guests share its processors."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / "tcp-testbed" / "cores"
 

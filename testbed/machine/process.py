@@ -215,13 +215,6 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
     return files.enter_context(path.open("wb")) if path else subprocess.DEVNULL
 
 
-def has_ended(process: Process, within_s: float) -> bool:
-    """Wait for a process's end and return whether it came within that time."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(within_s)
-    return process.returncode is not None
-
-
 def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) -> int:
     """End a process with the signal `first`, and with SIGKILL if it does not react."""
     if process.poll() is None:

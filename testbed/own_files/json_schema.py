@@ -21,8 +21,8 @@ OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
 
 
 SHARE_UNIT = "a share, 0 to 1"
-FIELD_UNITS = {
-    "drawn_service_times": "service times",  # of a number, by its name or the last word of it
+FIELD_UNITS = {  # of a number, by its name or the last word of it
+    "drawn_service_times": "service times",
     "per_s": "1/s",
     "bdp": "bandwidth–delay products",
     "bytes": "bytes",

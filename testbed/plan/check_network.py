@@ -110,8 +110,7 @@ def _realism_faults(where: str, direction: Direction) -> Iterator[str]:
     packets = direction.aggregate_packets
     yield from range_faults(f"{where}.aggregate_packets", packets, *AGGREGATES)
     yield from range_faults(f"{where}.aggregate_ms", direction.aggregate_ms, 0, LONGEST_BURST_MS)
-    exact = direction.rate_mbit and direction.shaping is Shaping.LINK and not direction.trace
-    if direction.aggregates and not exact:
+    if direction.aggregates and not direction.is_exact:
         yield f"{where}.aggregate_packets: needs a rate_mbit, and neither a trace nor htb"
     if direction.aggregate_ms and not direction.aggregates:
         yield f"{where}.aggregate_ms: {direction.aggregate_ms:g}: needs aggregate_packets above 1"

@@ -154,19 +154,21 @@ def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
                 yield TcObject(WIRES, end, RECEIVER, RECEIVE, tuple(_receiver_settings(direction)))
 
 
+RECEIPT_TIMES = (
+    ("hold", RECEIVE_HOLD, "hold_us"),
+    ("cost", RECEIVE_COST, "cost_us"),
+    ("wake", RECEIVE_WAKE, "wake_us"),
+)
+
+
 def _receiver_words(direction: Direction) -> Iterator[str]:
-    times_us = (direction.hold_us, direction.cost_us, direction.wake_us)
-    for name, time_us in zip(("hold", "cost", "wake"), times_us, strict=True):
-        yield from (name, f"{round(time_us * 1e3)}ns")
+    for word, _, field in RECEIPT_TIMES:
+        yield from (word, f"{round(getattr(direction, field) * 1e3)}ns")
 
 
 def _receiver_settings(direction: Direction) -> Iterator[Setting]:
-    for name, number, time_us in (
-        ("hold", RECEIVE_HOLD, direction.hold_us),
-        ("cost", RECEIVE_COST, direction.cost_us),
-        ("wake-up", RECEIVE_WAKE, direction.wake_us),
-    ):
-        yield Setting(name, (Field((number,)),), time_us, "us", 1e3, round)
+    for word, number, field in RECEIPT_TIMES:
+        yield Setting(word, (Field((number,)),), getattr(direction, field), "us", 1e3, round)
 
 
 def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:

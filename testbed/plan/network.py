@@ -23,7 +23,6 @@ from testbed.scenario.network import (
     Radio,
     Route,
     Schedule,
-    Shaping,
     Step,
     rate_changes,
     scheduled_rates,
@@ -78,8 +77,7 @@ class Hop:
     @property
     def is_exact(self) -> bool:
         """Whether it sends packets one after the other, each for its size over the rate."""
-        direction = self.direction
-        return self.is_shaped and not direction.trace and direction.shaping is Shaping.LINK
+        return self.is_shaped and self.direction.is_exact
 
     @property
     def rate_mbit(self) -> float:

@@ -162,11 +162,9 @@ def _rated(queue: QueuePlan, rate_mbit: float) -> TcObject:
     where = (queue.node, queue.interface)
     if queue.hop.is_exact:
         rate = Setting("rate", (Field((LINK_RATE,), 0, "Q"),), _bits_per_s(rate_mbit), "bit/s")
-        direction = queue.hop.direction
-        most = direction.aggregate_packets
-        time_ms = direction.aggregate_ms if direction.aggregates else 0
-        packets = Setting("aggregate", (Field((LINK_PACKETS,)),), most, "packets")
-        time = Setting("aggregate", (Field((LINK_TIME,)),), time_ms, "ms", 1e6, round)
+        most, time_ms = queue.hop.direction.aggregate_packets, queue.hop.direction.aggregate_ms
+        packets = Setting("longest burst", (Field((LINK_PACKETS,)),), most, "packets")
+        time = Setting("longest burst's time", (Field((LINK_TIME,)),), time_ms, "ms", 1e6, round)
         return TcObject(*where, SHAPER, LINK, (rate, packets, time))
     return TcObject(*where, HTB_CLASS, "htb", _class_settings(rate_mbit), is_class=True)
 

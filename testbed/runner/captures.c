@@ -19,7 +19,8 @@ static size_t capture_count;
 void begin_capture(struct words words)
 {
 	struct capture capture = { .file = words.at[4] };
-	size_t size, length;
+	size_t size;
+	int length;
 	unsigned char *beginning = bytes_of(words.at[5], &size);
 	char *text;
 
@@ -27,12 +28,11 @@ void begin_capture(struct words words)
 	capture.fd = open("/proc/capture", O_RDWR | O_CLOEXEC);
 	if (capture.fd < 0)
 		fail("/proc/capture: %s", strerror(errno));
-	length = (size_t)asprintf(&text, "%s %s %s\n", words.at[2], words.at[3], words.at[4]);
-	text = realloc(text, length + size);
-	if (!text)
+	length = asprintf(&text, "%s %s %s\n", words.at[2], words.at[3], words.at[4]);
+	if (length < 0 || !(text = realloc(text, (size_t)length + size)))
 		fail("out of memory");
 	memcpy(text + length, beginning, size);
-	if (write(capture.fd, text, length + size) != (ssize_t)(length + size))
+	if (write(capture.fd, text, (size_t)length + size) != length + (ssize_t)size)
 		fail("%s: %s", capture.file, strerror(errno));
 	free(text);
 	free(beginning);

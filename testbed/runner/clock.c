@@ -10,7 +10,8 @@
 
 #define BEGIN 4097 /* the guest's system call, of kernel/patches: clock, timers and dice begin */
 
-#define TIRELESS 300 /* instructions without a sleep, which are far less than 1024 system calls */
+/* Instructions without a sleep: some three calls each, and from 1024 on the kernel charges time. */
+#define INSTRUCTIONS_AWAKE 300
 
 static int64_t zero, shift;
 static int awake; /* instructions since the last sleep */
@@ -55,7 +56,7 @@ void sleep_until(int64_t monotonic_ns)
  */
 void rest(void)
 {
-	if (++awake > TIRELESS)
+	if (++awake > INSTRUCTIONS_AWAKE)
 		sleep_until(now_ns() + 1);
 }
 

@@ -29,7 +29,7 @@
 #define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
 #define WRITE_BYTES (1 << 20)
 #define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
-#define TIRELESS 200 /* requests without a sleep; clock.c says what these would cost */
+#define REQUESTS_AWAKE 200 /* requests without a sleep; clock.c says what more would cost */
 
 static struct probe {
 	const char *node;
@@ -62,7 +62,7 @@ void open_samples(struct words words)
 }
 
 /* One for all probes of a node: a socket for each would be too many for a thousand flows. */
-static int socket_of(const char *node, int protocol)
+static int probe_socket(const char *node, int protocol)
 {
 	for (size_t i = probe_count; i--;)
 		if (probes[i].protocol == protocol && !strcmp(probes[i].node, node))
@@ -76,7 +76,7 @@ void add_probe(struct words words)
 	struct probe probe = { .node = words.at[1], .protocol = (int)integer(words.at[2]) };
 
 	enter(probe.node);
-	probe.fd = socket_of(probe.node, probe.protocol);
+	probe.fd = probe_socket(probe.node, probe.protocol);
 	probe.request = bytes_of(words.at[3], &probe.size);
 	probe.before = calloc(1, ANSWER_BYTES);
 	if (!probe.before)
@@ -134,7 +134,7 @@ static void add_new_words(uint64_t *before, const unsigned char *answer, size_t 
 
 static size_t calls_of_round(void)
 {
-	return TIMED + 2 * probe_count + (probe_count - 1) / TIRELESS;
+	return TIMED + 2 * probe_count + (probe_count - 1) / REQUESTS_AWAKE;
 }
 
 static void add_round(size_t round, int64_t time_ns)
@@ -179,7 +179,7 @@ static void prepare_round(size_t round)
 		unsigned char *place = answers + (round * probe_count + i) * ANSWER_BYTES;
 		long size = (long)probes[i].size;
 
-		if (i && i % TIRELESS == 0) /* until what has passed: for a nanosecond */
+		if (i && i % REQUESTS_AWAKE == 0) /* until what has passed: for a nanosecond */
 			*call++ = (struct batched_call){
 				SYS_clock_nanosleep,
 				{ CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&due_at[round] }, 0, 0, 0

@@ -23,7 +23,7 @@ static struct template {
 } *templates;
 static size_t template_count;
 
-static int socket_of(const char *id)
+static int template_socket(const char *id)
 {
 	for (size_t i = 0; i < template_count; i++)
 		if (!strcmp(templates[i].id, id))
@@ -80,7 +80,7 @@ static void request(int fd, char *text, size_t size, const int files[TEMPLATE_FI
 void copy_template(struct words words)
 {
 	static char text[TEMPLATE_BYTES];
-	int more = (int)integer(words.at[6]), fd = socket_of(words.at[2]);
+	int more = (int)integer(words.at[6]), fd = template_socket(words.at[2]);
 	char **variables = environment_with(words.at + 7, more);
 	int files[TEMPLATE_FILES] = {
 		opened("/dev/null", O_RDONLY),

@@ -272,7 +272,7 @@ class _Workers:
             if not future.done() and not set(names) & set(self.fitting()):
                 return None
         try:
-            return GuestReport(**pickle.loads(future.result()))
+            return GuestReport.unpacked(future.result())
         except Exception as error:  # any exception or death of a worker
             raise TestbedError(f"on the cluster: {error}") from error
 

@@ -25,7 +25,8 @@ VERSION_COMMANDS = {
     "nginx": ("nginx", "-v"),
     "tcpdump": ("tcpdump", "--version"),
 }
-_ALWAYS = ("tcpdump", "iproute2", "mininet")
+_ON_THE_HOST = ("tcpdump", "iproute2", "mininet")
+_IN_THE_GUEST = ("iproute2",)
 
 
 def programs_of(scenario: Scenario) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
 
 def programs(scenario: Scenario) -> Mapping[str, str]:
     """Return the installed versions of the programs that the scenario uses."""
-    return {**versions_of(programs_of(scenario)), **_user_files(scenario)}
+    return {**versions_of(programs_of(scenario)), **_hashes_of_user_files(scenario)}
 
 
 def user_files(scenario: Scenario) -> set[Path]:
@@ -58,7 +59,7 @@ def user_files(scenario: Scenario) -> set[Path]:
     return {path for path in paths if path.is_file()}
 
 
-def _user_files(scenario: Scenario) -> Mapping[str, str]:
+def _hashes_of_user_files(scenario: Scenario) -> Mapping[str, str]:
     """Return a hash of each program and file of command flows, by its path."""
     return {str(path): _digest(path) for path in sorted(user_files(scenario))}
 
@@ -73,13 +74,13 @@ def versions_of(names: Iterable[str]) -> Mapping[str, str]:
     return {name: _version(name) for name in names}
 
 
-def versions_for(scenario: Scenario) -> Mapping[str, str]:
+def versions_for(scenario: Scenario, *, in_guest: bool) -> Mapping[str, str]:
     """Return the versions of all software that takes part in the scenario's trial."""
     return {
         "testbed": importlib.metadata.version("tcp-testbed"),
         "python": platform.python_version(),
         **programs(scenario),
-        **versions_of(_ALWAYS),
+        **versions_of(_IN_THE_GUEST if in_guest else _ON_THE_HOST),
     }
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what_lacks
 from testbed.errors import TestbedError, hint_for
-from testbed.guest.worker import FULL_DISK_BYTES, core_locks, reserve_core
+from testbed.guest.worker import FULL_DISK_BYTES, reserve_core
 from testbed.machine.atomic import whole_folder
+from testbed.machine.journal import state_folder
 from testbed.plan.plan import Task, make_plan
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
@@ -223,7 +224,7 @@ class _Runner:
                 tell=self._tell_to_wait,
             )
             record = self._attempt(folder, task, job)
-            made_by = versions_for(scenario)
+            made_by = versions_for(scenario, in_guest=engine.virtual_time)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
             (folder / RECORD).write_text(record.to_json())
             return record
@@ -265,7 +266,7 @@ class _Runner:
 
 def _core(engine: Engine) -> contextlib.AbstractContextManager[int]:
     """Reserve a processor of this machine, if the trial runs here."""
-    return contextlib.nullcontext(0) if engine.remote else reserve_core(core_locks())
+    return contextlib.nullcontext(0) if engine.remote else reserve_core(state_folder() / "cores")
 
 
 def _ran_well(path: Path) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.network import (
+    Change,
     Direction,
     Graph,
     Link,
@@ -20,7 +21,6 @@ from testbed.scenario.network import (
     NodeKind,
     Port,
     Route,
-    Shaping,
     rate_changes,
     wire_changes,
 )
@@ -119,16 +119,7 @@ def router_bottleneck(
     ]
     if reverse.rate_mbit is not None:
         own = [dataclasses.replace(each, reverse=_queued_as(reverse, each)) for each in own]
-    wire = dataclasses.replace(
-        reverse,
-        rate_mbit=None,
-        queue=None,
-        trace=None,
-        schedule=wire_changes(reverse.schedule),
-        shaping=Shaping.LINK,
-        aggregate_packets=1,
-        aggregate_ms=0,
-    )
+    wire = _with_queue_of(Direction(), reverse, wire_changes(reverse.schedule))
     return _graph(
         NetworkName.ROUTER_BOTTLENECK,
         (_router("router"), Node("receiver"), *map(Node, names)),
@@ -139,16 +130,19 @@ def router_bottleneck(
 
 def _queued_as(bottleneck: Direction, link: Link) -> Direction:
     """Return the link's reverse direction with the bottleneck's rate and queue."""
-    return dataclasses.replace(
-        link.directions[1],
-        rate_mbit=bottleneck.rate_mbit,
-        queue=bottleneck.queue,
-        trace=bottleneck.trace,
-        schedule=rate_changes(bottleneck.schedule),
-        shaping=bottleneck.shaping,
-        aggregate_packets=bottleneck.aggregate_packets,
-        aggregate_ms=bottleneck.aggregate_ms,
-    )
+    return _with_queue_of(bottleneck, link.directions[1], rate_changes(bottleneck.schedule))
+
+
+# what belongs to a direction's queue, and not to the way behind it
+QUEUE_FIELDS = ("rate_mbit", "queue", "trace", "shaping", "aggregate_packets", "aggregate_ms")
+
+
+def _with_queue_of(
+    other: Direction, direction: Direction, schedule: tuple[Change, ...]
+) -> Direction:
+    """Return a direction with another's queue, and a schedule."""
+    taken = {name: getattr(other, name) for name in QUEUE_FIELDS}
+    return dataclasses.replace(direction, schedule=schedule, **taken)
 
 
 def dumbbell(

@@ -187,6 +187,11 @@ class Direction:
     the seed, uniformly up to twice this."""
 
     @property
+    def is_exact(self) -> bool:
+        """Whether packets are sent one after the other, each for its size over the rate."""
+        return self.rate_mbit is not None and self.shaping is Shaping.LINK and not self.trace
+
+    @property
     def aggregates(self) -> bool:
         """Whether the link may send several packets as one."""
         return self.aggregate_packets > 1

@@ -9,7 +9,7 @@ import dataclasses
 
 from testbed.errors import UsageError
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Direction, Link, NodeKind, Shaping
+from testbed.scenario.network import Direction, Link, NodeKind
 
 AGGREGATE_PACKETS = 32
 AGGREGATE_MS = 4.0
@@ -45,8 +45,7 @@ def _of_link(link: Link, hosts: set[str]) -> Link:
 def _of_direction(direction: Direction, *, into_host: bool) -> Direction:
     if direction.radio is not None:
         return direction  # the kernel's 802.11 aggregates, or does not, by itself
-    exact = direction.rate_mbit and direction.shaping is Shaping.LINK and not direction.trace
-    if exact and not _says(direction, AGGREGATION_FIELDS):
+    if direction.is_exact and not _says(direction, AGGREGATION_FIELDS):
         direction = dataclasses.replace(
             direction, aggregate_packets=AGGREGATE_PACKETS, aggregate_ms=AGGREGATE_MS
         )

@@ -4,9 +4,8 @@ A network is drawn so that repeats sample the phases of a network in which nothi
 a full drop-tail queue, who loses a packet depends on the round trip modulo the time that the
 bottleneck takes for one packet: a delay that is exact is one phase. Each rate and delay lies within
 a small share of what the scenario says, or each delay within some such times. A number is drawn by
-the seed
-and its place in the network: trials that differ in their flows have the same network for the same
-seed, and are compared in pairs.
+the seed and its place in the network: trials that differ in their flows have the same network for
+the same seed, and are compared in pairs.
 
 A variation changes a little what a paper leaves open: an answer that does not survive it is not
 settled. One that changes nothing in a scenario is not run. A varied trial has the variation as one
@@ -120,12 +119,8 @@ def exact_delays(scenario: Scenario) -> str:
     directions = [one for link in scenario.network.links for one in link.directions]
     if not is_tail or is_drawn(scenario) or any(each.jitter_ms for each in directions):
         return ""
-    regular = [
-        flow
-        for flow in scenario.flows
-        if flow.kind in (FlowKind.TCP, FlowKind.CBR) and not (flow.workload or flow.command)
-    ]
-    if len(regular) < max(2, len(scenario.flows)):
+    flows = scenario.flows
+    if len(flows) < 2 or any(each.kind not in (FlowKind.TCP, FlowKind.CBR) for each in flows):
         return ""
     return (
         f"exact delays and a drop-tail queue: who loses packets depends on the round trip within "
@@ -178,7 +173,8 @@ class _Dice:
         return dataclasses.replace(
             direction,
             rate_mbit=rate_mbit and self.draw(rate, rate_mbit),
-            delay_ms=self.delay(delay, direction.delay_ms),
+            # a packet is late by at most its delay
+            delay_ms=max(direction.jitter_ms, self.delay(delay, direction.delay_ms)),
         )
 
 

@@ -120,10 +120,10 @@ class Workload:
 
 MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
 MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
-MAX_SESSIONS = 400  # two of a guest's 1024 descriptors each
+MAX_SESSIONS = 400  # MOST_PORTS of testbed/traffic/workload/server.c
 LONGEST_RTT_MS = 4000.0  # of a session: fq holds no packet for longer than 10 s
 THOUGHTS_MS = (1.0, 86_400_000.0)
-MAX_POOL = 500  # connections: two of a guest's 1024 descriptors each
+MAX_POOL = 500  # connections that stay open: a choice, more than browsers and proxies have
 ARRIVAL_LOADS = (0.001, 10.0)
 ARRIVAL_RATES = (1e-3, 1e5)  # a second
 PARETO_SHAPES = (1.001, 1000.0)  # at 1 and below, there is no mean

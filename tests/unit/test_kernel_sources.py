@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.guest import kernels
+from testbed.guest.worker import cache_folder
 
 MIRROR = "http://mirror.example/debian/"
 PACKAGE = "linux-source-7.3"
@@ -30,7 +31,7 @@ class Apt:
     @property
     def sources(self) -> Path:
         """Where sources are kept."""
-        return kernels.cache_folder() / "sources"
+        return cache_folder() / "sources"
 
     def fetch(self, update: str = "", download: str = "", mirror: str = MIRROR) -> tuple[int, str]:
         """Fetch the source; return the exit status and what was said last."""

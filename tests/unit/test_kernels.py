@@ -18,6 +18,7 @@ from testbed.cli.kernel import print_comparison, run_on_both
 from testbed.cli.machine import kernel_states
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
+from testbed.guest.worker import cache_folder
 from testbed.host.engine import HostEngine
 from testbed.plan.plan import Task, make_plan
 from testbed.plan.requirements import Need
@@ -136,7 +137,7 @@ def test_the_first_kernel_by_name_where_it_is_missing(
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return kernels.cache_folder()
+    return cache_folder()
 
 
 @pytest.fixture

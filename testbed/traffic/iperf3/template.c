@@ -3,8 +3,8 @@
  *
  * To load iperf3 with its libraries costs most of a flow's start in the guest, and some 400 KB of
  * addresses that the loader writes, libcrypto's above all.  A template has all that behind it: with
- * TEMPLATE_SOCKET in its environment iperf3 does not begin, but waits there for requests, of which
- * testbed/runner/templates.c says the form.  For each it makes a copy of itself, which is the
+ * TEMPLATE_SOCKET in its environment iperf3 does not begin, but waits there for requests, whose form
+ * is in template.h.  For each it makes a copy of itself, which is the
  * runner's child and begins with the request's arguments, environment, files and namespace.
  *
  * Copies share what they write and nobody looks at: the block of random bytes that all clients
@@ -37,7 +37,7 @@ static void *blocks[2];	    /* of clients, of servers; shared by all copies */
 static void *block;	    /* this copy's */
 
 static char text[TEMPLATE_BYTES];
-static char *words[TEMPLATE_WORDS + 1]; /* the arguments, the environment, each and NULL */
+static char *words[TEMPLATE_BYTES + 1]; /* the arguments, the environment, each and NULL */
 
 static void *shared_block(void)
 {
@@ -97,7 +97,7 @@ static int split(const char *end, char ***environment)
 {
 	int count = 0, arguments = -1;
 
-	for (char *at = text; at < end && count < TEMPLATE_WORDS; at += strlen(at) + 1) {
+	for (char *at = text; at < end; at += strlen(at) + 1) {
 		if (*at) {
 			words[count++] = at;
 			continue;

@@ -6,6 +6,5 @@
  */
 #pragma once
 
-#define TEMPLATE_BYTES 4096 /* of a request, at most: copies write, and so have, the pages around */
-#define TEMPLATE_WORDS 256
+#define TEMPLATE_BYTES 4096 /* of a request, at most: each copy gets a page of its own for it */
 #define TEMPLATE_FILES 4

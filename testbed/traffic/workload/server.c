@@ -2,7 +2,7 @@
 #include "common.h"
 
 #define BACKLOG		4096
-/* MAX_SESSIONS of workload_faults.py. Not allocated at the start: a process's first allocation
+/* MAX_SESSIONS of testbed/scenario/workload.py. Not allocated at the start: a process's first allocation
  * takes a random number, of which the trial's packets have others. */
 #define MOST_PORTS	400
 

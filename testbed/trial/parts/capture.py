@@ -42,7 +42,7 @@ class Captures(Part):
         self._records: list[CaptureRecord] = []
 
     def watch(self) -> None:
-        """Start all captures."""
+        """Make the folder of the captures."""
         (self._trial.folder / CAPTURES_FOLDER).mkdir(exist_ok=True)
 
     def _add(self, plan: CapturePlan, packets: int, dropped: int) -> None:
@@ -116,8 +116,8 @@ class HostCaptures(Captures):
         """Start all captures, and wait until every tcpdump reports that it is listening."""
         super().watch()
         for plan in self._trial.plan.captures:
-            # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
-            # guest may not do; -Z root: there is no other user to become
+            # "-w -": tcpdump would give away a file that it opens itself; -Z root: it would become
+            # another user
             argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
             argv += ("-s", str(self._trial.scenario.snaplen_bytes), "-B", str(BUFFER_KIB))
             argv += ("--time-stamp-precision=nano", "-w", "-")

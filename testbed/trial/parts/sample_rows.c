@@ -22,7 +22,7 @@
 #define INFINITE_SSTHRESH 0x7fffffff
 #define ROW_BYTES 512 /* more than any row's numbers take */
 #define MARKS 2
-#define ANSWER_BYTES 4096
+#define ANSWER_BYTES 4096 /* as in testbed/runner/samples.c */
 #define WORD 8 /* bytes */
 
 static const char *const states[] = {
@@ -31,7 +31,6 @@ static const char *const states[] = {
 };
 enum { NOBODY, APPLICATION, SEND_BUFFER };
 static const char *const starvers[] = { "", "application", "send-buffer" };
-#define RECOVERY 3 /* its place among these; behind it is loss */
 static const char *const ca_states[] = { "open", "disorder", "cwr", "recovery", "loss" };
 
 struct text {
@@ -248,7 +247,8 @@ static void write_queue(struct probe *probe)
 
 /*
  * Who has left a sender without a whole segment to send, though its congestion window has room;
- * while a loss is repaired, it is the repair that limits it.  The application is woken once a third of the buffer is free (sk_stream_is_writeable).  The
+ * while a loss is repaired, it is the repair that limits it.
+ * The application is woken once a third of the buffer is free (sk_stream_is_writeable).  The
  * kernel's sndbuf_limited is less: it leaves out the time in which a part of a segment waits.
  */
 static uint8_t starved_by(const struct tcp_info *info, const uint32_t *memory)
@@ -256,7 +256,7 @@ static uint8_t starved_by(const struct tcp_info *info, const uint32_t *memory)
 	uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED];
 	uint32_t gone = info->tcpi_sacked + info->tcpi_lost;
 
-	if (info->tcpi_notsent_bytes >= info->tcpi_snd_mss || info->tcpi_ca_state >= RECOVERY ||
+	if (info->tcpi_notsent_bytes >= info->tcpi_snd_mss || info->tcpi_ca_state >= TCP_CA_Recovery ||
 	    info->tcpi_unacked + info->tcpi_retrans >= info->tcpi_snd_cwnd + gone)
 		return NOBODY;
 	return memory[SK_MEMINFO_SNDBUF] < queued + queued / 2 ? SEND_BUFFER : APPLICATION;
