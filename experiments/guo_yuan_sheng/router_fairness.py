@@ -5,7 +5,7 @@
 
 Reno, Cubic, Vegas and BBR start together and share the paper's buffer of 0.1 MB, or its CoDel,
 without and with ECN (as in `router_bottleneck.py`). *Together* means within a tenth of a second, or
-within a second: the paper's were started by hand.
+within a second: the paper's were started by hand. A seed draws the starts, and no delays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from experiments.guo_yuan_sheng.router_bottleneck import (
     CODEL_WITHOUT_ECN,
     LINK_DELAY_MS,
     ROUTER_QUEUES,
-    ROUTER_SERVICE_TIMES,
     bottleneck,
 )
 from testbed.scenario.experiment import Experiment, on_demand
@@ -46,7 +45,6 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=within_s * 1e3,
-        drawn_service_times=ROUTER_SERVICE_TIMES,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 

@@ -113,7 +113,10 @@ def drawn(scenario: Scenario) -> Scenario:
 
 
 def exact_delays(scenario: Scenario) -> str:
-    """Return a warning of one phase: several regular flows, exact delays, a drop-tail queue."""
+    """Return a warning of one phase: several regular flows, exact delays, a drop-tail queue.
+
+    Where one packet takes longer than the round trip, drawn delays would make another network.
+    """
     discipline = DISCIPLINES.get(scenario.network.bottleneck_queue.discipline)
     is_tail = discipline is not None and discipline.tail_drop
     directions = [one for link in scenario.network.links for one in link.directions]
@@ -121,6 +124,8 @@ def exact_delays(scenario: Scenario) -> str:
         return ""
     flows = scenario.flows
     if len(flows) < 2 or any(each.kind not in (FlowKind.TCP, FlowKind.CBR) for each in flows):
+        return ""
+    if service_ms(scenario.network) > scenario.network.longest_rtt_ms:
         return ""
     return (
         f"exact delays and a drop-tail queue: who loses packets depends on the round trip within "

@@ -114,12 +114,15 @@ def test_a_short_delay_is_drawn_from_nothing_on_and_none_stays_none() -> None:
 
 
 def test_exact_delays_and_a_full_fifo_are_one_phase() -> None:
-    (flow,) = router().flows
-    two = dataclasses.replace(router(), flows=(flow, dataclasses.replace(flow, name="other")))
+    one = router(delay_ms=10)
+    (flow,) = one.flows
+    two = dataclasses.replace(one, flows=(flow, dataclasses.replace(flow, name="other")))
+    short = dataclasses.replace(router(delay_ms=0.225), flows=two.flows)  # below one packet's time
     assert "drawn_service_times" in exact_delays(two) and "12.1 ms" in exact_delays(two)
     codel = with_network(two, queue=Queue("codel", limit_packets=99))
     for scenario in (
-        router(),  # a flow by itself
+        one,  # a flow by itself
+        short,
         dataclasses.replace(two, network_jitter=PART),
         dataclasses.replace(two, drawn_service_times=1.0),
         codel,
@@ -129,8 +132,9 @@ def test_exact_delays_and_a_full_fifo_are_one_phase() -> None:
 
 def test_the_verdict_notes_one_phase_and_stays_valid() -> None:
     """Only where the queue dropped packets."""
-    (flow,) = router().flows
-    two = dataclasses.replace(router(), flows=(flow, dataclasses.replace(flow, name="other")))
+    one = router(delay_ms=10)
+    (flow,) = one.flows
+    two = dataclasses.replace(one, flows=(flow, dataclasses.replace(flow, name="other")))
     queue = SimpleNamespace(interface="router-eth0")
 
     def noted(scenario: Scenario, lost: int) -> list[Check]:
