@@ -30,8 +30,8 @@ from analysis.claims.samples import (
     Group,
     Reference,
     Selection,
-    number_unusable,
     split_variations,
+    unusable_rows,
     usable,
     values_of,
 )
@@ -124,7 +124,7 @@ class Answer:
     evidence: tuple[TrialEvidence, ...]
     comparisons: int = 0  # that have a p
     seeds: int = 0  # that were run; n is smaller where a number is not defined in all of them
-    unusable: int = 0  # trials of the experiment that failed or were judged invalid
+    unusable: int = 0  # trials of this claim that failed or were judged invalid
     computed: ClaimVerdict = ClaimVerdict.OPEN  # what the test alone gives
     ledger_verdict: ClaimVerdict = ClaimVerdict.OPEN  # with p corrected over the whole ledger
     varied: tuple[Varied, ...] = ()  # those variations that were run
@@ -394,10 +394,9 @@ def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
 
 def _selections(metrics: pd.DataFrame) -> Selections:
     plain, varied = split_variations(usable(metrics))
-    unusable = number_unusable(metrics)
     return (
-        Selection(plain, unusable),
-        {name: Selection(own, unusable) for name, own in varied.items()},
+        Selection(plain, unusable_rows(metrics, plain)),
+        {name: Selection(own) for name, own in varied.items()},
     )
 
 

@@ -18,9 +18,10 @@ import pandas as pd
 from analysis.claims.comparisons import Sample
 from analysis.claims.judgement import TrialEvidence
 from analysis.metrics.digest import NotMeasured
-from analysis.metrics.metric_rows import AXIS, counted, with_axes
+from analysis.metrics.metric_rows import AXIS, counted, invalid, with_axes
 from testbed.scenario import variations
 from testbed.scenario.model import BASE_KERNEL
+from testbed.store import Status
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Selection:
     """
 
     rows: pd.DataFrame
-    unusable: int = 0  # trials that failed or were judged invalid, and are not among the rows
+    unusable: pd.DataFrame = field(default_factory=pd.DataFrame)  # `unusable_rows`
     _parts: dict[tuple[str, tuple[object, ...]], Selection] = field(default_factory=dict)
     _values: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
@@ -69,8 +70,11 @@ class Selection:
 
     def _part(self, name: str, values: tuple[object, ...]) -> Selection:
         if (name, values) not in self._parts:
-            chosen = self.rows[_column(self.rows, name)].isin(values)
-            self._parts[name, values] = Selection(self.rows[chosen], self.unusable)
+            chosen, unusable = (
+                rows if rows.empty else rows[rows[_column(rows, name)].isin(values)]
+                for rows in (self.rows, self.unusable)
+            )
+            self._parts[name, values] = Selection(chosen, unusable)
         return self._parts[name, values]
 
     def values(self, axis: str) -> tuple[object, ...]:
@@ -101,8 +105,9 @@ class Group:
 
     @property
     def unusable(self) -> int:
-        """The number of trials of the experiment that failed or were judged invalid."""
-        return self.selection.unusable
+        """The number of trials at the same places that failed or were judged invalid."""
+        rows = self.selection.unusable
+        return 0 if rows.empty else int(rows["trial"].nunique())
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -121,7 +126,7 @@ class Group:
     def without_varied(self) -> Group:
         """Select the trials that are as the paper has them."""
         rows = self.rows[~self.rows[VARIED]]
-        return replace(self, selection=Selection(rows, self.unusable))
+        return replace(self, selection=Selection(rows, self.selection.unusable))
 
     def values(self, axis: str) -> tuple[object, ...]:
         """Return the values present on an axis, in order."""
@@ -179,9 +184,14 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
     return _as_objects(rows)
 
 
-def number_unusable(metrics: pd.DataFrame) -> int:
-    """Count the trials that failed or were judged invalid."""
-    return int(metrics["trial"].nunique() - counted(metrics)["trial"].nunique())
+def unusable_rows(metrics: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Select the flows of trials that failed or were judged invalid, and else are as `rows` are."""
+    if len(counted(metrics)) == len(metrics):
+        return pd.DataFrame()
+    every = with_axes(metrics)
+    unusable = every[((every["status"] != Status.OK) | invalid(every)) & (_variations(every) == "")]
+    alike = [name for name in ("engine", "axis_duration_s") if name in rows]
+    return unusable[unusable[alike].isin({name: list(rows[name]) for name in alike}).all(axis=1)]
 
 
 def _as_objects(rows: pd.DataFrame) -> pd.DataFrame:

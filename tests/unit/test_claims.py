@@ -314,10 +314,13 @@ def test_trials_that_failed_or_are_invalid_do_not_count() -> None:
 
 
 def test_trials_that_dropped_out_are_counted() -> None:
-    good = made.load_metrics("large")
+    """Those of the claim: not those of another window, nor what was varied."""
+    good = pd.concat((made.load_metrics("large"), made.load_metrics("small")))
     bad = made.load_metrics("large", seeds=1).assign(seed=99, status="failed")
-    bad["trial"] += "-failed"
-    answer = one(pd.concat((good, bad)), "JH1.2")[0]
+    other = made.load_metrics("small", seeds=1).assign(seed=99, verdict="invalid")
+    for table in (bad, other):
+        table["trial"] += "-unusable"
+    answer = one(pd.concat((good, bad, other)), "JH1.2")[0]
     assert answer.unusable == bad["trial"].nunique() and answer.seeds == made.SEEDS
     assert answer.out_of == f"{made.SEEDS}; {answer.unusable} trials left out"
 
