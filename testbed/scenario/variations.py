@@ -115,7 +115,8 @@ def drawn(scenario: Scenario) -> Scenario:
 def exact_delays(scenario: Scenario) -> str:
     """Return a warning of one phase: several regular flows, exact delays, a drop-tail queue.
 
-    Where one packet takes longer than the round trip, drawn delays would make another network.
+    Not where one packet takes longer than the round trip: drawn delays would make another network.
+    Not where flows have losses of their own: these then decide who loses packets.
     """
     discipline = DISCIPLINES.get(scenario.network.bottleneck_queue.discipline)
     is_tail = discipline is not None and discipline.tail_drop
@@ -126,6 +127,8 @@ def exact_delays(scenario: Scenario) -> str:
     if len(flows) < 2 or any(each.kind not in (FlowKind.TCP, FlowKind.CBR) for each in flows):
         return ""
     if service_ms(scenario.network) > scenario.network.longest_rtt_ms:
+        return ""
+    if any(each.loss or each.drops for each in flows):
         return ""
     return (
         f"exact delays and a drop-tail queue: who loses packets depends on the round trip within "

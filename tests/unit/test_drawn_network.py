@@ -126,6 +126,7 @@ def test_exact_delays_and_a_full_fifo_are_one_phase() -> None:
         dataclasses.replace(two, network_jitter=PART),
         dataclasses.replace(two, drawn_service_times=1.0),
         codel,
+        dataclasses.replace(two, flows=(flow, dataclasses.replace(flow, name="other", drops=(9,)))),
     ):
         assert not exact_delays(scenario)
 
