@@ -6,21 +6,21 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.claims.judgement import TrialEvidence
+from analysis.claims.judgement import ClaimVerdict, TrialEvidence
 from analysis.claims.ledger import Answer
 from analysis.figures.cases import text
 from analysis.report.listing import ranges
 
 HEADLINES = 2  # of each verdict and paper
 VERDICT_ORDER = (
-    "contradicted",
-    "in part",
-    "supported",
-    "too small to matter",
-    "open",
-    "not testable here",
+    ClaimVerdict.CONTRADICTED,
+    ClaimVerdict.PARTLY,
+    ClaimVerdict.SUPPORTED,
+    ClaimVerdict.TOO_SMALL,
+    ClaimVerdict.OPEN,
+    ClaimVerdict.NOT_TESTABLE,
 )
-UNDECIDED = ("open", "not testable here")
+UNDECIDED = (ClaimVerdict.OPEN, ClaimVerdict.NOT_TESTABLE)
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ def headlines(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
     once = _once(entries)
     return tuple(
         entry
-        for verdict in ("supported", "contradicted")
-        for entry in _of_many([e for e in once if str(e.answer.verdict) == verdict])[:HEADLINES]
+        for verdict in (ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED)
+        for entry in _of_many([e for e in once if e.answer.verdict is verdict])[:HEADLINES]
     )
 
 
 def ledger_note(answers: Sequence[Answer]) -> str:
     """Say how far the ledger as a whole can be trusted: each answer allows for chance alone."""
-    decided = [each for each in answers if str(each.verdict) not in UNDECIDED]
-    lost = [each for each in decided if str(each.ledger_verdict) != str(each.verdict)]
+    decided = [each for each in answers if each.verdict not in UNDECIDED]
+    lost = [each for each in decided if each.ledger_verdict is not each.verdict]
     names = ", ".join(dict.fromkeys(_named(each) for each in lost))
     return (
         "Each answer is corrected (Holm) for the number of its own comparisons, so that by itself "
@@ -119,8 +119,10 @@ def _of_many(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
 def counts(found: Iterable[Answer | LedgerEntry]) -> dict[str, int]:
     """Count the claims by verdict."""
     answers = (each.answer if isinstance(each, LedgerEntry) else each for each in found)
-    verdicts = [str(answer.verdict) for answer in answers]
-    return {verdict: verdicts.count(verdict) for verdict in VERDICT_ORDER if verdict in verdicts}
+    verdicts = [answer.verdict for answer in answers]
+    return {
+        str(verdict): verdicts.count(verdict) for verdict in VERDICT_ORDER if verdict in verdicts
+    }
 
 
 def _entry(

@@ -25,11 +25,11 @@ class SenderLimits:
 def sender_limits(
     trial: Trial, samples: pd.DataFrame | None, interval: Interval
 ) -> SenderLimits | None:
-    """Return a flow's limits by its samples; None where these do not tell them.
+    """Return a flow's limits by its samples; None if the interval has no samples.
 
     Of several connections a share is the mean of theirs.
     """
-    if samples is None or "starved_by" not in samples:
+    if samples is None:
         return None
     at_ns = capture_ns(trial, samples["time_s"])
     inside = interval.holds(at_ns)

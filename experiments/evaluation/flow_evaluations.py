@@ -183,7 +183,7 @@ def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Sc
         sender2 ──┘          └── receiver2
 
     Harm (Ware and others, 2019) is what the victim loses against having the link to itself: of its
-    throughput, of its low delay, of its low losses; 0 is none, 1 is all.
+    throughput, of its low delay, of its low losses; in percent, 0 is none and 100 is all.
     """
     alone = victim == ALONE
     flows = () if alone else (settings.flow("one", 1, variant),)

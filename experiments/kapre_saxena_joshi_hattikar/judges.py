@@ -43,7 +43,7 @@ VARIANT_WORDS = {
     "sack": "Sack1",
 }
 QUEUE_WORDS = {"droptail": "DropTail", "red": "RED"}
-SETTINGS = {"small": "w20rand", "large": "w1000rand", "": "w1000rand"}
+NS2_SETTINGS = {"small": "w20rand", "large": "w1000rand"}  # by window; CBR is jittered, as ours is
 
 
 def ns2_load(
@@ -106,7 +106,7 @@ def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFra
     table = reference.table(name)
     if table.empty:
         return table
-    return table[(table["setting"] == SETTINGS[window]) & (table["flow"] == flow)]
+    return table[(table["setting"] == NS2_SETTINGS[window or "large"]) & (table["flow"] == flow)]
 
 
 def _mean(rows: pd.DataFrame, name: str) -> float:

@@ -11,9 +11,9 @@ import pandas as pd
 from analysis.claims.ledger import SIMULATED
 from analysis.claims.samples import Reference
 from analysis.metrics.metric_rows import write_axes
-from experiments.kapre_saxena_joshi_hattikar.judges import METRICS, VARIANT_WORDS
+from experiments.kapre_saxena_joshi_hattikar.judges import METRICS, NS2_SETTINGS, VARIANT_WORDS
 
-WINDOW_OF = {"w20rand": "small", "w1000rand": "large"}  # CBR is jittered, as ours is
+OUR_WINDOWS = {setting: window for window, setting in NS2_SETTINGS.items()}
 OUR_VARIANTS = {word: name for name, word in VARIANT_WORDS.items()}
 
 
@@ -31,7 +31,7 @@ def _rows(reference: Reference, name: str) -> list[dict[str, Any]]:
     table = reference.table(name)
     if table.empty:
         return []
-    return table[table["setting"].isin(WINDOW_OF)].to_dict("records")  # type: ignore[return-value]
+    return table[table["setting"].isin(OUR_WINDOWS)].to_dict("records")  # type: ignore[return-value]
 
 
 def _load_flow(row: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _flow(
     if "cbr_mbps" in row:
         axes["cbr_mbit"] = str(row["cbr_mbps"])
         axes["order"] = str(row["order"]).replace("_", "-")
-        axes["window"] = WINDOW_OF[row["setting"]]
+        axes["window"] = OUR_WINDOWS[row["setting"]]
     return {
         "experiment": experiment,
         "trial": "-".join((*axes.values(), str(row["rep"]))),
