@@ -15,23 +15,19 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks import simulators
 from benchmarks.simulators import queue_bytes
+from benchmarks.trials import run_trials, scratch_folder
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
-from testbed.plan.plan import tasks
-from testbed.runs.engine_choice import Choice
-from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Direction, Queue
-from testbed.store import Record, Status
+from testbed.store import Record
 
 TRIAL_SECONDS = 60
 RTT_BY_RATE_MS = {1: 0, 10: 60, 100: 60}
@@ -73,11 +69,8 @@ def scenario(
 
 def measure(engine: Engine, wanted: Scenario) -> Record:
     """Run a trial as `testbed run` does, its captures converted and all."""
-    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
-        choice = Choice(engine, "benchmark")
-        done = run_all(tasks([wanted]), choice, Path(name) / "out", lambda _event: None, jobs=1)
-        record = done[0].record
-    assert record.status is Status.OK, record.reason
+    with scratch_folder() as folder:
+        record = run_trials([wanted], folder, engine, jobs=1)[0].record
     assert not any(capture.dropped for capture in record.captures)
     return record
 

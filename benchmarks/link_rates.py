@@ -18,21 +18,14 @@ Whole trials in the guest: boot, captures, verdict.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from analysis.results.reduction import reduction_of
-from testbed.guest.engine import GuestEngine
-from testbed.plan.plan import tasks
-from testbed.runs.engine_choice import Choice
-from testbed.runs.sweep import run_all
+from benchmarks.trials import first_flows
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.queues import FRAME_BYTES
-from testbed.store import Status, open_trial
 
 COMPARED_RATES_MBIT = (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 ROUND_TRIP_MBIT_MS = 200.0  # round trip times the rate: 20 ms at 10 Mbit/s
@@ -86,27 +79,18 @@ def at_rate(
 def results(scenarios: Sequence[Scenario]) -> list[RateResult]:
     """Run the scenarios, one for each rate, and return what their flows came to."""
     found = []
-    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
-        choice = Choice(GuestEngine(), "benchmark")
-        done = run_all(tasks(scenarios), choice, Path(name) / "out", lambda _event: None)
-        for each in sorted(done, key=lambda one: _rate_mbit(one.scenario)):
-            assert each.record.status is Status.OK, each.record.reason
-            rate_mbit = _rate_mbit(each.scenario)
-            row = reduction_of(open_trial(each.path)).flows.iloc[0]
-            found.append(
-                RateResult(
-                    rate_mbit=rate_mbit,
-                    utilisation=float(row["throughput_mbps"]) / rate_mbit,
-                    drop_rate=float(row["drop_rate"]),
-                    queue_packets=float(row["queue_mean_ms"]) * rate_mbit / (FRAME_BYTES * 8e-3),
-                    verdict=f"{row['verdict']} {row['why']}".strip(),
-                )
+    for scenario, row in first_flows(scenarios):
+        rate_mbit = scenario.network.bottleneck_mbit
+        found.append(
+            RateResult(
+                rate_mbit=rate_mbit,
+                utilisation=float(row["throughput_mbps"]) / rate_mbit,
+                drop_rate=float(row["drop_rate"]),
+                queue_packets=float(row["queue_mean_ms"]) * rate_mbit / (FRAME_BYTES * 8e-3),
+                verdict=f"{row['verdict']} {row['why']}".strip(),
             )
-    return found
-
-
-def _rate_mbit(scenario: Scenario) -> float:
-    return scenario.network.bottleneck_mbit
+        )
+    return sorted(found, key=lambda each: each.rate_mbit)
 
 
 def main() -> None:

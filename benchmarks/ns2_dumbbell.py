@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.ns2_fall_floyd import INSTALL_HINT
-from benchmarks.simulators import has_ns2
-from testbed.errors import TestbedError
+from benchmarks.command import errors_as_exit
+from benchmarks.simulators import require_ns2
 from testbed.machine.process import run
 
 DUMBBELL_SCRIPT = Path(__file__).with_suffix(".tcl")
@@ -47,7 +46,7 @@ PHASE_SEEDS = 3
 ORACLE_PAIRS = ("Reno/Reno", "Newreno/Reno", "Vegas/Vegas", "Newreno/Vegas")
 ENDS = {"tcp1": ("n1", "n4"), "tcp2": ("n5", "n6")}
 # ns-2 numbers nodes in the order of their making
-SENT_AT, ACKED_AT, MIDDLE_NODES, RECEIVED_AT = {"1": 0, "2": 4}, {"1": 0, "2": 4}, (1, 2), {3, 5}
+SENDER_NODES, MIDDLE_NODES = {"1": 0, "2": 4}, (1, 2)
 TRACE_NAMES = ("event", "time", "source", "target", "type", "size", "flow", "number")
 TRACE_COLUMNS = (0, 1, 2, 3, 4, 5, 7, 10)
 
@@ -195,7 +194,7 @@ def _source_events(own: pd.DataFrame, source: int) -> pd.DataFrame:
 
 def _one_way_ms(own: pd.DataFrame, arrived: pd.DataFrame, flow: str, one: OracleRun) -> float:
     """Return the mean time from a packet's last sending to its first arrival."""
-    source = int(one.cbr[0][1:]) - 1 if flow == "9" else SENT_AT[flow]
+    source = int(one.cbr[0][1:]) - 1 if flow == "9" else SENDER_NODES[flow]
     sent = _source_events(own, source).drop_duplicates("number", keep=False)
     both = arrived.merge(sent, on="number", suffixes=("", "_sent"))
     return 1e3 * float((both["time"] - both["time_sent"]).mean())
@@ -205,14 +204,14 @@ def _round_trips(
     trace: pd.DataFrame, own: pd.DataFrame, flow: str, one: OracleRun
 ) -> dict[str, float]:
     """Return the mean round trip, and the mean time from a first sending to its ACK."""
-    sent = _source_events(own, SENT_AT[flow])
+    sent = _source_events(own, SENDER_NODES[flow])
     numbers, times = sent["number"].to_numpy(), sent["time"].to_numpy()
     size = int(numbers.max()) + 1 if len(numbers) else 1
     first, count = np.full(size, np.nan), np.zeros(size, dtype=int)
     first[numbers[::-1]] = times[::-1]
     np.add.at(count, numbers, 1)
     acks = trace[(trace["flow"] == flow) & (trace["type"] == "ack") & (trace["event"] == "r")]
-    acks = acks[acks["target"] == ACKED_AT[flow]]
+    acks = acks[acks["target"] == SENDER_NODES[flow]]
     trips, repairs, highest = [], [], -1
     for time, number in zip(acks["time"], acks["number"], strict=True):
         if number <= highest or number >= size:
@@ -227,18 +226,23 @@ def _round_trips(
     return {"rtt_ms": means[0], "recovery_latency_ms": means[1]}
 
 
+@errors_as_exit()
 def main() -> None:
     """Run ns-2 for each table, and write the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=20, help="repeats of each setting (20)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=20,
+        help=f"repeats of each setting (20); of `phase` there are {PHASE_SEEDS}",
+    )
     parser.add_argument("--only", nargs="+", choices=ORACLE_TABLES, default=list(ORACLE_TABLES))
     parser.add_argument("--jobs", type=int, default=1, help="simulations at a time (1)")
     parser.add_argument("--out", type=Path, default=ORACLE_FOLDER, metavar="DIR")
     options = parser.parse_args()
-    if not has_ns2():
-        raise SystemExit(str(TestbedError("ns-2 is not installed", INSTALL_HINT)))
+    require_ns2()
     options.out.mkdir(exist_ok=True)
     for table in options.only:
         name, runs = ORACLE_TABLES[table]

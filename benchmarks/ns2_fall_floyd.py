@@ -18,12 +18,12 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from analysis.statistics.text_tables import TextTable, as_markdown
-from benchmarks.simulators import has_ns2
+from benchmarks.command import errors_as_exit
+from benchmarks.simulators import require_ns2
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 
 TCL_SCRIPT = Path(__file__).with_suffix(".tcl")
-INSTALL_HINT = "apt-get install ns2"
 RUN_SECONDS = 8
 DELIVERED_BY_S = 6
 DROPPED_PACKETS = ((14,), (14, 28), (14, 26, 28), (14, 24, 26, 28))  # the first packet is 0
@@ -108,8 +108,7 @@ class Ns2Outcome:
 
 def outcomes(limited_transmit: bool = True) -> list[Ns2Outcome]:
     """Every variant with one to four drops."""
-    if not has_ns2():
-        raise TestbedError("ns-2 is not installed", INSTALL_HINT)
+    require_ns2()
     return [
         outcome(variant, drops, limited_transmit)
         for variant, drops in product(NS2_VARIANTS, DROPPED_PACKETS)
@@ -266,6 +265,7 @@ def shown(value: str | float | None) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
+@errors_as_exit()
 def main() -> None:
     """Run everything and print it."""
     parser = argparse.ArgumentParser(description="Fall and Floyd's test of 1996 in ns-2.")
@@ -274,12 +274,8 @@ def main() -> None:
         "--beside", type=Path, metavar="RESULTS", help="also what `testbed run fall-floyd` saw"
     )
     options = parser.parse_args()
-    try:
-        rows = outcomes(limited_transmit=not options.no_limited_transmit)
-        print(side_by_side(rows, kernel_outcomes(options.beside) if options.beside else ()), end="")
-    except TestbedError as error:
-        hint = f" (hint: {error.hint})" if error.hint else ""
-        raise SystemExit(f"{error.message}{hint}") from error
+    rows = outcomes(limited_transmit=not options.no_limited_transmit)
+    print(side_by_side(rows, kernel_outcomes(options.beside) if options.beside else ()), end="")
 
 
 if __name__ == "__main__":

@@ -1,45 +1,45 @@
 """A router's queue with each of the things that machines and radios do, one by one and together.
 
     .venv/bin/python -m benchmarks.realism [--variants bbr cubic linux-reno] [--seeds 3]
+    sudo .venv/bin/python -m benchmarks.realism --engine host
 
-Prints the table of docs/realism.md. The bottleneck has 50 Mbit/s and a queue of 104,857 bytes, and
+Prints the tables of docs/realism.md. The bottleneck has 50 Mbit/s and a queue of 104,857 bytes, and
 no link a delay: what is held or drawn is then all that a round trip has beside the queue. Whole
-trials in the guest, of 15 s each.
+trials of 15 s each. On the host engine, whose machine holds and delays by itself, there is one
+case: none of these settings.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
-from analysis.results.reduction import reduction_of
+from benchmarks.trials import first_flows
+from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
-from testbed.plan.plan import tasks
-from testbed.runs.engine_choice import Choice
-from testbed.runs.sweep import run_all
+from testbed.runs.engine_choice import ENGINES
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.realism import AGGREGATION_FIELDS, RECEIPT_FIELDS, with_realism
-from testbed.store import Status, open_trial
 
 CASE_SECONDS = 15.0
+NO_REALISM = "none of them"
 REALISM_CASES: Mapping[str, tuple[tuple[str, ...], Mapping[str, float]]] = {  # fields, other values
-    "none of them": ((), {}),
+    NO_REALISM: ((), {}),
     "aggregation": (AGGREGATION_FIELDS, {}),
     "interrupts held for 50 µs": (("hold_us",), {}),
     "interrupts held for 250 µs": (("hold_us",), {"hold_us": 250.0}),
     "costs and wake-ups": (("cost_us", "wake_us"), {}),
     "hosts: all but aggregation": (RECEIPT_FIELDS, {}),
+    "hosts, interrupts held for 250 µs": (RECEIPT_FIELDS, {"hold_us": 250.0}),
     "`realistic`": ((*AGGREGATION_FIELDS, *RECEIPT_FIELDS), {}),
     "wake-ups of up to 10 ms": (("wake_us",), {"wake_us": 5000.0}),
 }
-REALISM_COLUMNS = ("drop_rate", "queue_mean_ms", "queue_p95_ms", "duplicate_acks")
+REALISM_COLUMNS = ("drop_rate", "queue_mean_ms", "queue_p95_ms")
 
 
 def case(name: str, variant: str, seed: int) -> Scenario:
@@ -69,43 +69,50 @@ def _mixed(link: Link, full: Link, fields: Sequence[str], values: Mapping[str, f
     return dataclasses.replace(link, forward=forward, reverse=reverse)
 
 
-def measured(scenarios: Sequence[Scenario]) -> pd.DataFrame:
+def measured(scenarios: Sequence[Scenario], engine: Engine) -> pd.DataFrame:
     """Run the scenarios, and return a row for each."""
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
-        choice = Choice(GuestEngine(), "benchmark")
-        for each in run_all(tasks(scenarios), choice, Path(name) / "out", lambda _event: None):
-            assert each.record.status is Status.OK, each.record.reason
-            row = reduction_of(open_trial(each.path)).flows.iloc[0]
-            rows.append({**each.scenario.axes, **row[[*REALISM_COLUMNS, "verdict"]]})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {**scenario.axes, **row[[*REALISM_COLUMNS, "verdict"]]}
+            for scenario, row in first_flows(scenarios, engine)
+        ]
+    )
+
+
+def table(measured_rows: pd.DataFrame) -> str:
+    """Return the table of docs/realism.md: a line for each case, three columns for each variant."""
+    variants = list(measured_rows["variant"].unique())
+    heads = [f"{variant}: dropped | queue, ms | 95 %" for variant in variants]
+    lines = [f"| what is on | {' | '.join(heads)} |", "|---" * (3 * len(variants) + 1) + "|"]
+    for name, rows in measured_rows.groupby("case", sort=False):
+        cells = []
+        for variant in variants:
+            own = rows.loc[rows["variant"] == variant, [*REALISM_COLUMNS]].astype(float).mean()
+            cells.append("{:.2%} | {:.2f} | {:.2f}".format(*own))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Print a table for each variant."""
+    """Print the table, and how many of its trials are valid."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--variants", nargs="+", default=["bbr", "cubic", "linux-reno"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--engine", choices=ENGINES, default=GuestEngine.name)
     options = parser.parse_args()
+    engine = ENGINES[options.engine]()
+    cases = list(REALISM_CASES) if engine.virtual_time else [NO_REALISM]
     found = measured(
         [
             case(name, variant, seed)
-            for name in REALISM_CASES
+            for name in cases
             for variant in options.variants
             for seed in range(1, options.seeds + 1)
-        ]
+        ],
+        engine,
     )
-    print("| variant | what is on | dropped | queue, ms | 95 % | duplicate ACKs | valid |")
-    print("|---|---|---|---|---|---|---|")
-    for (variant, name), rows in found.groupby(["variant", "case"], sort=False):
-        dropped, mean, high, again = (
-            rows[column].astype(float).mean() for column in REALISM_COLUMNS
-        )
-        valid = f"{(rows['verdict'] == 'valid').sum()} of {len(rows)}"
-        print(
-            f"| {variant} | {name} | {dropped:.2%} | {mean:.2f} | {high:.2f} | {again:.0f} "
-            f"| {valid} |"
-        )
+    print(table(found))
+    print(f"{(found['verdict'] == 'valid').sum()} of {len(found)} trials are valid")
 
 
 if __name__ == "__main__":

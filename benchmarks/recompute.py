@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results.reduction import reduction_of
+from benchmarks.command import errors_as_exit
 from testbed.errors import TestbedError
 from testbed.store import RECORD, SCENARIO, open_trial
 
@@ -29,6 +30,8 @@ OF_AN_INTERFACE, OF_A_PACKET = 1, 6  # of pcapng
 TIME_RESOLUTION = 9  # an option of an interface
 SYN_BIT, ACK_BIT = 2, 16
 AGREES_WITHIN = 1e-6
+CAPTURE_SUFFIX = ".pcapng"
+KEEP_HINT = "run it again with --captures keep"
 AGREEING = ("rtt_min_ms", "rtt_mean_ms", "rtt_p95_ms", "retransmitted")
 BESIDE = "receive_window_limited"
 
@@ -185,6 +188,8 @@ def recompute(trial: Path, flow: dict[str, Any], measure_from_s: float) -> dict[
     ]
     role = f"sender:{flow['name']}"
     (file,) = (each["file"] for each in record["captures"] if role in each["roles"])
+    if not file.endswith(CAPTURE_SUFFIX):  # dropped, or compressed
+        raise TestbedError(f"{trial.name}: its captures are not there as they were made", KEEP_HINT)
     packed = [bytes(map(int, flow[f"{end}_address"].split("."))) for end in ("src", "dst")]
     known: dict[int, Connection] = {}
     for each in segments(trial / file):
@@ -206,6 +211,7 @@ def recompute(trial: Path, flow: dict[str, Any], measure_from_s: float) -> dict[
     }
 
 
+@errors_as_exit()
 def main() -> None:
     """Print a line for each flow and column; exit with 1 if one differs."""
     parser = argparse.ArgumentParser(description="Columns of trials, computed a second time.")

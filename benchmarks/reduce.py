@@ -18,7 +18,6 @@ import functools
 import statistics
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ import pyarrow as pa
 
 from analysis.captures.tshark import command
 from benchmarks.engine import Cost, cost
+from benchmarks.trials import scratch_folder
 from testbed.machine.process import run, stream
 
 CONNECTIONS = 40
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--long", type=float, default=1, metavar="GB")
     parser.add_argument("--no-pyshark", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+    with scratch_folder() as name:
         folder = Path(name)
         columns = beside_tshark(folder, options.packets, options.repeats)
         small = write_capture(folder / "small.pcap", 3 * CONNECTIONS)

@@ -15,20 +15,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from analysis.results.reduction import reduction_of
 from benchmarks import engine, simulators
+from benchmarks.trials import run_trials, scratch_folder
 from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import tasks
-from testbed.runs.engine_choice import Choice
-from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
-from testbed.store import Status, open_trial
+from testbed.store import open_trial
 
 SCALE_RTT_MS = 61.7  # no multiple of the samples' interval: no sample in the midst of a burst
 START_JITTER_MS = 500.0  # of the flows' starts
@@ -71,15 +68,12 @@ def scenario(case: Case, seconds: float) -> Scenario:
 
 def ran(wanted: Scenario) -> Ran:
     """Run it, and judge it when its time is taken."""
-    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+    with scratch_folder() as folder:
         before = engine.processor_s()
-        choice = Choice(GuestEngine(), "benchmark")
-        (done,) = run_all(tasks([wanted]), choice, Path(name) / "out", lambda _event: None, jobs=1)
+        (done,) = run_trials([wanted], folder, jobs=1)
         spent = engine.processor_s() - before
         record = done.record
-        assert record.status is Status.OK, record.reason
-        trial = open_trial(done.path)
-        verdicts = Counter(reduction_of(trial).flows["verdict"])
+        verdicts = Counter(reduction_of(open_trial(done.path)).flows["verdict"])
     packets = max(capture.packets for capture in record.captures)
     said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     return Ran(spent, packets, record.peak_memory_mb, said)

@@ -34,6 +34,12 @@ def has_ns2() -> bool:
     return shutil.which("ns") is not None
 
 
+def require_ns2() -> None:
+    """Raise an error unless ns-2 is on this machine."""
+    if not has_ns2():
+        raise TestbedError("ns-2 is not installed", "apt install ns2")
+
+
 def has_ns3() -> bool:
     """Return whether ns-3's development files are on this machine."""
     return NS3_HEADER.exists()
