@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from testbed.engine import Engine
 from testbed.errors import TestbedError
 from testbed.guest import kernels
-from testbed.guest.engine import CONFINE
+from testbed.guest.boot import CONFINE
 from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder
-from testbed.machine.process import run, run_told
+from testbed.machine.process import run, run_told, sudo_user
+from testbed.machine.safe_files import changed_by_others
 from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.names import checked_name
 
@@ -31,14 +33,36 @@ def custom_folder(name: str) -> Path:
     return cache_folder() / "own" / checked_name(name)
 
 
-def built_folder(name: str) -> Path | None:
-    """Return the folder of a kernel, or None if it is not built."""
+def built_folder(name: str, *, machine: bool = False) -> Path | None:
+    """Return the folder of a kernel, or None if it is not built.
+
+    Each of Debian's has two images: the small one of scenarios, and with `machine` the one that has
+    what whole programs use. The user's own kernels have one.
+    """
     if name not in versions():
         folder = custom_folder(name)
         return folder if (folder / "base").exists() else None
-    done = run([str(IMAGE_SCRIPT), "--path", name], check=False)
+    done = run([str(IMAGE_SCRIPT), "--path", *_flavour(machine), name], check=False)
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
+
+
+def _flavour(machine: bool) -> list[str]:
+    return ["--machine"] if machine else []
+
+
+def why_unusable(name: str, folder: Path | None) -> str:
+    """Return why guests cannot run on a kernel, with the remedy, or nothing."""
+    if folder is None:
+        how = "./setup.sh builds the guest's kernel"
+        how = how if name == default_kernel() else "testbed kernel list"
+        why = why_not_found(name)
+        return f"kernel {name} is not built{f' ({why})' if why else ''}: {how}"
+    if not is_whole(folder):
+        return f"kernel {name} is damaged: ./setup.sh builds it again"
+    if os.geteuid() == 0 and (why := changed_by_others(folder / "linux", sudo_user())):
+        return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
+    return ""
 
 
 def is_whole(folder: Path) -> bool:
@@ -115,8 +139,8 @@ class CustomKernel:
         return [self.name, self.source, *(word for option in options for word in option)]
 
 
-def build_version(version: str, progress: Progress) -> Path:
-    """Build one of Debian's kernels, which takes minutes, unless it is built already.
+def build_version(version: str, progress: Progress, *, machine: bool = False) -> Path:
+    """Build an image of one of Debian's kernels, which takes minutes, unless it is built already.
 
     A source that is not here is fetched first.
     """
@@ -125,7 +149,7 @@ def build_version(version: str, progress: Progress) -> Path:
             f"no patches for Linux {version}",
             f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
         )
-    return _run_build([str(IMAGE_SCRIPT), version], progress)
+    return _run_build([str(IMAGE_SCRIPT), *_flavour(machine), version], progress)
 
 
 def build_custom(kernel: CustomKernel, progress: Progress) -> Path:

@@ -19,7 +19,8 @@ from typing import Any
 from testbed.engine import Cancelled, Job
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels, worker
-from testbed.guest.engine import GuestEnd, GuestEngine, guest_hung, guest_options, guest_warnings
+from testbed.guest.boot import GuestEnd, guest_hung, guest_options, guest_warnings
+from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import START_TOPIC, GuestReport, Requirements, Shipment
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.plan import Task

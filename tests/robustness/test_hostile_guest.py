@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guest.engine import CONFINE, GuestEngine, guest_options
+from testbed.guest.boot import CONFINE, guest_options
+from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import guest_command
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs

@@ -13,8 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from testbed.guest import engine as guest
-from testbed.guest import kernels
+from testbed.guest import boot, kernels
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import on_kernels
@@ -137,7 +136,7 @@ def test_traced_processes_send_the_same_packets(
     both = [router(variant=each, rate_mbit=20, duration_s=3) for each in ("cubic", "bbr")]
     scenarios, engine = on_kernels(both, [version]), GuestEngine(version)
     turns, told = run_trials(scenarios, tmp_path / "turns"), engine.try_out()
-    monkeypatch.setattr(guest, "why_not_confined", lambda: "a test")
+    monkeypatch.setattr(boot, "why_not_confined", lambda: "a test")
     traced, told_then = run_trials(scenarios, tmp_path / "traced"), engine.try_out()
     assert "processes take turns" in told and "processes are traced" in told_then
     assert [capture_hashes(t) for t in turns] == [capture_hashes(t) for t in traced]

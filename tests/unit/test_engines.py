@@ -12,6 +12,7 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from testbed.engine import Cancelled, Job, Missing
 from testbed.errors import TestbedError, UsageError
+from testbed.guest import boot
 from testbed.guest import engine as guests
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
@@ -48,8 +49,8 @@ def test_addresses_are_random_only_where_they_must_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed: bool
 ) -> None:
     """Containers' seccomp refuses setarch -R; a trial there says what that changes."""
-    monkeypatch.setattr(guests, "why_not_confined", lambda: "not here")
-    monkeypatch.setattr(guests, "keeps_addresses_fixed", lambda: fixed)
+    monkeypatch.setattr(boot, "why_not_confined", lambda: "not here")
+    monkeypatch.setattr(boot, "keeps_addresses_fixed", lambda: fixed)
     engine = guest(tmp_path, "cat /proc/self/personality >found; echo 0 >guest.status")
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     warnings = engine.boot(tmp_path, ["true"], job, 10).warnings
@@ -150,12 +151,12 @@ def test_a_guest_has_ten_minutes_or_twenty_times_its_trial(
     """A loaded machine needs minutes for a trial of seconds."""
     waited = []
 
-    def wait(process: Process, _confined: bool, patience_s: float, _cancel: object) -> float:
-        waited.append(patience_s)
+    def wait(process: Process, _confined: bool, guest: boot.Boot) -> float:
+        waited.append(guest.patience_s)
         process.wait()
         return 0
 
-    monkeypatch.setattr(guests, "_wait", wait)
+    monkeypatch.setattr(boot, "_wait", wait)
     scenario = dataclasses.replace(router(), duration_s=duration_s, sample_interval_ms=1000)
     run(guest(tmp_path, "echo 0 > guest.status"), tmp_path, scenario=scenario)
     assert waited == [patience_s]

@@ -1,0 +1,178 @@
+"""Booting a guest for one command: what trials and whole programs share."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.engine import Cancelled, ProcessOutcome
+from testbed.errors import TestbedError
+from testbed.guest.worker import GUEST_PATH, HIDDEN, guest_command, wait_for_guest
+from testbed.machine import safe_files
+from testbed.machine.atomic import workplace
+from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.journal import JOURNAL
+from testbed.machine.process import Process, end, run, start
+from testbed.runner.programme import BOOT_NS
+from testbed.store import (
+    GUEST_COMMAND,
+    GUEST_CONSOLE,
+    GUEST_ERRORS,
+    GUEST_FILES,
+    GUEST_MEMORY,
+    GUEST_PATHS,
+    GUEST_STATUS,
+)
+
+PROJECT_FOLDER = Path(__file__).resolve().parents[2]
+CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what a guest may do
+VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
+
+
+@dataclass(frozen=True)
+class GuestEnd:
+    """How a guest ended, before its folder is looked at."""
+
+    status: int
+    peak_mb: float
+    special: Sequence[str]  # what it left that is no plain file
+    warnings: tuple[str, ...] = ()
+    waited_s: float = 0.0  # for a worker, and for files to go there and back
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A guest that is to be booted on this machine."""
+
+    kernel: Path  # its folder
+    core: int  # the processor to which it is pinned
+    options: Sequence[str]  # of the kernel
+    patience_s: float  # wall time after which it counts as hung
+    cancelled: Callable[[], bool]
+    shown: Sequence[Path] = ()  # besides the project's folders: those that it has to see
+
+
+def boot(guest: Boot, folder: Path) -> GuestEnd:
+    """Run a guest until it ends; the folder, which holds its command, is its working directory."""
+    (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths(guest.shown)))
+    (folder / GUEST_MEMORY).mkdir()
+    why_not = why_not_confined()
+    confine = () if why_not else (str(CONFINE), GUEST_MEMORY)
+    fixed = keeps_addresses_fixed()
+    process = start(
+        guest_command(guest.kernel, guest.core, guest.options, confine, fixed),
+        stderr=folder / GUEST_CONSOLE,
+        env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
+        cwd=folder,
+    )
+    try:
+        peak_mb = _wait(process, not why_not, guest)
+    except BaseException:
+        end(process)
+        raise
+    finally:
+        special = _remove_special_files(folder)
+    (folder / GUEST_MEMORY).rmdir()
+    return GuestEnd(process.returncode, peak_mb, special, guest_warnings(why_not, fixed))
+
+
+def run_in_guest(
+    folder: Path, argv: Sequence[str], boot: Callable[[], GuestEnd], kept: Container[str]
+) -> ProcessOutcome:
+    """Run one command in a guest that sees the folder as its working directory.
+
+    Of the guest's own files, those that are to be kept stay.
+    """
+    (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
+    ended = boot()
+    if ended.special:
+        raise TestbedError(
+            f"the guest left something that is no plain file: {', '.join(ended.special)}",
+            "it was removed; is there a program in the trial that you do not trust?",
+        )
+    status, errors = _status(folder), _last_error_line(folder)
+    for file in folder.glob(GUEST_FILES):
+        if file.name not in kept:
+            file.unlink()
+    if status is None:
+        why = errors or f"it ended with status {ended.status} and no message"
+        raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
+    return ProcessOutcome(status, ended.peak_mb, errors, ended.warnings, ended.waited_s)
+
+
+@functools.cache
+def why_not_confined() -> str:
+    """Return why this host does not let us confine a guest, or nothing if it does.
+
+    The guest's kernel is an ordinary program: what is read-only in its mount table is read-only
+    only as long as that kernel is intact.
+    """
+    require_built(CONFINE)
+    with workplace("confine") as folder:
+        (folder / GUEST_MEMORY).mkdir()
+        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
+    return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
+
+
+@functools.cache
+def keeps_addresses_fixed() -> bool:
+    """Return whether address randomisation can be switched off; containers' seccomp forbids it."""
+    return not run(["setarch", "-R", "true"], check=False).status
+
+
+def _remove_special_files(folder: Path) -> list[str]:
+    """Remove links and the like, which would lead whoever reads them out of the folder."""
+    with safe_files.folder(folder) as directory:
+        return safe_files.only_plain_files(directory)
+
+
+def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
+    """Return what a machine's limits mean for its guests."""
+    unconfined = (f"the guest was not confined: {why_not}",) if why_not else ()
+    # at a random distance from the program, its heap takes room that the guest's memory then lacks
+    random = "the guest had up to 32 MB less memory, by chance: setarch -R is refused (seccomp)"
+    return unconfined if fixed else (*unconfined, random)
+
+
+def guest_options(seed: int, memory_mb: int, time: Sequence[str] = VIRTUAL_TIME) -> list[str]:
+    """Return the options of the guest's kernel."""
+    return [f"mem={memory_mb}M", f"um_seed={seed}", *time, "stderr=1", "quiet"]
+
+
+def _hidden_paths(others: Sequence[Path]) -> list[Path]:
+    """Return those of the project's and of other folders that the guest's own mounts would hide."""
+    needed = {PROJECT_FOLDER, Path(sys.prefix).resolve(), *others}
+    return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
+
+
+def _wait(process: Process, confined: bool, guest: Boot) -> float:
+    """Wait for the guest to end and return its peak memory in MB."""
+    peak_mb, reason = wait_for_guest(process, confined, guest.patience_s, guest.cancelled)
+    if reason:
+        raise Cancelled(reason) if guest.cancelled() else guest_hung(guest.patience_s)
+    return peak_mb
+
+
+def guest_hung(patience_s: float) -> TestbedError:
+    """Return the error of a guest that did not end."""
+    return TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
+
+
+def _status(folder: Path) -> int | None:
+    try:
+        return int((folder / GUEST_STATUS).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _last_error_line(folder: Path) -> str:
+    """Return the last line of the guest's console or, without one, of the trial's errors."""
+    for name in (GUEST_CONSOLE, GUEST_ERRORS):
+        path = folder / name
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        if any(line.strip() for line in lines):
+            return next(line.strip() for line in reversed(lines) if line.strip())
+    return ""
