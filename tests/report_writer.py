@@ -24,7 +24,7 @@ from analysis.metrics.digest import (
 from analysis.metrics.identification import identity_row
 from analysis.metrics.links import link_table
 from analysis.results import reduction
-from analysis.results.reduction import Reduction, tables_from
+from analysis.results.reduction import TABLES, Reduction, as_arrow
 from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude
@@ -217,7 +217,8 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
 def store_tables(trial: Trial, flows: pd.DataFrame, series: pd.DataFrame) -> None:
     """Write a reduction with these tables of flows and series."""
     links, transfers = link_table(trial, None), transfer_table(trial, None)
-    reduction.store(Reduction(trial, tables_from(flows, links, transfers, series)))
+    frames = map(as_arrow, (flows, links, transfers, series))
+    reduction.store(Reduction(trial, dict(zip(TABLES, frames, strict=True))))
 
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:

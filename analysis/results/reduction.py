@@ -129,12 +129,13 @@ def reduce_trial(trial: Trial) -> Reduction:
     of_links = links.link_table(trial, packets if ran else None)
     transfers = transfer_rows.transfer_table(trial, packets if ran else None)
     warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
-    tables = {"flows": _flows_as_table(flows), **tables_from(of_links, transfers, series)}
+    others = {"links": of_links, "transfers": transfers, "series": series}
+    tables = {"flows": _flows_as_arrow(flows)} | {n: as_arrow(each) for n, each in others.items()}
     return Reduction(trial, tables, warnings, verdict)
 
 
-def _flows_as_table(frame: pd.DataFrame) -> pa.Table:
-    """Return what Arrow makes of `typed_flows`: many columns of few rows, without pandas."""
+def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return `typed_flows` as Arrow's table, made without pandas: slow for a hundred columns."""
     columns = frame.reindex(columns=list(METRIC_COLUMNS)).to_numpy(dtype=object).T
     arrays = [
         pa.array(
@@ -148,13 +149,8 @@ def _flows_as_table(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_arrays(arrays, list(METRIC_COLUMNS))
 
 
-def tables_from(*frames: pd.DataFrame) -> dict[str, pa.Table]:
-    """Return pandas' frames, the last of TABLES in their order, as Arrow's tables."""
-    names = TABLES[-len(frames) :]
-    return {name: _as_arrow(frame) for name, frame in zip(names, frames, strict=True)}
-
-
-def _as_arrow(frame: pd.DataFrame) -> pa.Table:
+def as_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return pandas' frame as Arrow's table, also one without rows."""
     if frame.empty:
         return _empty_table(tuple(frame.dtypes.items()))
     return pa.Table.from_pandas(frame, preserve_index=False)
