@@ -4,7 +4,7 @@
 
 Whole trials: boot, four captures, samples, verdict. The cost is processor time of all
 processes, and a packet one that the receiver's capture has. What a trial costs before its first
-packet is not its packets': the cost is what so many seconds more take, divided by the packets
+packet is not its packets': the cost is what that many seconds more take, divided by the packets
 that they have more, each the least of its repeats. Many flows run once more with a sample per
 second: what their packets cost without the samples, of which there is one per flow every 10 ms,
 however few packets it sends.
@@ -30,7 +30,7 @@ from testbed.store import open_trial
 SCALE_RTT_MS = 61.7  # no multiple of the samples' interval: no sample in the midst of a burst
 START_JITTER_MS = 500.0  # of the flows' starts
 MOST_TIMES_ONE_FLOW = 1.5  # times the cost of one flow's packet
-MOST_MB = 512
+MOST_MB = 1024
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Ran:
 
 
 def scenario(case: Case, seconds: float) -> Scenario:
-    """So many Cubic flows in place of the one of `benchmarks.engine`, through the same network."""
+    """Return a case's Cubic flows through the network of `benchmarks.engine`."""
     one = engine.scenario(case.rate_mbit, seconds, SCALE_RTT_MS / 2)
     names = [f"tcp{number}" for number in range(case.flows)]
     each = tuple(dataclasses.replace(one.flows[0], name=name) for name in names)
@@ -120,7 +120,7 @@ def beside_ns3(case: Case, seconds: float, cost: float) -> None:
 def main() -> None:
     """Print each case and its ratio."""
     parser = argparse.ArgumentParser(description="The cost of a packet at scale.")
-    parser.add_argument("--flows", type=int, default=256)
+    parser.add_argument("--flows", type=int, default=256, help="of the last two cases (256)")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()

@@ -1,10 +1,12 @@
-"""What some trials cost beside others: samples, transfers, sessions.
+"""What some trials cost beside others: samples, kernels, transfers, sessions.
 
-    .venv/bin/python -m benchmarks.trial_costs {samples,transfers,sessions} [--repeats N]
+    .venv/bin/python -m benchmarks.trial_costs {samples,kernels,transfers,sessions} [--repeats N]
 
 `samples`: the same trial (one Cubic flow, 60 ms, a buffer of one bandwidth-delay product) without
 samples of sockets and queues, and with one every 10 and every 1 ms; `--rate` and `--seconds` say
 of which flow. In virtual time samples change no packet: this is all that they cost.
+
+`kernels`: the same trial on each of the three versions of Linux that is built.
 
 `transfers`: 10,000 transfers that fill 0.9 of 100 Mbit/s, with web-search sizes of 50 KB in the
 mean, and one flow of as many bytes.
@@ -27,6 +29,7 @@ from statistics import median
 
 from benchmarks.engine import TRIAL_SECONDS, Cost, scenario, trial_cost
 from experiments.parvez_mahanti_williamson.newreno_background import background
+from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
@@ -50,6 +53,13 @@ def sampled(options: argparse.Namespace) -> Trials:
         f"every {ms:g} ms" if ms else "no samples": replace(plain, sample_interval_ms=ms)
         for ms in INTERVALS_MS
     }
+
+
+def on_kernels(options: argparse.Namespace) -> Trials:
+    """Return the same trial on each kernel that is built."""
+    plain, guest = scenario(options.rate, options.seconds), GuestEngine()
+    built = (name for name in kernels.versions() if not guest.with_kernel(name).ready())
+    return {f"Linux {name}": replace(plain, kernel=name) for name in built}
 
 
 def transferred(_options: argparse.Namespace) -> Trials:
@@ -114,6 +124,7 @@ def mix(sessions: int, seconds: float, link: str = "receiver1", ms: float = 19) 
 
 COMPARED: dict[str, Callable[[argparse.Namespace], Trials]] = {
     "samples": sampled,
+    "kernels": on_kernels,
     "transfers": transferred,
     "sessions": in_sessions,
 }

@@ -73,8 +73,8 @@ def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
     """Turn the numbers of victims into what they lose against the link to themselves, by seed.
 
     That is the harm of Ware and others (2019), in percent: (x - y) / x where more is better, and
-    (y - x) / y where less is, of the number x alone and y beside the other. What does a victim
-    good is negative, down to -100. Of variants that never ran alone nothing is known.
+    (y - x) / y where less is, of the number x alone and y beside the other. A gain of the
+    victim is negative, down to -100. The harm to a variant that never ran alone is NaN.
     """
     harms = [score for score in scores if score.harm]
     if not harms:
