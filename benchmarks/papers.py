@@ -133,7 +133,7 @@ class MarkedTable:
         """Return the revision of what the commands would give now."""
         parts = (
             *(revision_of(command, self.files) for command in self.commands),
-            reduction.revision(),
+            reduction.revision_of_tables(),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

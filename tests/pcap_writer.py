@@ -64,10 +64,13 @@ def tcp(
     return _frame(ends, time_ns, socket.IPPROTO_TCP, header + options + bytes(payload), ip_id)
 
 
-def udp(ends: Endpoints, time_ns: int, *, payload: int, ip_id: int = 0) -> Frame:
-    """A UDP datagram of zeros."""
+def udp(
+    ends: Endpoints, time_ns: int, *, payload: int, ip_id: int = 0, begins: bytes = b""
+) -> Frame:
+    """A UDP datagram of zeros, but for what it begins with."""
     header = struct.pack("!HHHH", ends.src_port, ends.dst_port, 8 + payload, 0)
-    return _frame(ends, time_ns, socket.IPPROTO_UDP, header + bytes(payload), ip_id)
+    body = begins + bytes(payload - len(begins))
+    return _frame(ends, time_ns, socket.IPPROTO_UDP, header + body, ip_id)
 
 
 def icmp_unreachable(ends: Endpoints, time_ns: int, about: Frame) -> Frame:

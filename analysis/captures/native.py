@@ -50,6 +50,7 @@ TYPES: Mapping[str, str] = {
     "completeness": "u1",
     "acked_data": "u1",
     "timed": "u1",
+    "content": "u8",
 }
 
 
@@ -245,8 +246,8 @@ def _library() -> ctypes.CDLL:
     library.core_sacks.restype = pointer
     library.core_contiguous.argtypes = (size, pointer, pointer, ctypes.c_int64, pointer)
     library.core_contiguous.restype = ctypes.c_bool
-    library.core_flow_size.restype = ctypes.c_size_t
-    assert library.core_flow_size() == ctypes.sizeof(FlowSums), (
+    layout_size = getattr(library, "core_layout_size", lambda: 0)
+    assert layout_size() == ctypes.sizeof(FlowSums) + ctypes.sizeof(Columns), (
         "analysis/captures/core was changed: ./setup.sh"
     )
     return library

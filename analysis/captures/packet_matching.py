@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import Rows, rows_at
+from analysis.captures.tcp import CONTENT, Rows, rows_at
 
 Integers = npt.NDArray[np.int64]
 LATEST_NS = np.iinfo(np.int64).max
@@ -59,18 +59,23 @@ def _by_time(rows: Rows) -> tuple[npt.NDArray[np.int64], ...]:
     """Return the times in order, and the fields that a router leaves unchanged.
 
     IP's identification counts a connection's packets, so that a retransmission differs from the
-    original.
+    original. IPv6 has none, but there TCP's timestamp differs, with the content.
     """
-    names = ("time_ns", "src_port", "ip_id", "seq", "payload")
+    names = ("time_ns", "src_port", "ip_id", "seq", "payload", CONTENT)
     columns = [np.asarray(rows[name]).astype(np.int64) for name in names]
     order = np.argsort(columns[0], kind="stable")
-    time_ns, src_port, ip_id, seq, payload = (column[order] for column in columns)
-    return time_ns, seq << 16 | src_port, payload << 32 | ip_id & 0xFFFFFFFF
+    time_ns, src_port, ip_id, seq, payload, content = (column[order] for column in columns)
+    return time_ns, content, seq << 16 | src_port, payload << 32 | ip_id & 0xFFFFFFFF
+
+
+def match_data(before: Rows, after: Rows) -> Matches:
+    """Find the data packets of `after` in `before`."""
+    return match(_data(before), _data(after))
 
 
 def one_way_delays_ms(before: Rows, after: Rows) -> pd.DataFrame:
     """Delays of the data packets (`owd_ms`) by the time when they were sent (`sent_ns`)."""
-    found = match(_data(before), _data(after))
+    found = match_data(before, after)
     return pd.DataFrame(
         {"sent_ns": found.before_ns.astype(np.int64), "owd_ms": found.delay_ns / 1e6}
     )
@@ -96,9 +101,10 @@ def lost_packets(before: Rows, after: Rows) -> Rows:
 
 
 def _data(rows: Rows) -> Rows:
-    """Select the data packets that have an identification."""
-    known: npt.NDArray[np.bool_] = np.asarray((rows["payload"] > 0) & (rows["ip_id"] >= 0))
-    return rows[known]
+    """Select the data packets that can be told apart."""
+    known = np.asarray(rows["ip_id"] >= 0) | (np.asarray(rows[CONTENT]) != 0)
+    selected: npt.NDArray[np.bool_] = np.asarray(rows["payload"] > 0) & known
+    return rows[selected]
 
 
 def drop_rate(
@@ -233,7 +239,7 @@ def _place_in_stream(rows: Rows, start: int) -> Integers:
 
 
 def _identities(rows: Rows, start: int) -> npt.NDArray[np.uint64]:
-    """Return ports, IP identification, sequence number and payload as 64 bits.
+    """Return ports, IP identification, sequence number, payload and content as 64 bits.
 
     A multiplicative hash keeps overlapping fields apart.
     """
@@ -245,7 +251,8 @@ def _identities(rows: Rows, start: int) -> npt.NDArray[np.uint64]:
             ("src_port", 0x165667B19E3779F9),
             ("dst_port", 0xD6E8FEB86659FD93),
             ("ack", 0xFF51AFD7ED558CCD),
+            (CONTENT, 0xD6C9A1B5F3E7029B),
         ):
-            column = np.asarray(rows[name]).astype(np.int64).astype(np.uint64)
+            column = np.asarray(rows[name]).astype(np.uint64)
             found = found * np.uint64(0x2545F4914F6CDD1D) + column * np.uint64(factor)
     return found

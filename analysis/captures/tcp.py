@@ -86,7 +86,10 @@ PROTOCOLS = ("tcp", "udp")
 # Further columns: whether the acknowledged frame carried data, and whether its round trip counts.
 # Karn's rule (RFC 6298, section 3) excludes ACKs of any byte that was sent more than once.
 ACKED_DATA, TIMED = "acked_data", "timed"
-MORE_COLUMNS = (ACKED_DATA, TIMED)
+# A hash of what was captured behind the IP header, for packets that no identification of IP tells
+# apart: over IPv6, and datagrams of programs that send unconnected. 0 for TCP over IPv4.
+CONTENT = "content"
+MORE_COLUMNS = (ACKED_DATA, TIMED, CONTENT)
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,11 @@ class Arrays:
         return found
 
     def column(self, name: str) -> Array:
-        """Return one of CAPTURE_COLUMNS, ACKED_DATA or TIMED; those of texts are places."""
+        """Return one of CAPTURE_COLUMNS or MORE_COLUMNS; those of texts are places."""
         if name in WIRESHARK_MARKS:
             return self.marked(name)
         array = self.columns[name]
-        return array.view(np.bool_) if name in MORE_COLUMNS else array
+        return array.view(np.bool_) if name in (ACKED_DATA, TIMED) else array
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return what the places in a column stand for; nothing if it has numbers."""
@@ -135,7 +138,7 @@ class Packets:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """A row for each packet: CAPTURE_COLUMNS, ACKED_DATA and TIMED."""
+        """A row for each packet: CAPTURE_COLUMNS and MORE_COLUMNS."""
         import pandas as pd
 
         columns = {name: _column(self.arrays, name) for name in (*CAPTURE_COLUMNS, *MORE_COLUMNS)}

@@ -9,13 +9,20 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from analysis.metrics.datagrams import DATAGRAM_GROUP
 from analysis.metrics.delays import DELAY_GROUP
 from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_row
 from analysis.metrics.limit_columns import LIMIT_GROUP
 from analysis.metrics.loss_columns import LOSS_GROUP
 from analysis.metrics.metric import MeasuredFlow, Row
 from analysis.metrics.packet_counts import KERNEL_COUNT_GROUP, PACKET_COUNT_GROUP, REORDERING_GROUP
-from analysis.metrics.rates import FAIRNESS_GROUP, RATE_GROUP, STEADINESS_GROUP, add_fairness
+from analysis.metrics.rates import (
+    COMPLETION_GROUP,
+    FAIRNESS_GROUP,
+    RATE_GROUP,
+    STEADINESS_GROUP,
+    add_fairness,
+)
 from analysis.metrics.video_columns import VIDEO_GROUP
 from testbed.store import Trial
 
@@ -31,6 +38,8 @@ COLUMN_GROUPS = (
     STEADINESS_GROUP,
     FAIRNESS_GROUP,
     VIDEO_GROUP,
+    COMPLETION_GROUP,
+    DATAGRAM_GROUP,
 )
 
 ALL_METRICS = tuple(metric for group in COLUMN_GROUPS for metric in group.columns)

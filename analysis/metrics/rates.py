@@ -63,6 +63,25 @@ def _measure_rates(flow: MeasuredFlow) -> Row:
 RATE_GROUP = ColumnGroup(RATE_COLUMNS, _measure_rates)
 
 
+def _measure_completion(flow: MeasuredFlow) -> Row:
+    record = flow.record
+    finished = bool(flow.scenario_flow.bytes) and record.stopped_s < record.planned_stop_s
+    return {"completion_s": record.stopped_s - record.started_s} if finished else {}
+
+
+COMPLETION_GROUP = ColumnGroup(
+    (
+        Metric(
+            "completion_s",
+            "s",
+            "of a flow with `bytes`, the time from its start to the acknowledgement of its last "
+            "byte; not known if it did not finish",
+        ),
+    ),
+    _measure_completion,
+)
+
+
 Floats = npt.NDArray[np.float64]
 
 STEADINESS_BIN_S = 1.0

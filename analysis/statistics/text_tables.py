@@ -85,8 +85,13 @@ SUMMARY_COLUMNS = (
     SummaryColumn("rtt_mean_ms", "RTT ms"),
     SummaryColumn("rtt_p95_ms", "RTT 95 % ms"),
     SummaryColumn("owd_mean_ms", "one-way ms"),
+    SummaryColumn("completion_s", "completion s"),
+    SummaryColumn("datagram_loss_rate", "lost %", factor=100, decimals=2),
+    SummaryColumn("jitter_ms", "jitter ms"),
 )
 USUAL_METRICS = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
+# of datagrams, and of flows of a number of bytes: where a flow of the run has them
+WHERE_KNOWN = ("completion_s", "datagram_loss_rate", "jitter_ms")
 
 
 def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
@@ -97,6 +102,7 @@ def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
         *USUAL_METRICS,
         "share" if several else "rtt_p95_ms",
         *(("mark_rate",) * bool(marked)),
+        *(name for name in WHERE_KNOWN if metrics[name].notna().any()),
     }
     return tuple(column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
 

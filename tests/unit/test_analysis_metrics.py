@@ -16,6 +16,7 @@ import pytest
 
 from analysis.captures.tcp import Packets, read_capture
 from analysis.metrics.columns import ALL_METRICS, COLUMN_GROUPS, METRIC_COLUMNS
+from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.identification import setting
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
@@ -46,7 +47,8 @@ ISSUE_COLUMNS = (
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, steady_after_s, share, jain, "
     "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
     "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
-    "quic_lost_packets, retransmitted_bytes, spikes, largest_spike_pps"
+    "quic_lost_packets, retransmitted_bytes, spikes, largest_spike_pps, "
+    "completion_s, datagrams_lost, datagram_loss_rate, jitter_ms, datagrams_reordered"
 ).split(", ")
 
 SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
@@ -125,6 +127,8 @@ EXPECTED = {
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
         **dict.fromkeys((metric.name for metric in VIDEO_GROUP.columns), math.nan),
+        "completion_s": math.nan,
+        **dict.fromkeys((metric.name for metric in DATAGRAM_COLUMNS), math.nan),
     },
     "cbr": {
         "kind": "cbr",
@@ -152,6 +156,11 @@ EXPECTED = {
         "steady_after_s": math.nan,
         "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,
+        "completion_s": math.nan,
+        "datagrams_lost": 1,
+        "datagram_loss_rate": 1 / 5,
+        "jitter_ms": 0,
+        "datagrams_reordered": 0,
     },
 }
 

@@ -34,7 +34,7 @@ def segments(*segments: tuple[int, int], syn: int | None = None) -> pd.DataFrame
 def packets(*seen: tuple[int, int, int]) -> pd.DataFrame:
     """(time_ns, ip_id, seq) of packets with 100 bytes."""
     frame = pd.DataFrame(seen, columns=["time_ns", "ip_id", "seq"], dtype="int64")
-    return frame.assign(src_port=1, payload=100)
+    return frame.assign(src_port=1, payload=100, content=0)
 
 
 @pytest.mark.parametrize(

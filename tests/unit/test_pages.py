@@ -175,7 +175,7 @@ def of_run(page: Path) -> MarkedTable:
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
-        (reduction, "revision", lambda: "another"),
+        (reduction, "revision_of_tables", lambda: "another"),
         (identity, "EXECUTION_REVISION", identity.EXECUTION_REVISION + 1),
         (papers, "of_kernel", lambda _version: {"kernel/congestion/tcp_tahoe.c": "another"}),
         (papers, "make_plan", lambda scenario: make_plan(scenario.__class__(

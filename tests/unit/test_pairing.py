@@ -9,7 +9,7 @@ from tests.trial_writer import CBR
 
 
 def udp_rows(ids: list[int], times: list[int]) -> pd.DataFrame:
-    columns = {"time_ns": times, "ip_id": ids, "protocol": "udp", "seq": 0, "ack": 0}
+    columns = {"time_ns": times, "ip_id": ids, "protocol": "udp", "seq": 0, "ack": 0, "content": 0}
     return pd.DataFrame({**columns, "payload": 900, "src_port": CBR.src_port, "dst_port": 1})
 
 

@@ -146,6 +146,7 @@ def rows(times_s: list[float], **columns: Any) -> pd.DataFrame:
             "ip_id": np.arange(len(times_s)),
             "src_port": 443,
             "seq": 0,
+            "content": 0,
             "payload": 1350,
             "length": 1392,
             **dict.fromkeys(WIRESHARK_MARKS, False),

@@ -67,6 +67,7 @@ struct row {
 	s64 time_ns;		/* since 1970 */
 	s64 ack_rtt_ns;		/* 0: acknowledges nothing new */
 	s64 initial_rtt_ns;	/* 0: not said of this packet */
+	u64 content;		/* what no router changes, hashed; 0: TCP over IPv4 */
 	s32 frame;		/* from 1 */
 	s32 length;		/* on the wire; as in Wireshark, at most INT32_MAX */
 	s32 stream;
@@ -127,6 +128,7 @@ struct columns {
 	u8 *ecn, *completeness;
 	u8 *acked_data;		/* the acknowledged frame carried data */
 	u8 *timed;		/* its round trip is one by Karn's rule */
+	u64 *content;		/* a hash of the packet behind its IP header */
 };
 
 enum stop { HUNGRY, FULL, CUT_SHORT, CORRUPT, NO_MEMORY };
@@ -175,6 +177,9 @@ static inline struct slice trimmed(struct slice s, u32 size)
 		s.have = size;
 	return s;
 }
+
+/* A hash of the bytes that were captured, for packets that no IP identification tells apart. */
+u64 content_of(struct slice);
 
 /* Absurd times wrap around. */
 static inline s64 elapsed(s64 from, s64 to) { return (s64)((u64)to - (u64)from); }

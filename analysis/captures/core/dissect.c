@@ -4,7 +4,26 @@
  * Where a header is not whole, the dissection ends, as Wireshark's does; what was learnt
  * before stays.
  */
+#include <string.h>
+
 #include "dissect.h"
+
+#define MIX	0x9e3779b97f4a7c15ULL	/* of 2^64, the golden ratio's part */
+
+u64 content_of(struct slice at)
+{
+	u64 found = at.have, word;
+
+	for (u32 i = 0; i < at.have; i += sizeof(word)) {
+		u32 left = at.have - i;
+
+		word = 0;
+		memcpy(&word, at.at + i, left < sizeof(word) ? left : sizeof(word));
+		found = (found ^ word) * MIX;
+		found ^= found >> 32;
+	}
+	return found;
+}
 
 /* Not the addresses: they are set by the headers before anything asks for them. */
 static void begin(struct packet *packet, struct row *row)

@@ -383,9 +383,10 @@ bool core_contiguous(u64 count, const s64 *begin, const s64 *end, s64 edge, s64 
 	return enough;
 }
 
-size_t core_flow_size(void)
+/* What Python reads, so that it notices a core of another layout. */
+size_t core_layout_size(void)
 {
-	return sizeof(struct flow);
+	return sizeof(struct flow) + sizeof(struct columns);
 }
 
 /* The flows, with what is only known at the end: nothing can be read afterwards. */

@@ -76,6 +76,7 @@ static void store(const struct columns *to, u64 at, const struct row *rows, u32 
 	COLUMN(completeness, rows[i].completeness);
 	COLUMN(acked_data, rows[i].acked_data);
 	COLUMN(timed, rows[i].timed);
+	COLUMN(content, rows[i].content);
 #undef COLUMN
 }
 

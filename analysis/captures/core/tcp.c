@@ -634,6 +634,8 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	row->src_port = be16(at.at);
 	row->dst_port = be16(at.at + 2);
 	row->protocol = TCP;
+	if (row->ip_id < 0)	/* without the checksum, which a network card may fill in */
+		row->content = content_of(trimmed(at, 16)) ^ content_of(rest(at, 18));
 	if (!begin(core, packet, &segment, row->src_port, row->dst_port, &is_new))
 		return;
 	row->stream = core->connections.items[row->connection].stream;

@@ -92,6 +92,7 @@ void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool
 		return;
 	row->stream = found->stream;
 	row->payload = (s32)size - 8;
+	row->content = content_of(rest(at, 8));
 	packet->is_row = !lite;
 	packet->skipped.reason = READ;
 	if (!lite && !packet->fragment && !packet->quoted)
