@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from testbed.errors import TestbedError, UsageError, printable_lines, quoted
 from testbed.indented import indented
@@ -25,6 +25,9 @@ from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
+
+if TYPE_CHECKING:
+    import pandas as pd  # most who read trials need no table
 
 _T = TypeVar("_T")
 
@@ -258,10 +261,22 @@ def spreadsheet_cell(text: str) -> str:
     if not text.startswith(FORMULA_STARTS):
         return text
     try:
-        float(text)
+        for number in text.split(" ± "):
+            float(number)
     except ValueError:
         return f"'{text}"
     return text
+
+
+def spreadsheet_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for `to_csv`, in which no text and no heading is a formula."""
+    shown = frame.copy(deep=False)
+    for name, column in frame.select_dtypes(exclude="number").items():
+        texts = (value for value in column.unique() if isinstance(value, str))
+        changed = {text: cell for text in texts if (cell := spreadsheet_cell(text)) != text}
+        if changed:
+            shown[name] = column.map(lambda value, cells=changed: cells.get(value, value))
+    return shown.rename(columns=lambda name: spreadsheet_cell(str(name)))
 
 
 def write_text(folder: Path, table: Table, rows: bytes) -> None:

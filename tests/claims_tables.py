@@ -270,8 +270,9 @@ def write_trials(
                 {what: value * shaken for what, value in course(flow, second, place).items()}
                 for second in range(length_s)
             ]
-        flows = typed_flows(pd.DataFrame({"trial": [trial.name]}))
-        store_tables(open_trial(trial), flows, _digest(courses))
+        stored = open_trial(trial)
+        flows = pd.DataFrame({"flow": [flow.name for flow in stored.scenario.flows]})
+        store_tables(stored, typed_flows(flows.assign(trial=trial.name)), _digest(courses))
         if idle_ms:
             value = idle_ms(place) * noise(first, str(name))
             (trial / "samples" / "idle.csv").write_text(

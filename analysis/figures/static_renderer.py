@@ -50,6 +50,7 @@ from analysis.figures.figure import (
 )
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
+from testbed.store import spreadsheet_frame
 
 TITLE_INCHES, LINE_INCHES, LEGEND_INCHES = 0.19, 0.15, 0.25  # heights of the head's lines
 TITLE_POINTS = 7  # of a panel
@@ -85,7 +86,7 @@ def write(
     drawn.set_dpi(style.PNG_DPI)  # which the SVG has changed
     replace(png, FigureCanvasAgg(drawn).print_png)
     named = table.rename(columns=lambda name: str(name).removeprefix("axis_"))
-    named = named.drop(columns=TRIALS, errors="ignore")
+    named = spreadsheet_frame(named.drop(columns=TRIALS, errors="ignore"))
     replace(data, lambda path: named.to_csv(path, index=False, float_format=number_format))
     return paths
 

@@ -49,6 +49,15 @@ REVISION = 2  # raise it when a change gives other numbers, or other verdicts un
 # Columns that came without a change of any other: tables of pages that were made before stay valid.
 ADDED_COLUMNS = frozenset({"completion_s", *(metric.name for metric in DATAGRAM_COLUMNS)})
 TABLES = ("flows", "links", "transfers", "series")
+STORED_TEXTS = {*TEXT_COLUMNS, "link", "size_class", "state", "what"}  # the others are numbers
+STORED_COLUMNS = {  # those that none can do without
+    "flows": {"flow"},
+    "links": {each.name for each in links.LINK_COLUMNS},
+    "transfers": {each.name for each in transfer_rows.TRANSFER_COLUMNS},
+    "series": {"flow", "what", "x", "value"},
+}
+LONGEST_TEXT = 200  # characters, of the parts of one
+MOST_STORED_VALUES = 1 << 26  # of a trial: few bytes can stand for any number of values
 _REVISION, _WARNINGS = b"revision", b"warnings"
 
 
@@ -243,17 +252,66 @@ def _read(trial: Trial) -> tuple[Reduction, str] | None:
     """Return the stored reduction and its revision; None if it is missing or damaged."""
     with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
         with pa.memory_map(str(plain_file(trial.path / REDUCED, None))) as file:
-            whole = pq.ParquetFile(file).read(use_threads=False)
+            stored = pq.ParquetFile(file)
+            if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_STORED_VALUES:
+                return None
+            whole = stored.read(use_threads=False)
         metadata = whole.schema.metadata
         tables = {name: _as_table(whole[name]) for name in TABLES}
+        if not _is_of(tables, trial):
+            return None
         tables["flows"] = _named(tables["flows"], trial)
         warnings = tuple(json.loads(metadata[_WARNINGS]))
         return Reduction(trial, tables, warnings), metadata[_REVISION].decode()
     return None
 
 
+def _values_in(metadata: pq.FileMetaData) -> int:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return sum(g.column(number).num_values for g in groups for number in range(g.num_columns))
+
+
 def _as_table(column: pa.ChunkedArray) -> pa.Table:
     return pa.Table.from_struct_array(column.combine_chunks().flatten())
+
+
+def _is_of(tables: Mapping[str, pa.Table], trial: Trial) -> bool:
+    """Say whether stored tables can be this trial's: somebody else may have written them.
+
+    The flows are the scenario's, and no column is missing. A table without rows has columns of
+    any type.
+    """
+    flows = [flow.name for flow in trial.scenario.flows]
+    return tables["flows"]["flow"].to_pylist() == flows and all(
+        STORED_COLUMNS[name] <= set(table.column_names)
+        and all(map(_can_hold, table.column_names, table.columns))
+        for name, table in tables.items()
+        if len(table)
+    )
+
+
+def _can_hold(name: str, column: pa.ChunkedArray) -> bool:
+    """Say whether a column has what it should: numbers, or texts that figures can show."""
+    if pa.types.is_null(column.type):
+        return True
+    if name not in STORED_TEXTS:
+        return _is_number(column.type)
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return False
+    return name == "why" or all(
+        text is None
+        or (
+            text.isprintable()
+            and "$" not in text
+            and max(map(len, text.split(";"))) <= LONGEST_TEXT
+        )
+        for text in column.unique().to_pylist()
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _named(flows: pa.Table, trial: Trial) -> pa.Table:

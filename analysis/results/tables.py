@@ -21,6 +21,7 @@ from testbed.store import (
     TRANSFERS_CSV,
     Status,
     Trial,
+    spreadsheet_frame,
     trials_in,
 )
 
@@ -105,4 +106,4 @@ def _with_trial(reduction: Reduction, rows: pd.DataFrame) -> pd.DataFrame:
 def _write_csv(table: pd.DataFrame, path: Path, counts: Sequence[str] = ()) -> None:
     """Write counts without a decimal point, other numbers with nine digits."""
     whole = {name: table[name].astype("Int64") for name in counts}
-    table.assign(**whole).to_csv(path, index=False, float_format="%.9g")
+    spreadsheet_frame(table.assign(**whole)).to_csv(path, index=False, float_format="%.9g")

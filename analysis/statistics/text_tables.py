@@ -18,7 +18,7 @@ from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, nearest, printable_lines
-from testbed.store import spreadsheet_cell
+from testbed.store import spreadsheet_frame
 
 NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
@@ -192,8 +192,7 @@ def as_frame(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.
 
 def as_csv(frame: pd.DataFrame) -> str:
     """Return the frame as CSV; what is not known is empty."""
-    texts = frame.select_dtypes(exclude="number")
-    return frame.assign(**texts.astype(str).map(spreadsheet_cell)).to_csv(index=False)
+    return spreadsheet_frame(frame).to_csv(index=False)
 
 
 def as_json(frame: pd.DataFrame) -> str:

@@ -23,6 +23,7 @@ from testbed.store import (
     is_trial,
     open_trial,
     spreadsheet_cell,
+    spreadsheet_frame,
 )
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
 
     stem = page.with_name(f"{page.stem}-claims")
     replace(stem.with_suffix(".json"), lambda p: p.write_text(ledger.ledger_json(answers)))
-    table = ledger.ledger_frame(answers)
+    table = spreadsheet_frame(ledger.ledger_frame(answers))
     replace(stem.with_suffix(".csv"), lambda p: table.to_csv(p, index=False))
-    numbers = ledger.numbers_frame(answers)
+    numbers = spreadsheet_frame(ledger.numbers_frame(answers))
     aside = page.with_name(f"{page.stem}-claims-numbers.csv")
     replace(aside, lambda p: numbers.to_csv(p, index=False))
 
