@@ -9,7 +9,8 @@
 #   LOG     what the tools say
 #   ORIGIN  the source's name, for `version`
 #
-# Progress goes to stderr.
+# With SYMBOLS=yes in the environment, OUT also has `symbols`: what a debugger reads beside `linux`
+# (cc says of which files), whose code is the same either way. Progress goes to stderr.
 set -euo pipefail
 export LC_ALL=C
 
@@ -166,6 +167,7 @@ install_kernel() {
     rm -rf "$out"
     mkdir "$out"
     strip -o "$out/linux" "$tree/linux"
+    [ -z "${SYMBOLS-}" ] || cp "$tree/linux" "$out/symbols"
     cp "$tree/.config" "$out/config"
     printf '%s (%s)\n' "$(make_um -s kernelrelease)" "$origin" >"$out/version"
 }

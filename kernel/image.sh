@@ -7,6 +7,8 @@
 #
 #   image.sh [VERSION]           builds it, if it is not there
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
+#   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
+#                                same sources, whose code is compared with the first one's
 #
 # The file `base` in the directory is the key without the queue disciplines of queues/, for trials
 # that use none of those.
@@ -62,12 +64,33 @@ build() {
     mv -T "$cache/.new.$$" "$cache/$key"
 }
 
+# Prints hashes of what a kernel does: of its code and its data, but for the note with the build's id.
+code_of() { # kernel
+    local section
+    for section in .init.text .text .syscall_stub .rodata init.data .data; do
+        objcopy -O binary -j "$section" "$1" "$cache/.new.$$/section"
+        sha256sum <"$cache/.new.$$/section"
+    done
+}
+
+build_symbols() {
+    local tree=$cache/.tree.$$ place=$cache/$key
+    trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
+    trap 'exit 130' INT TERM HUP
+    SYMBOLS=yes "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
+        "$cache/symbols-$version.log" "linux-source-$version $packaged"
+    [ "$(code_of "$cache/.new.$$/linux")" = "$(code_of "$place/linux")" ] ||
+        die "a second build of Linux $version has other code" "rm -r $place, and build it again"
+    mv -T "$cache/.new.$$/symbols" "$place/symbols"
+}
+
 main() { # a function, so that all of the script is read before it runs for minutes
-    only_path=
+    only_path='' symbols=''
     [ "${1-}" != --path ] || { only_path=yes && shift; }
+    [ "${1-}" != --symbols ] || { symbols=yes && shift; }
     version=${1-$(default_version)}
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
-        die "unknown argument: $*" "usage: image.sh [--path] [VERSION]"
+        die "unknown argument: $*" "usage: image.sh [--path|--symbols] [VERSION]"
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
@@ -85,10 +108,11 @@ main() { # a function, so that all of the script is read before it runs for minu
         exit
     fi
     mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
-    if [ ! -e "$cache/$key/linux" ]; then
+    if [ ! -e "$cache/$key/linux" ] || { [ "$symbols" ] && [ ! -e "$cache/$key/symbols" ]; }; then
         exec 9>"$cache/lock"
         flock -n 9 || { say "waiting for another build"; flock 9; }
         [ -e "$cache/$key/linux" ] || build
+        [ -z "$symbols" ] || [ -e "$cache/$key/symbols" ] || build_symbols
     fi
     echo "$cache/$key"
 }
