@@ -54,6 +54,7 @@ GUEST_PATHS = "guest.paths"
 GUEST_STATUS = "guest.status"
 GUEST_CONSOLE = "guest.console"
 GUEST_ERRORS = "guest.err"
+GUEST_GO = "guest.go"  # a pipe: the guest's kernel begins when something is written to it
 GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
 PROGRAMME = "guest.programme"  # what the runner obeys
 ANSWERS = "guest.answers"  # what it brings

@@ -169,8 +169,12 @@ def compare_pairs(
 
 def same_captures(left: Trial, right: Trial) -> bool:
     """Return whether both trials have captures, and the same packets in all of them."""
-    a, b = read_files(left.path), read_files(right.path)
-    return bool(a.captures) and not any(_capture_differences(a, b))
+    return bool(left.record.captures) and not capture_differences(left, right)
+
+
+def capture_differences(left: Trial, right: Trial) -> list[str]:
+    """Return the captures of two trials that differ, each with its first packet that does."""
+    return list(_capture_differences(read_files(left.path), read_files(right.path)))
 
 
 def _matched(

@@ -19,6 +19,7 @@ from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
+from testbed.cli.rewind import rewind_trial
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
@@ -215,6 +216,24 @@ def _inspect_options(parser: Parser) -> None:
     _number(how, "--packets", "print the first N packets")
 
 
+def _rewind_options(parser: Parser) -> None:
+    parser.add_argument("trial", type=Path, help="a trial's directory")
+    _value(parser, "--at", "S", "stop at this second of the trial", type=float)
+    about = "stop when this packet of the capture is captured, or the first retransmission"
+    _value(parser, "--packet", "N|retransmission", about, default="")
+    _value(parser, "--flow", "NAME", "the flow whose sockets are shown (the first)", default="")
+    points = "sender|receiver|bottleneck-in|bottleneck-out"
+    _value(parser, "--point", points, "where the packet was captured (sender)", default="sender")
+    how = parser.add_mutually_exclusive_group()
+    _flag(how, "--gdb", "stay there in gdb; `help trial` and `trial` say what can be done")
+    about = "print the calls of functions from there on: 'tcp_rack*', or tracepoints: 'tcp:*'"
+    _value(how, "--trace", "PATTERN,…", about, default="")
+    about = "print the calls of one function, with its arguments or these expressions in C"
+    _value(how, "--probe", "FUNCTION[:EXPRESSION,…]", about, default="")
+    _value(parser, "--until", "S", "print calls until this second (the end)", type=float)
+    _value(parser, "--out", "DIR", "keep what ran again in this results folder", type=Path)
+
+
 def _kernel_options(parser: Parser) -> None:
     about = "what to do (list), and with what"
     _value(parser, "words", "list|build|remove|same", about, nargs="*")
@@ -319,6 +338,14 @@ VERBS = (
         "open a trial's flow in Wireshark with our profile, or print how to",
         "inspect results/fall-floyd/tahoe-lost4-… --flow tcp --point receiver",
         _inspect_options,
+    ),
+    Verb(
+        "rewind",
+        rewind_trial,
+        "a trial again with the same packets, stopped at an instant or a packet: what TCP knows "
+        "there, gdb, calls of the kernel's functions; exit status 1 if the packets are others",
+        "rewind results/variants/cubic-… --packet retransmission --gdb",
+        _rewind_options,
     ),
     Verb(
         "compare",

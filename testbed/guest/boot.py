@@ -53,6 +53,9 @@ class Boot:
     patience_s: float  # wall time after which it counts as hung
     cancelled: Callable[[], bool]
     shown: Sequence[Path] = ()  # besides the project's folders: those that it has to see
+    launcher: Sequence[str] = ()  # begins a command that runs the kernel
+    # what is done with the process that has been started, and whether it is confined
+    started: Callable[[Process, bool], None] = lambda _process, _confined: None
 
 
 def boot(guest: Boot, folder: Path) -> GuestEnd:
@@ -63,12 +66,13 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
     confine = () if why_not else (str(CONFINE), GUEST_MEMORY)
     fixed = keeps_addresses_fixed()
     process = start(
-        guest_command(guest.kernel, guest.core, guest.options, confine, fixed),
+        guest_command(guest.kernel, guest.core, guest.options, confine, fixed, guest.launcher),
         stderr=folder / GUEST_CONSOLE,
         env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
         cwd=folder,
     )
     try:
+        guest.started(process, not why_not)
         peak_mb = _wait(process, not why_not, guest)
     except BaseException:
         end(process)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
 from testbed.guest import boot, kernels
-from testbed.guest.boot import PROJECT_FOLDER, GuestEnd, guest_options, run_in_guest
+from testbed.guest.boot import PROJECT_FOLDER, Boot, GuestEnd, guest_options, run_in_guest
 from testbed.machine.atomic import workplace
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
@@ -161,10 +161,12 @@ class GuestEngine:
 
     def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
         """Run a guest on this machine, until it ends."""
+        return boot.boot(self._guest(job, patience_s, memory_mb), folder)
+
+    def _guest(self, job: Job, patience_s: float, memory_mb: int) -> Boot:
         assert self.kernel is not None
         options = guest_options(job.seed, memory_mb)
-        guest = boot.Boot(self.kernel, job.core, options, patience_s, job.cancel.is_set)
-        return boot.boot(guest, folder)
+        return Boot(self.kernel, job.core, options, patience_s, job.cancel.is_set)
 
 
 def _memory_mb(task: Task) -> int:

@@ -18,6 +18,7 @@ from testbed.scenario.names import checked_name
 
 SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
+SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
 Progress = Callable[[str], None]  # is called with each line that a build prints
 
@@ -150,6 +151,21 @@ def build_version(version: str, progress: Progress, *, machine: bool = False) ->
             f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
         )
     return _run_build([str(IMAGE_SCRIPT), *_flavour(machine), version], progress)
+
+
+def symbols_of(name: str, progress: Progress) -> Path:
+    """Return the file with a kernel's symbols for a debugger; for Debian's, build it if needed."""
+    folder = built_folder(name)
+    if folder is None:
+        raise not_built(name)
+    symbols = folder / SYMBOLS
+    if not symbols.exists() and name in versions():
+        _run_build([str(IMAGE_SCRIPT), "--symbols", name], progress)
+    if not symbols.exists():
+        raise TestbedError(
+            f"kernel {name} was built without symbols", "build it again: testbed kernel build"
+        )
+    return symbols
 
 
 def build_custom(kernel: CustomKernel, progress: Progress) -> Path:

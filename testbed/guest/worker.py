@@ -273,17 +273,23 @@ def _refusal(argv: Sequence[str], folder: Path) -> str:
 
 
 def guest_command(
-    kernel: Path, core: int, options: Sequence[str], confine: Sequence[str], fixed: bool
+    kernel: Path,
+    core: int,
+    options: Sequence[str],
+    confine: Sequence[str],
+    fixed: bool,
+    launcher: Sequence[str] = (),
 ) -> list[str]:
     """Return the guest's command line; `confine` begins it unless the host allows no confinement.
 
     A process that takes turns with the kernel can reach its memory, so processes are traced where
-    the guest as a whole is not confined.
+    the guest as a whole is not confined. `launcher` begins a command that runs the kernel.
     """
     return [
         *("taskset", "-c", str(core)),  # before the confinement, which holds it there
         *confine,
         *(("setarch", "-R") if fixed else ()),
+        *launcher,
         *(str(kernel / "linux"), *options),
         *(() if confine else ("stubs=ptrace",)),
     ]
@@ -309,7 +315,7 @@ def wait_for_guest(
         poll_ms = POLL_MS
         while not poller.poll(poll_ms):
             poll_ms = min(poll_ms + 1, LONGEST_POLL_MS)
-            pid = pid or _child(process.pid)
+            pid = pid or child_of(process.pid)
             peak_kb = max(peak_kb, _resident_kb(pid))
             if cancelled():
                 reason = "cancelled"
@@ -326,7 +332,7 @@ def wait_for_guest(
     return peak_kb / 1024, reason
 
 
-def _child(pid: int) -> int:
+def child_of(pid: int) -> int:
     """Return the id of a process's only child, or 0 while it has none."""
     try:
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])

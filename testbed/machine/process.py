@@ -215,6 +215,23 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
     return files.enter_context(path.open("wb")) if path else subprocess.DEVNULL
 
 
+def run_on_terminal(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a program with our terminal as its own, and return its exit status."""
+    require(argv[0])
+    return subprocess.run(list(argv), env=dict(env), check=False).returncode
+
+
+@contextlib.contextmanager
+def interrupts_for_programs() -> Iterator[None]:
+    """Leave ^C to the programs that run on our terminal; only the main thread can."""
+    # a handler, which programs do not inherit, as they would SIG_IGN
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) -> int:
     """End a process with the signal `first`, and with SIGKILL if it does not react."""
     if process.poll() is None:

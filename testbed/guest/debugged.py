@@ -1,0 +1,116 @@
+"""A guest that gdb holds: `testbed rewind`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed.engine import Job
+from testbed.errors import TestbedError
+from testbed.guest.boot import GuestEnd, boot
+from testbed.guest.engine import GuestEngine
+from testbed.guest.worker import child_of
+from testbed.machine.atomic import workplace
+from testbed.machine.process import Process, run_on_terminal
+from testbed.store import GUEST_GO
+
+SCRIPT = Path(__file__).with_name("in_gdb.py")
+GDB = ("gdb", "-nx", "-q", "-x", str(SCRIPT))
+LAUNCHER = ("/bin/sh", "-c", f'read -r _ <{GUEST_GO}; exec "$@"', "sh")  # waits for a word
+LAUNCH_PATIENCE_S = 30.0  # in which the guest's launcher has to be there
+DEFAULT_HZ = 250
+
+
+@dataclass(frozen=True)
+class CapturedPacket:
+    """A packet, by the interface where it was captured and its number in that capture."""
+
+    interface: str
+    frame: int
+
+
+@dataclass(frozen=True)
+class DebuggerOrders:
+    """Where gdb stops a guest, and what it shows of it (`in_gdb.py`)."""
+
+    at_s: float
+    epoch_ns: int  # the guest's clock at second 0
+    src_ports: tuple[int, ...]  # of the flow whose sockets are shown
+    dst_port: int
+    packet: CapturedPacket | None = None  # to stop at, once `at_s` is there
+    functions: tuple[str, ...] = ()  # whose calls are printed: names, or patterns as the shell's
+    expressions: tuple[str, ...] = ()  # that are printed with each call; none: its arguments
+    until_s: float | None = None  # of printing calls; None: to the trial's end
+    interactive: bool = False
+
+
+class DebuggedGuest(GuestEngine):
+    """Boots a guest under gdb; when gdb lets it go, it runs to its end as any other."""
+
+    def __init__(self, kernel_name: str, symbols: Path, orders: DebuggerOrders) -> None:
+        super().__init__(kernel_name)
+        self._symbols, self._orders = symbols, orders
+        self.back_s: float | None = None  # the second to which the user wants to go back
+
+    def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
+        """Run a guest that gdb takes before its kernel begins; wait until gdb lets it go."""
+        go = folder.resolve() / GUEST_GO
+        os.mkfifo(go)
+
+        def started(process: Process, confined: bool) -> None:
+            held = _wait_for_reader(go, process)
+            with contextlib.closing(os.fdopen(held, "w")):
+                self._debug(go, child_of(process.pid) if confined else process.pid)
+            go.unlink()
+
+        guest = self._guest(job, patience_s, memory_mb)
+        return boot(dataclasses.replace(guest, launcher=LAUNCHER, started=started), folder)
+
+    def _debug(self, go: Path, pid: int) -> None:
+        assert self.kernel is not None
+        with workplace("rewind") as folder:
+            back, orders = folder / "back", folder / "orders"
+            place: Mapping[str, object] = {
+                **asdict(self._orders),
+                "pid": pid,
+                "go": str(go),
+                "back": str(back),
+                "hz": self._hz(),
+                "linux": str(self.kernel / "linux"),
+                "symbols": str(self._symbols),
+            }
+            orders.write_text(json.dumps(place))
+            options = () if self._orders.interactive else ("-batch",)
+            environment = {**os.environ, "TESTBED_REWIND": str(orders)}
+            status = run_on_terminal((*GDB, *options), environment)
+            if status:
+                raise TestbedError(f"gdb ended with status {status}", "it says why above")
+            if back.exists():
+                self.back_s = float(back.read_text())
+
+    def _hz(self) -> int:
+        """Return how many ticks the kernel has a second."""
+        assert self.kernel is not None
+        found = re.search(r"^CONFIG_HZ=(\d+)$", (self.kernel / "config").read_text(), re.MULTILINE)
+        return int(found[1]) if found else DEFAULT_HZ
+
+
+def _wait_for_reader(pipe: Path, process: Process) -> int:
+    """Open a pipe for writing as soon as the guest's launcher reads it."""
+    deadline = time.monotonic() + LAUNCH_PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            time.sleep(0.005)
+    raise TestbedError("the guest did not start", "`testbed check` boots a test guest")

@@ -1,0 +1,138 @@
+"""A trial again, with the same packets, stopped at an instant or a packet: `testbed rewind`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from analysis.captures.inspection import Point, flow_record, view_of
+from analysis.statistics.packet_comparison import capture_differences
+from analysis.trials.packets import TrialPackets, capture_interface, epoch_ns
+from testbed.errors import TestbedError, UsageError
+from testbed.guest import kernels
+from testbed.guest.debugged import CapturedPacket, DebuggedGuest, DebuggerOrders
+from testbed.machine.process import interrupts_for_programs, require
+from testbed.plan.plan import tasks
+from testbed.runs.engine_choice import Choice
+from testbed.runs.identity import identify
+from testbed.runs.sweep import run_all
+from testbed.store import Status, Trial, open_trial
+
+RETRANSMISSION = "retransmission"  # in place of a packet's number: the first one
+
+
+@dataclass(frozen=True)
+class RewindRequest:
+    """What the user wants to see of a trial."""
+
+    at_s: float | None = None
+    packet: str = ""  # its number in the capture, or RETRANSMISSION
+    flow: str = ""  # the first, unless named
+    point: str = Point.SENDER  # where the packet was captured
+    functions: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
+    until_s: float | None = None
+    interactive: bool = False
+
+
+@dataclass(frozen=True)
+class RewindEnd:
+    """What became of the trial that ran again."""
+
+    differences: tuple[str, ...]  # of its captures from the stored ones
+    captures: int
+    back_s: float | None  # where the user wants to go from here
+
+
+def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
+    """Return where gdb is to stop, and for which sockets."""
+    flow = flow_record(trial, request.flow)
+    packet, packet_s = None, None
+    if request.packet:
+        packet, packet_s = _find_packet(trial, request)
+    at_s = request.at_s if request.at_s is not None else packet_s
+    if at_s is None:
+        at_s = 0.0 if request.functions else None
+    if at_s is None:
+        raise UsageError(
+            "rewind: to which instant or packet?",
+            "for example --at 3.217, or --packet retransmission",
+        )
+    return DebuggerOrders(
+        at_s,
+        epoch_ns(trial),
+        flow.src_ports,
+        flow.dst_port,
+        packet,
+        request.functions,
+        request.expressions,
+        request.until_s,
+        request.interactive,
+    )
+
+
+def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, float]:
+    """Return a packet of a flow's capture, and its second."""
+    flow = flow_record(trial, request.flow)
+    view = view_of(trial, request.flow, request.point)  # raises where none was taken
+    packets = TrialPackets(trial)
+    if request.packet == RETRANSMISSION:
+        data = packets.at(view.capture, flow).data
+        rows = data[np.asarray(data["retransmission"], dtype=bool)]
+        if rows.empty:
+            raise TestbedError(
+                f"{trial.path}: flow {flow.name} retransmitted nothing", "name another --flow"
+            )
+    elif request.packet.isdigit():
+        rows = packets.read(view.capture).rows
+        rows = rows[rows["frame"] == int(request.packet)]
+        if rows.empty:
+            raise UsageError(
+                f"packet {request.packet}: the capture has no such TCP or UDP packet",
+                f"testbed inspect {trial.path} --packets 20",
+            )
+    else:
+        raise UsageError(
+            f"packet {request.packet!r}: neither a number nor {RETRANSMISSION!r}",
+            f"testbed inspect {trial.path} --packets 20",
+        )
+    frame, time_ns = int(rows["frame"].iloc[0]), int(rows["time_ns"].iloc[0])
+    interface = capture_interface(trial, request.point, flow)
+    return CapturedPacket(interface, frame), (time_ns - epoch_ns(trial)) / 1e9
+
+
+def rewind(
+    trial: Trial, orders: DebuggerOrders, out: Path, say: Callable[[str], None]
+) -> RewindEnd:
+    """Run a trial again under gdb, to its end, and compare the captures."""
+    record = trial.record
+    if not record.virtual_time or record.status is not Status.OK:
+        raise TestbedError(
+            f"{trial.path}: it cannot run again with the same packets",
+            "that needs a trial that ended well, in virtual time (--engine guest)",
+        )
+    require("gdb")
+    (task,) = tasks([trial.scenario])
+    kernel = trial.scenario.kernel or kernels.default_kernel()
+    engine = DebuggedGuest(kernel, kernels.symbols_of(kernel, say), orders)
+    if problem := engine.ready():
+        raise TestbedError(problem)
+    if identify(trial.scenario, task.plan, engine) != record.identity:
+        say("the trial was run by another version: its packets may have been others")
+    with interrupts_for_programs():
+        (done,) = run_all([task], Choice(engine, "rewind"), out, lambda _event: None, rerun=True)
+    again = open_trial(done.path)
+    if again.record.status is not Status.OK:
+        raise TestbedError(again.record.reason, again.record.hint)
+    return RewindEnd(
+        tuple(capture_differences(trial, again)), len(again.record.captures), engine.back_s
+    )
+
+
+def going_back(orders: DebuggerOrders, second: float) -> DebuggerOrders:
+    """Return the orders for another session at an earlier instant."""
+    return dataclasses.replace(orders, at_s=second, packet=None, functions=())

@@ -1,0 +1,75 @@
+"""`testbed rewind`: where gdb is told to stop, and requests that cannot be obeyed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis.trials.packets import TrialPackets, epoch_ns
+from experiments.command import main
+from testbed.guest.debugged import CapturedPacket
+from testbed.runs.rewind import RETRANSMISSION, RewindRequest, going_back, orders_for
+from testbed.store import Record, Status, open_trial
+from tests.trial_writer import TCP, flow_record, write_trial
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Path:
+    return write_trial(tmp_path / "trial")
+
+
+def test_a_packet_is_found_in_its_capture(trial: Path) -> None:
+    opened = open_trial(trial)
+    (flow, *_) = opened.record.flows
+    packets = TrialPackets(opened).flow("sender", flow)
+    assert packets is not None
+    first = packets.data[packets.data["retransmission"]].iloc[0]
+    orders = orders_for(opened, RewindRequest(packet=RETRANSMISSION))
+    assert orders.packet == CapturedPacket("sender1-eth0", int(first["frame"]))
+    assert round(orders.at_s * 1e9) == int(first["time_ns"]) - epoch_ns(opened)
+    assert (orders.src_ports, orders.dst_port) == (flow.src_ports, flow.dst_port)
+    by_number = orders_for(opened, RewindRequest(packet=str(first["frame"])))
+    assert by_number == orders
+
+
+def test_an_instant_comes_before_the_packets(trial: Path) -> None:
+    orders = orders_for(open_trial(trial), RewindRequest(at_s=0.5, packet="3"))
+    assert orders.at_s == 0.5
+    assert orders.packet == CapturedPacket("sender1-eth0", 3)
+    assert going_back(orders, 0.25).packet is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ([], "to which instant or packet?", "--at 3.217"),
+        (["--packet", "first"], "'first': neither a number", "testbed inspect"),
+        (["--packet", "999999"], "no such TCP or UDP packet", "testbed inspect"),
+        (["--packet", "3", "--flow", "tpc"], "no flow 'tpc'", "tcp"),
+        (["--packet", RETRANSMISSION, "--flow", "cbr"], "retransmitted nothing", "--flow"),
+        (["--at", "1", "--gdb", "--probe", "tcp_ack"], "not allowed with argument", "--help"),
+    ],
+)
+def test_wrong_requests(
+    trial: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+    hint: str,
+) -> None:
+    assert main(["rewind", str(trial), *words]) in (1, 2)
+    said, advice = capsys.readouterr().err.splitlines()
+    assert message in said
+    assert hint in advice
+
+
+def test_a_trial_in_real_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = Record(
+        Status.OK, engine="host", seed=1, epoch_s=1, flows=(flow_record("tcp", TCP, "tcp"),)
+    )
+    trial = write_trial(tmp_path / "trial", record=record)
+    assert main(["rewind", str(trial), "--at", "1"]) == 1
+    said, advice = capsys.readouterr().err.splitlines()
+    assert "cannot run again with the same packets" in said
+    assert "--engine guest" in advice
