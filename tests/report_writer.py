@@ -21,7 +21,7 @@ from analysis.metrics.digest import (
     THROUGHPUT_SERIES,
     series_table,
 )
-from analysis.metrics.identification import identity_row
+from analysis.metrics.identification import identity_rows
 from analysis.metrics.links import link_table
 from analysis.results import reduction
 from analysis.results.reduction import TABLES, Reduction, as_arrow
@@ -223,7 +223,7 @@ def store_tables(trial: Trial, flows: pd.DataFrame, series: pd.DataFrame) -> Non
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
     trial = open_trial(path)
-    rows = [dict.fromkeys(TEXT_COLUMNS, "") | identity_row(trial, flow) for flow in made.flows]
+    rows = [dict.fromkeys(TEXT_COLUMNS, "") | row for row in identity_rows(trial)]
     if status is Status.OK:
         known = numbers(made, dice)
         total = sum(each["goodput_mbps"] for each in known)

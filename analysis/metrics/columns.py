@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.metrics.datagrams import DATAGRAM_GROUP
 from analysis.metrics.delays import DELAY_GROUP
-from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_row
+from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_rows
 from analysis.metrics.limit_columns import LIMIT_GROUP
 from analysis.metrics.loss_columns import LOSS_GROUP
 from analysis.metrics.metric import MeasuredFlow, Row
@@ -56,8 +56,8 @@ def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
     """Return a row for each flow of the scenario; those that were not measured have no numbers."""
     flows = {flow.record.name: flow for flow in measured}
     rows = [
-        identity_row(trial, flow) | (_measured_row(flows[flow.name]) if flow.name in flows else {})
-        for flow in trial.scenario.flows
+        row | (_measured_row(flows[row["flow"]]) if row["flow"] in flows else {})
+        for row in identity_rows(trial)
     ]
     frame = pd.DataFrame(rows, columns=list(METRIC_COLUMNS))
     if flows:

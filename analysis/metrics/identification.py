@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
 
 from analysis.captures.flow_tables import Metric
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.metrics.metric_rows import write_axes
 from analysis.trials.labels import queue_label
-from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.model import Flow, Scenario, plain
 from testbed.scenario.variations import axes_of
 from testbed.store import VERDICT_FILE, Trial
 
@@ -50,10 +53,10 @@ IDENTIFICATION_COLUMNS = (
 )
 
 
-def identity_row(trial: Trial, flow: Flow) -> Row:
-    """Return the columns of a flow that are known before it runs."""
+def identity_rows(trial: Trial) -> Iterator[Row]:
+    """Yield, for each flow, the columns that are known before it runs."""
     scenario = trial.scenario
-    return {
+    of_trial = {
         "experiment": scenario.experiment,
         "trial": trial.path.name,
         "engine": trial.record.engine,
@@ -62,27 +65,30 @@ def identity_row(trial: Trial, flow: Flow) -> Row:
         "why": "",
         "topology": scenario.network.name,
         "queue": queue_label(scenario.network.bottleneck_queue),
-        "flow": flow.name,
-        "kind": str(flow.kind),
-        "src": flow.src,
-        "dst": flow.dst,
-        "variant": flow.variant or "",
         "variant_seen": "",
         "label": scenario.label,
         "axes": write_axes(axes_of(scenario)),
-        "setting": setting(scenario, flow),
         "seed": scenario.seed,
     }
+    for flow, setting in zip(scenario.flows, settings(scenario), strict=True):
+        yield of_trial | {
+            "flow": flow.name,
+            "kind": str(flow.kind),
+            "src": flow.src,
+            "dst": flow.dst,
+            "variant": flow.variant or "",
+            "setting": setting,
+        }
 
 
-def setting(scenario: Scenario, flow: Flow) -> str:
-    """Hash the scenario without the seed, this flow's variant, and what only observes."""
-    flows = tuple(
-        dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
-    )
+def settings(scenario: Scenario) -> Iterator[str]:
+    """Yield, for each flow, a hash of the scenario without the flow's variant.
+
+    The seed and what only observes are not in it.
+    """
     bare = dataclasses.replace(
         scenario,
-        flows=flows,
+        flows=(),
         seed=0,
         label="",
         axes={},
@@ -90,7 +96,15 @@ def setting(scenario: Scenario, flow: Flow) -> str:
         snaplen_bytes=0,
         sample_interval_ms=0,
     )
-    return bare.hash
+    whole = [_digest(flow) for flow in scenario.flows]
+    for number, flow in enumerate(scenario.flows):
+        own = _digest(dataclasses.replace(flow, variant=None))
+        parts = (bare.hash.encode(), *whole[:number], own, *whole[number + 1 :])
+        yield hashlib.sha256(b"".join(parts)).hexdigest()[:10]
+
+
+def _digest(flow: Flow) -> bytes:
+    return hashlib.sha256(json.dumps(plain(flow)).encode()).digest()
 
 
 def _seen(flow: MeasuredFlow) -> Row:

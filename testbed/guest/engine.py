@@ -34,6 +34,7 @@ LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, as measured; with less, the guest reads its programs again and again.
 BASE_MB = 75.0
 CAPTURE_MB = 2.0  # its buffer, and a part of the nodes
+MANY_MB = 3072  # TCP may use a sixteenth of it before it prunes; a thousand flows do use 100 MB
 FLOW_MB = 2.5  # iperf3's two processes
 COPY_MB = 0.75  # the same where the processes are copies of one
 COPY_MB_PER_S = 0.01  # their reports, a row a second
@@ -178,7 +179,9 @@ def _memory_mb(task: Task) -> int:
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
     if needed_mb > LARGE_MB:
         return math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB
-    return LARGE_MB if many or needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
+    if many:
+        return MANY_MB
+    return LARGE_MB if needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
 
 
 def _patience_s(scenario: Scenario) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,17 +26,23 @@ class Spent:
     memory_bytes: int
 
 
+# A small process starts it: what its parent had in memory counts as a new process's own.
+STARTER = """
+import resource, subprocess, sys
+cpu_s, *argv = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s)))
+status = subprocess.run(argv, stdout=subprocess.DEVNULL).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+"""
+
+
 def reduce(path: Path, *arguments: str) -> Spent:
     """In a process of its own, which ends at the limit."""
-    argv = (sys.executable, "-m", "experiments", "reduce", *arguments, str(path))
-    pid = os.fork()
-    if not pid:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.execv(argv[0], argv)
-    _, status, usage = os.wait4(pid, 0)
-    spent = usage.ru_utime + usage.ru_stime
-    return Spent(os.waitstatus_to_exitcode(status), spent, usage.ru_maxrss * 1024)
+    reduced = (sys.executable, "-m", "experiments", "reduce", *arguments, str(path))
+    argv = (sys.executable, "-c", STARTER, str(CPU_S), *reduced)
+    said = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+    return Spent(int(said[0]), float(said[1]), int(said[2]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from analysis.captures.tcp import Packets, read_capture
 from analysis.metrics.columns import ALL_METRICS, COLUMN_GROUPS, METRIC_COLUMNS
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
-from analysis.metrics.identification import setting
+from analysis.metrics.identification import settings
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
 from analysis.metrics.rates import add_fairness, steady_after_s
@@ -73,7 +73,7 @@ EXPECTED = {
         "variant_seen": "reno1990",
         "label": "reno",
         "axes": "",
-        "setting": setting(SCENARIO, SCENARIO.flows[0]),
+        "setting": next(settings(SCENARIO)),
         "seed": 1,
         "start_s": 1.0,
         "duration_s": 10.0,
@@ -215,20 +215,21 @@ def test_steady_is_the_receivers_throughput() -> None:
 
 def test_repeats_have_one_setting() -> None:
     """Seeds, this flow's variant, labels and captures do not count; all else does."""
-    flow = SCENARIO.flows[0]
-    mine = setting(SCENARIO, flow)
-    other = router(variant="cubic", cbr_mbit=0.1, duration_s=12, seed=2, captures=())
-    assert setting(other, other.flows[0]) == mine
-    assert setting(SCENARIO, SCENARIO.flows[1]) != mine
+    mine, beside = settings(SCENARIO)
+    other, beside_other = settings(
+        router(variant="cubic", cbr_mbit=0.1, duration_s=12, seed=2, captures=())
+    )
+    assert other == mine
+    assert beside != mine
     for changed in (
         router(variant="reno", cbr_mbit=0.2, duration_s=12),
         router(variant="reno", cbr_mbit=0.1, duration_s=13),
         router(variant="reno", cbr_mbit=0.1, duration_s=12, rate_mbit=2),
         router(variant="reno", cbr_mbit=0.1, duration_s=12, profile=Profile.NS2),
     ):
-        assert setting(changed, changed.flows[0]) != mine
+        assert next(settings(changed)) != mine
     # the other flow's variant is part of the setting
-    assert setting(SCENARIO, SCENARIO.flows[1]) != setting(other, other.flows[1])
+    assert beside != beside_other
 
 
 @pytest.mark.parametrize("seed", range(5))
