@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import all_variants, transfers
+from experiments import all_variants, incast, transfers
 from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations
 from experiments.fall_floyd import fall_floyd
 from experiments.guo_yuan_sheng import router_bottleneck, router_fairness
@@ -32,6 +32,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         video_access.EXPERIMENT,
         video_players.EXPERIMENT,
         transfers.EXPERIMENT,
+        incast.EXPERIMENT,
         # the standard evaluations, in the order of the report
         flow_evaluations.RTT_FAIRNESS,
         queue_evaluations.BUFFER_SIZING,

@@ -1,0 +1,99 @@
+"""The results of `incast`: when a request was complete, and what its flows waited for."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import pandas as pd
+
+from analysis.figures import means
+from analysis.figures.figure import Figure
+from analysis.figures.general import load_sweep
+from analysis.metrics.metric_rows import AXIS
+from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.intervals import half_width, known
+from analysis.statistics.text_tables import NO_VALUE, TextTable, decimals_for_three_digits
+
+CELL = ("variant", "queue", "senders")
+NOTE = (
+    "A request is complete with its last flow; means over n seeds, ± 95 % confidence. Rate: of the "
+    "request's bytes until then"
+)
+
+
+def requests(results: ExperimentResults) -> pd.DataFrame:
+    """Return a row for each trial: when the request was complete, and the sums over its flows."""
+    rows = results.good.assign(
+        queue=results.good[f"{AXIS}queue"], senders=results.good[f"{AXIS}senders"]
+    )
+    trials = rows.groupby([*CELL, "trial", "verdict"], sort=False)
+    ends = rows["start_s"] + rows["completion_s"]
+    found = trials.agg(
+        flows=("flow", "size"),
+        finished=("completion_s", "count"),
+        median_ms=("completion_s", lambda each: 1e3 * each.median()),
+        retransmitted=("retransmitted", "sum"),
+        timeouts=("timeouts_seen", "sum"),
+        begin_s=("start_s", "min"),
+        bits=(f"{AXIS}request_bytes", lambda each: 8 * each.iloc[0]),
+    ).reset_index()
+    last = ends.groupby(rows["trial"]).max().reindex(found["trial"]).to_numpy()
+    whole = found["finished"] == found["flows"]
+    took_s = (last - found["begin_s"]).where(whole)
+    return found.assign(request_ms=1e3 * took_s, rate_mbps=found["bits"] / took_s / 1e6)
+
+
+def requests_table(results: ExperimentResults) -> TextTable:
+    """Return a line for each variant, queue and number of senders."""
+    columns = {
+        "request_ms": "request ms",
+        "median_ms": "median flow ms",
+        "rate_mbps": "rate Mbit/s",
+        "retransmitted": "retrans.",
+        "timeouts": "timeouts",
+    }
+    lines = []
+    for key, trials in requests(results).groupby(list(CELL), sort=False):
+        cells = [str(part) if isinstance(part, str) else f"{part:g}" for part in key]
+        cells += [_mean(trials[name]) for name in columns]
+        lines.append(
+            (*cells, str(int((trials["flows"] - trials["finished"]).sum())), str(len(trials)))
+        )
+    return TextTable((*CELL, *columns.values(), "unfinished", "n"), tuple(lines), NOTE)
+
+
+def _mean(values: pd.Series[float]) -> str:
+    numbers = known(values)
+    if not len(numbers):
+        return NO_VALUE
+    mean, half = float(numbers.mean()), half_width(numbers)
+    decimals = decimals_for_three_digits(mean)
+    return (
+        f"{mean:.{decimals}f}" if math.isnan(half) else f"{mean:.{decimals}f} ± {half:.{decimals}f}"
+    )
+
+
+def draw(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield the time until a request is complete over the number of senders."""
+    rows = requests(results)
+    if rows.empty:
+        return
+    series = rows["variant"] + ", " + rows["queue"]
+    table = rows.assign(**{f"{AXIS}senders": rows["senders"], "series": series})
+    drawn = load_sweep.figure(
+        [("", table)],
+        "senders",
+        [
+            means.Measure("request_ms", "request complete after (ms)"),
+            means.Measure("retransmitted", "retransmissions"),
+        ],
+        "series",
+    )
+    yield dataclasses.replace(
+        drawn,
+        stem="incast",
+        title="Time until the last of all senders has answered",
+        reading=means.READING,
+    )
