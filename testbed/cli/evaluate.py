@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
+from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.evaluation import (
     FULL_SEEDS,
@@ -22,6 +24,7 @@ from testbed.runs.evaluation import (
 )
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener, console, errors
+from testbed.scenario.realism import real_time_refusal
 from testbed.store import REPORT, results_folder
 
 if TYPE_CHECKING:
@@ -31,7 +34,11 @@ RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
 
 def run_evaluations(options: argparse.Namespace) -> int:
-    """Run `testbed evaluate`, with --realistic both ways."""
+    """Run `testbed evaluate`, with --realistic both ways, on one engine."""
+    if options.realistic:
+        if options.engine == HostEngine.name:
+            raise real_time_refusal()
+        options.engine = GuestEngine.name
     against = tuple(options.against.split(",")) if options.against else ()
     exact = standard_evaluation(options.name, options.queue, against)
     found = _evaluated(options, exact, options.out)

@@ -65,9 +65,14 @@ def refuse_in_real_time(scenario: Scenario) -> None:
     """Raise if a scenario asks a real machine to behave like one."""
     every = [one for link in scenario.network.links for one in link.directions]
     if scenario.realistic or any(e.aggregates or e.takes_time_to_receive for e in every):
-        fields = ", ".join(("aggregate_packets", *RECEIPT_FIELDS))
-        raise UsageError(
-            f"realistic, {fields}: not on the host engine: this machine's own interrupts and costs "
-            "are real",
-            "leave them out, or take --engine guest",
-        )
+        raise real_time_refusal()
+
+
+def real_time_refusal() -> UsageError:
+    """Return the error that says why a real machine is not asked to behave like one."""
+    fields = ", ".join(("aggregate_packets", *RECEIPT_FIELDS))
+    return UsageError(
+        f"realistic, {fields}: not on the host engine: this machine's own interrupts and costs "
+        "are real",
+        "leave them out, or take --engine guest",
+    )

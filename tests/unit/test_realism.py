@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.trials.queue_transit import QueueTransit
+from experiments.command import main
 from testbed.errors import UsageError
 from testbed.plan.check import faults
 from testbed.plan.plan import make_plan
@@ -137,6 +138,13 @@ def test_a_real_machine_is_not_made_realistic(settings: dict[str, Any]) -> None:
     ):
         with pytest.raises(UsageError, match=refused):
             make_plan(scenario, virtual_time=False)
+
+
+def test_an_evaluation_both_ways_needs_the_guest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a trial of either way has run."""
+    arguments = ["evaluate", "bbr", "--quick", "--realistic", "--engine", "host"]
+    assert main(arguments) == 2
+    assert "this machine's own interrupts and costs are real" in capsys.readouterr().err
 
 
 def test_a_trial_has_the_sources_of_what_it_uses() -> None:
