@@ -6,6 +6,7 @@ A setting of a host or of a route has one value, which flows that share it must 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
@@ -16,9 +17,11 @@ from testbed.plan.flows import (
     LEAST_PORTS,
     MAX_FLOWS,
     SESSION_PORTS,
+    mixed_senders,
     most_parallel,
     session_count,
 )
+from testbed.plan.host_settings import sent_with
 from testbed.scenario import losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
@@ -258,23 +261,79 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
 
 def host_conflicts(scenario: Scenario) -> Iterator[str]:
     """Yield every pair of flows whose hosts would need two values of one setting."""
-    yield from _one_variant_per_host(scenario)
+    yield from _one_variant_per_viewer(scenario)
+    yield from _variants_of_one_host(scenario)
     yield from _one_browser_per_host(scenario)
     yield from _one_recipe_per_receiver(scenario)
     yield from _one_route_per_pair(scenario)
     yield from _one_control_per_route(scenario)
 
 
-def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
-    """Yield hosts with two variants: the congestion control is a host's setting (sysctl)."""
+def _one_variant_per_viewer(scenario: Scenario) -> Iterator[str]:
+    """Yield hosts that play a video with one variant and send with another: it is a sysctl there.
+
+    A player's requests cannot choose.
+    """
     seen: dict[str, str | None] = {}
+    viewers = {flow.dst for flow in scenario.flows if _viewer_variant(flow) is not None}
     for flow in scenario.flows:
         wishes = [(flow.src, flow.variant)] if flow.protocol == "tcp" else []
-        if flow.video and flow.video.viewer_variant is not None:
-            wishes.append((flow.dst, flow.video.viewer_variant))
+        if _viewer_variant(flow) is not None:
+            wishes.append((flow.dst, _viewer_variant(flow)))
         for host, wish in wishes:
-            if seen.setdefault(host, wish) != wish:
-                yield f"flows: {host} sends {seen[host]} and {wish}: one variant per host"
+            if host in viewers and seen.setdefault(host, wish) != wish:
+                yield (
+                    f"flows: {host} sends {seen[host]} and {wish}: one variant per host that "
+                    "plays a video"
+                )
+
+
+def _viewer_variant(flow: Flow) -> str | None:
+    return flow.video.viewer_variant if flow.video else None
+
+
+def _variants_of_one_host(scenario: Scenario) -> Iterator[str]:
+    """Yield pairs of variants that one host cannot send.
+
+    Flows of iperf3 choose their congestion control at the socket, others by the route to their
+    receiver. All other settings of a variant are its host's.
+    """
+    for host in sorted(mixed_senders(scenario.flows)):
+        members = [(flow, recipe) for flow, recipe in _recipes(scenario) if flow.src == host]
+        recipes = {recipe.name: recipe for _, recipe in members}
+        for pair in itertools.combinations(recipes.values(), 2):
+            yield from _setting_conflicts(scenario, host, *pair)
+        for (one, its), (other, theirs) in itertools.combinations(members, 2):
+            if one.dst != other.dst or its.name == theirs.name:
+                continue
+            by_route = next((f for f in (one, other) if f.kind is not FlowKind.TCP), None)
+            if by_route is not None:
+                yield (
+                    f"flows: {one.name} and {other.name}: {host} chooses the variant of a flow of "
+                    f"kind {by_route.kind} by the route to its receiver: give them two receivers"
+                )
+            elif its.receiver_route != theirs.receiver_route:
+                yield (
+                    f"flows: {one.name} and {other.name}: {one.dst} answers {its.name} and "
+                    f"{theirs.name} by one route, but not alike: give them two receivers"
+                )
+
+
+def _setting_conflicts(
+    scenario: Scenario, host: str, one: variants.Variant, other: variants.Variant
+) -> Iterator[str]:
+    """Yield the settings of a host that one variant needs and the other does without."""
+    wishes = [(recipe, sent_with(scenario, recipe)) for recipe in (one, other)]
+    names = sorted({name for _, needs in wishes for name in needs})
+    unlike = [name for name in names if wishes[0][1].get(name) != wishes[1][1].get(name)]
+    if unlike:
+        needy = next(recipe for recipe, needs in wishes if unlike[0] in needs)
+        rest = other if needy is one else one
+        values = ", ".join(f"{name} {sent_with(scenario, needy).get(name)}" for name in unlike)
+        yield (
+            f"flows: {host} sends {one.name} and {other.name}: {needy.name} needs {values} there, "
+            f"and {rest.name} does not: give each its own host"
+        )
 
 
 def _one_browser_per_host(scenario: Scenario) -> Iterator[str]:

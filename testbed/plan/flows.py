@@ -16,6 +16,7 @@ from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.programs import Programs, filled
 from testbed.scenario.transfers import PlannedTransfer, planned_transfers
+from testbed.scenario.variants import variant
 from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Connections, Workload
 from testbed.video_site import CERTIFICATE, Site, Transport
@@ -85,6 +86,18 @@ def plan_flow(
     return _plan_iperf3(scenario, network, index, options)
 
 
+def mixed_senders(flows: Iterable[Flow]) -> frozenset[str]:
+    """Return the hosts whose flows over TCP have more than one variant.
+
+    The host's own congestion control (sysctl) is then one of them, and each flow chooses its own.
+    """
+    variants: dict[str, set[str]] = {}
+    for flow in flows:
+        if flow.variant is not None:
+            variants.setdefault(flow.src, set()).add(flow.variant)
+    return frozenset(host for host, names in variants.items() if len(names) > 1)
+
+
 def _plan_iperf3(
     scenario: Scenario, network: Network, index: int, options: frozenset[str]
 ) -> FlowPlan:
@@ -116,6 +129,8 @@ def _plan_iperf3(
         mss = flow.mss or PROFILE_SETTINGS[scenario.profile].mss
         client += ("--set-mss", str(mss)) if mss else ()
         client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
+        if flow.src in mixed_senders(scenario.flows) and flow.variant:
+            client += ("--congestion", variant(flow.variant).control)
         if flow.bytes:
             client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
             env = (("LIMIT_BYTES", str(flow.bytes)),)

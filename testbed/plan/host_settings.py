@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
-from testbed.plan.flows import own_port
+from testbed.plan.flows import mixed_senders, own_port
 from testbed.plan.network import Network
-from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.variants import Variant, variant
 from testbed.scenario.video import PlayerKind
@@ -84,7 +84,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         "net.ipv4.ip_local_port_range": "50000\t60999",
         "net.ipv4.tcp_sack": "1",
         "net.ipv4.tcp_timestamps": "1",
-        "net.ipv4.tcp_ecn": "1" if scenario.asks_ecn and marks(scenario) else "2",
+        "net.ipv4.tcp_ecn": _ecn(scenario),
     }
     settings = {node: dict(everywhere) for node in network.nodes}
     for node in network.routers:
@@ -105,6 +105,27 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         port = own_port(scenario.flows.index(browser))
         settings[browser.dst]["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
     return settings
+
+
+def sent_with(scenario: Scenario, recipe: Variant) -> dict[str, str]:
+    """Return what a variant needs of its host beside its congestion control, by short names.
+
+    A setting that is the same without the variant is left out.
+    """
+    given = {
+        "tcp_sack": "1",
+        "tcp_timestamps": "1",
+        "tcp_ecn": _ecn(scenario),
+        **{
+            name.removeprefix("net.ipv4."): value
+            for name, value in PROFILE_SETTINGS[scenario.profile].sysctls.items()
+        },
+    }
+    return {name: value for name, value in recipe.sender.items() if given.get(name) != value}
+
+
+def _ecn(scenario: Scenario) -> str:
+    return "1" if scenario.asks_ecn and marks(scenario) else "2"
 
 
 def browsers(scenario: Scenario) -> list[Flow]:
@@ -145,10 +166,13 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     """Yield the routes between hosts of TCP flows that have attributes."""
     profile = PROFILE_SETTINGS[scenario.profile]
+    mixed = mixed_senders(scenario.flows)
     found: dict[tuple[str, str], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
         forward = found.setdefault((flow.src, flow.dst), {})
         forward.update(profile.sender_route)
+        if flow.src in mixed and flow.kind is not FlowKind.TCP:  # iperf3 chooses at its socket
+            forward["congctl"] = recipe.control
         if flow.rto_min_ms is not None:
             forward["rto_min"] = flow.rto_min_ms
         reverse = found.setdefault((flow.dst, flow.src), {})

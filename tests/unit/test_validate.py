@@ -135,11 +135,38 @@ def test_faults_are_reported_together() -> None:
         assert field in caught.value.message
 
 
-def test_one_host_has_one_variant() -> None:
-    scenario = router()
-    other = dataclasses.replace(scenario.flows[0], name="other", variant="cubic")
-    with pytest.raises(UsageError, match="one variant per host"):
-        validate(dataclasses.replace(scenario, flows=(*scenario.flows, other)))
+def two_variants(one: str, other: str, **settings: Any) -> Scenario:
+    scenario = router(variant=one, **settings)
+    second = dataclasses.replace(scenario.flows[0], name="other", variant=other)
+    return dataclasses.replace(scenario, flows=(*scenario.flows, second))
+
+
+def test_one_host_sends_two_variants_each_by_its_sockets() -> None:
+    plan = make_plan(two_variants("cubic", "bbr"))
+    words = [flow.client.argv for flow in plan.flows]
+    assert [each[each.index("--congestion") + 1] for each in words] == ["cubic", "bbr"]
+    alone = make_plan(router(variant="cubic")).flows[0].client.argv
+    assert "--congestion" not in alone  # the host's own
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("cubic", "newreno", "newreno needs .*tcp_sack 0.* there, and cubic does not"),
+        ("sack", "newreno", "newreno needs tcp_sack 0 there, and sack does not"),
+        ("cubic", "dctcp", "answers cubic and dctcp by one route, but not alike"),
+    ],
+)
+def test_settings_that_two_variants_of_a_host_need_are_named(
+    one: str, other: str, said: str
+) -> None:
+    queue = Queue("codel", limit_packets=100, ecn=True)
+    with pytest.raises(UsageError, match=said):
+        validate(two_variants(one, other, queue=queue))
+
+
+def test_two_variants_of_the_same_settings_need_no_hosts_of_their_own() -> None:
+    validate(two_variants("reno", "newreno"))
 
 
 def test_seeds_start_flows_at_other_times() -> None:

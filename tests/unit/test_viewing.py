@@ -85,11 +85,11 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         ),
         (
             with_another(video(viewer_variant="vegas"), UP),
-            "station sends vegas and reno: one variant per host",
+            "station sends vegas and reno: one variant per host that plays a video",
         ),
         (
             with_another(video(), dataclasses.replace(TCP, variant="vegas")),
-            "server sends cubic and vegas: one variant per host",
+            "server chooses the variant of a flow of kind video by the route to its receiver",
         ),
     ],
 )
