@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments import all_variants, incast, transfers
-from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations
+from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations, space
 from experiments.fall_floyd import fall_floyd
 from experiments.guo_yuan_sheng import router_bottleneck, router_fairness
 from experiments.kapre_saxena_joshi_hattikar import (
@@ -49,5 +49,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         path_evaluations.PATH_CHANGE,
         queue_evaluations.ECN,
         queue_evaluations.AQM,
+        space.SPACE,
     )
 }

@@ -70,6 +70,7 @@ METRICS_FILE = "metrics.parquet"
 LINKS_CSV = "links.csv"
 TRANSFERS_CSV = "transfers.csv"
 REPORT = "report.html"
+EVALUATION_JSON = "evaluation.json"
 FIGURES = "figures"
 _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
 

@@ -44,6 +44,12 @@ def judged(results: ExperimentResults) -> pd.DataFrame:
 
 
 def outcome(results: ExperimentResults) -> pd.DataFrame:
+    """Return a row of scores for each valid trial; victims' numbers as the harm that was done."""
+    table = scored_trials(results)
+    return table if table.empty else with_harm(table, scores(results))
+
+
+def scored_trials(results: ExperimentResults) -> pd.DataFrame:
     """Return a row of scores for each valid trial, with its axes, seed and verdict."""
     known = {trial.path.name: trial for trial in results.trials}
     axis = subject_axis(results)
@@ -65,12 +71,13 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
                 **{score.name: score.of(seen) for score in scores(results)},
             }
         )
-    table = pd.DataFrame(rows)
-    return with_harm(table, scores(results)) if rows else table
+    return pd.DataFrame(rows)
 
 
 def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
-    """Turn the numbers of victims into what they lose against the link to themselves, by seed.
+    """Turn the numbers of victims into what they lose against the link to themselves.
+
+    They are compared in the same setting, seed by seed.
 
     That is the harm of Ware and others (2019), in percent: (x - y) / x where more is better, and
     (y - x) / y where less is, of the number x alone and y beside the other. A gain of the
@@ -79,9 +86,10 @@ def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
     harms = [score for score in scores if score.harm]
     if not harms:
         return table
-    solo = table[table[VICTIM] == ALONE].set_index([SUBJECT, "seed"])
+    place = ["seed", *(name for name in setting_columns(table) if name != VICTIM)]
+    solo = table[table[VICTIM] == ALONE].set_index([SUBJECT, *place])
     table = table[table[VICTIM] != ALONE]
-    keys = pd.MultiIndex.from_frame(table[[VICTIM, "seed"]])
+    keys = pd.MultiIndex.from_frame(table[[VICTIM, *place]])
     harmed = {}
     for score in harms:
         x = solo[score.name].reindex(keys).to_numpy(dtype=float)

@@ -39,6 +39,12 @@ class Sheet:
     rows: tuple[tuple[Cell, ...], ...]
 
 
+def as_sheet(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Sheet:
+    """Return a table of texts."""
+    cells = (tuple(Cell(text, text) for text in row) for row in rows)
+    return Sheet(tuple(map(Head, header)), tuple(cells))
+
+
 def printed(value: float | None) -> Cell:
     """Return the cell of a number printed in a paper, or a dash."""
     return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)

@@ -73,6 +73,7 @@ class Standings:
     """An evaluation's summary: how its subject stands beside each of the others."""
 
     title: str
+    conclusions: tuple[str, ...]
     sheet: Sheet
     note: str
 

@@ -147,6 +147,21 @@ def holm(p_values: Iterable[float]) -> Floats:
     return corrected
 
 
+def false_discovery(p_values: Iterable[float]) -> Floats:
+    """Correct p-values so that a level is the share of false ones among those below it.
+
+    That is Benjamini and Hochberg's correction; unknown values are no members of the family.
+    """
+    from scipy import stats
+
+    p = np.asarray(list(p_values), dtype=np.float64)
+    is_known = ~np.isnan(p)
+    corrected = np.full(len(p), math.nan)
+    if is_known.any():
+        corrected[is_known] = stats.false_discovery_control(p[is_known])
+    return corrected
+
+
 def _difference(a: Floats, b: Floats) -> float:
     """Return the difference of the means, exactly 0 where only rounding differs."""
     if not len(a) or not len(b):

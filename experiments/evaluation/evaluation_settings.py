@@ -14,7 +14,9 @@ from testbed.scenario.experiment import Axes, Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings
 from testbed.scenario.network import Graph, Queue, Schedule
+from testbed.scenario.space import SettingSpace
 
+ROOM = "experiments.evaluation"
 EVALUATION_MBIT = 10.0
 RTT_MS = 40.0
 BOTTLENECK_MS = 2.0  # of the bottleneck, one way; the access links have the rest
@@ -39,11 +41,16 @@ def evaluation(
     tables: str = "tables",
     summary: str = "summary",
     laws: str = "",
+    shown_by: str = "figures",
+    scored_by: str = "scores",
+    conclusion: str = "",
+    space: SettingSpace | None = None,
 ) -> Experiment:
     """Declare a standard evaluation, which compares variants and queues where both are axes.
 
-    `scores`, `figures`, `tables`, `summary` and `laws` are names in the modules of this room that
-    hold them.
+    `scores`, `figures`, `tables`, `summary`, `laws` and `conclusion` are names in the modules of
+    this room that hold them: `shown_by` has those that show, `scored_by` the scores. One that has a
+    `space` is run in settings that are drawn, and not with the others.
     """
     return Experiment(
         name=name,
@@ -53,12 +60,14 @@ def evaluation(
         build=build,
         quick=quick,
         parts=parts,
-        compares=tuple(axis for axis in ("variant", "queue") if axis in axes),
-        figures=on_demand("experiments.evaluation.figures", figures),
-        tables=on_demand("experiments.evaluation.figures", tables),
-        summary=on_demand("experiments.evaluation.figures", summary),
-        scores=on_demand("experiments.evaluation.scores", scores),
-        laws=on_demand("experiments.evaluation.theory", laws) if laws else None,
+        compares=tuple(axis for axis in ("variant", "queue") if axis in axes and not space),
+        figures=on_demand(f"{ROOM}.{shown_by}", figures),
+        tables=on_demand(f"{ROOM}.{shown_by}", tables),
+        summary=on_demand(f"{ROOM}.{shown_by}", summary),
+        scores=on_demand(f"{ROOM}.{scored_by}", scores),
+        laws=on_demand(f"{ROOM}.theory", laws) if laws else None,
+        conclusion=on_demand(f"{ROOM}.{shown_by}", conclusion) if conclusion else None,
+        space=space,
     )
 
 

@@ -1,18 +1,27 @@
-"""`testbed evaluate`: all standard evaluations of a congestion control or a queue, as one page."""
+"""`testbed evaluate`: a congestion control or a queue beside others, as one page.
+
+Either by all standard evaluations, or in settings that are drawn from a space.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
+from testbed.errors import UsageError
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
+from testbed.indented import indented
+from testbed.machine.atomic import replace
+from testbed.runs.drawn_settings import DECIDED, Effort, budget_s, evaluate_space
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.evaluation import (
     FULL_SEEDS,
@@ -21,24 +30,74 @@ from testbed.runs.evaluation import (
     evaluate,
     evaluation_cost,
     standard_evaluation,
+    usual_incumbent,
 )
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener, console, errors
 from testbed.scenario.realism import real_time_refusal
-from testbed.store import REPORT, results_folder
+from testbed.store import EVALUATION_JSON, REPORT, results_folder
 
 if TYPE_CHECKING:
     from analysis.evaluation.standing import ScoreLine
+    from analysis.figures.sheet import Sheet
+    from analysis.results.experiment_results import ExperimentResults, ResultSet
+    from analysis.statistics.text_tables import TextTable
 
 RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
 
 def run_evaluations(options: argparse.Namespace) -> int:
-    """Run `testbed evaluate`, with --realistic both ways, on one engine."""
+    """Run `testbed evaluate`; with --realistic in the guest."""
     if options.realistic:
         if options.engine == HostEngine.name:
             raise real_time_refusal()
         options.engine = GuestEngine.name
+    if options.budget or options.until:
+        return _evaluate_space(options)
+    return _evaluate_all(options)
+
+
+def _evaluate_space(options: argparse.Namespace) -> int:
+    """Run settings of the space until the budget is spent or the results are decided."""
+    if options.until not in ("", DECIDED):
+        raise UsageError(f"--until {options.until}: not {DECIDED}", f"e.g. --until {DECIDED}")
+    if not options.name:
+        raise UsageError(
+            "--budget: name a congestion control", "testbed evaluate bbr --budget 10min"
+        )
+    against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
+    evaluation = standard_evaluation(options.name, options.queue, against)
+    evaluation = dataclasses.replace(evaluation, realistic=options.realistic)
+    (experiment,) = (each for each in options.experiments.values() if each.space)
+    assert experiment.space is not None
+    decided = experiment.space.decided
+
+    def is_decided(folder: Path) -> bool:
+        from analysis.results.experiment_results import collect
+
+        return all(decided(each) for each in collect([folder], options.experiments).experiments)
+
+    effort = Effort(
+        *((budget_s(options.budget),) if options.budget else (math.inf,)),
+        *((is_decided,) if options.until else ()),
+    )
+    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
+    folder = evaluate_space(
+        evaluation,
+        experiment,
+        RunOptions(**{"engine": AUTO, "captures": "drop", **given}),
+        ConsoleListener(),
+        effort=effort,
+        command=shlex.join(("testbed", *options.arguments)),
+        after_each=lambda run, done: print_missing_features(run.choice.engine, done.trials),
+    )
+    page = options.out or results_folder(evaluation.name) / REPORT
+    _report_space(evaluation, folder, options, page)
+    return 0
+
+
+def _evaluate_all(options: argparse.Namespace) -> int:
+    """Run all standard evaluations, with --realistic both ways."""
     against = tuple(options.against.split(",")) if options.against else ()
     exact = standard_evaluation(options.name, options.queue, against)
     found = _evaluated(options, exact, options.out)
@@ -69,7 +128,9 @@ def _evaluated(
         command=[word for name, value in given.items() for word in (f"--{name}", str(value))],
         after_each=lambda run, done: print_missing_features(run.choice.engine, done.trials),
     )
-    return _report(evaluation, folders, options, page or results_folder(evaluation.name) / REPORT)
+    return _report_all(
+        evaluation, folders, options, page or results_folder(evaluation.name) / REPORT
+    )
 
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
@@ -84,25 +145,67 @@ def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, see
     )
 
 
-def _report(
+def _report_all(
     evaluation: StandardEvaluation, runs: Sequence[Path], options: argparse.Namespace, page: Path
 ) -> Sequence[ScoreLine]:
-    """Write the page with the summary, and print the summary."""
+    """Write the page of all standard evaluations, and print their summary."""
     from analysis.evaluation import standing
-    from analysis.report import collect, make_report
-    from analysis.report.page import Standings
-    from testbed.machine.safe_files import make_folder
+
+    found = _collected(runs, options)
+    lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
+    table = standing.text_table(lines, evaluation.subject, evaluation.others)
+    sheet = standing.sheet(lines, evaluation.subject, evaluation.others)
+    _report(evaluation, found, page, table, sheet)
+    return lines
+
+
+def _report_space(
+    evaluation: StandardEvaluation, run: Path, options: argparse.Namespace, page: Path
+) -> None:
+    """Write the page of the drawn settings, and print their summary."""
+    from analysis.figures.general.presentation import summaries
+    from analysis.figures.sheet import as_sheet
+
+    found = _collected([run], options)
+    for table in summaries(list(found.experiments)):
+        _report(evaluation, found, page, table, as_sheet(table.header, table.rows))
+
+
+def _collected(runs: Sequence[Path], options: argparse.Namespace) -> ResultSet:
+    """Collect the trials of runs, and print what to distrust."""
+    from analysis.results.experiment_results import collect
 
     found = collect(runs, options.experiments)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
-    lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
-    table = standing.text_table(lines, evaluation.subject, evaluation.others)
+    return found
+
+
+def _report(
+    evaluation: StandardEvaluation, found: ResultSet, page: Path, table: TextTable, sheet: Sheet
+) -> None:
+    """Write the page and the JSON beside it, and print the summary and the conclusions."""
+    from analysis.evaluation.evaluation_document import evaluation_document
+    from analysis.report import make_report
+    from analysis.report.page import Standings
+    from testbed.machine.safe_files import make_folder
+
+    subject = evaluation.subject
     run_output.print_table(table, run_output.Printed("table", None))
+    said = tuple(filter(None, (conclusion(each, subject) for each in found.experiments)))
+    for sentence in (each for each in said if each not in table.note):
+        console.print(sentence, soft_wrap=True)
     make_folder(page.parent)
-    title = f"{evaluation.subject} beside {', '.join(evaluation.others)}"
+    title = f"{subject} beside {', '.join(evaluation.others)}"
     title += ", realistic" if evaluation.realistic else ""
-    sheet = standing.sheet(lines, evaluation.subject, evaluation.others)
-    make_report(found, page, standings=Standings(title, sheet, table.note))
-    console.print(f"report: {page}", soft_wrap=True)
-    return lines
+    make_report(found, page, standings=Standings(title, said, sheet, table.note))
+    document = evaluation_document(found, subject, evaluation.others, said, table)
+    data = page.with_name(EVALUATION_JSON)
+    replace(data, lambda path: path.write_text(indented(document, 2) + "\n"))
+    console.print(f"report: {page}, as data: {data}", soft_wrap=True)
+
+
+def conclusion(results: ExperimentResults, subject: str) -> str:
+    """Return what an experiment's results say of the subject, if it says anything."""
+    definition = results.definition
+    return definition.conclusion(results, subject) if definition and definition.conclusion else ""

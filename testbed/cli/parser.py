@@ -172,6 +172,11 @@ def _evaluate_options(parser: Parser) -> None:
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
     about = "run all of it twice, the second time with links that aggregate and hosts that take "
     _flag(parser, "--realistic", f"{about}time to receive, and say what that changes")
+    about = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
+    about += "as there is time for"
+    _value(parser, "--budget", "30min", about, default="")
+    about = "the same, until every mean effect is known"
+    _value(parser, "--until", "decided", about, default="")
     _place_options(parser)
     _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)
 

@@ -28,6 +28,7 @@ from testbed.store import results_folder
 
 OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
 OTHER_QUEUES = ("pfifo", "codel", "fq_codel", "pie")
+INCUMBENTS = ("cubic", "linux-reno")  # what the Internet has, and had
 VARIANT_OF_QUEUES = "cubic"  # with which queues are compared
 FULL_SEEDS, QUICK_SEEDS = 5, 3
 
@@ -83,6 +84,11 @@ def standard_evaluation(
         variant(name)  # raises for what cannot be one
     fixed = {"queue": queue} if queue else {}
     return StandardEvaluation("variant", control, others, fixed)
+
+
+def usual_incumbent(control: str) -> str:
+    """Return the variant that a congestion control is to be deployed beside."""
+    return next(name for name in INCUMBENTS if name != control)
 
 
 def _check_queue(name: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.errors import UsageError, nearest
 from testbed.scenario.model import Scenario
+from testbed.scenario.space import SettingSpace
 
 Value = str | float
 Axes = Mapping[str, tuple[Value, ...]]
@@ -30,7 +31,8 @@ class Experiment:
     The rest says how its results are shown and judged. `figures`, `tables`, `summary` and `laws`
     are functions of its results on one engine (`ExperimentResults` in `analysis.results`); `scores`
     and `claims` return the scores of a standard evaluation, and the papers with the claims that
-    are tested on its trials.
+    are tested on its trials. `conclusion`
+    says in a sentence what the results show of a subject. `space` is what `evaluate` draws from.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Experiment:
     scores: Callable[[], Sequence[Any]] | None = None
     laws: Callable[[Any], Iterable[Any]] | None = None  # theory's numbers for an evaluation
     claims: Callable[[], Sequence[Any]] | None = None
+    conclusion: Callable[[Any, str], str] | None = None
+    space: SettingSpace | None = None
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool

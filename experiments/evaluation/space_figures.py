@@ -1,0 +1,253 @@
+"""What the drawn settings show, as a sentence, a table, and maps of the paired effects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from analysis.evaluation.outcome_rows import judged
+from analysis.figures import cases, style
+from analysis.figures.figure import Axis, Boxes, Figure, Panel
+from analysis.figures.sheet import Sheet, as_sheet
+from analysis.metrics.metric_rows import AXIS
+from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.text_tables import TextTable
+from experiments.evaluation.space_effects import (
+    CELL_AXES,
+    MARGIN_PERCENT,
+    SPACE_LEVEL,
+    SpaceCell,
+    SpaceEffect,
+    SpaceResults,
+    bins_of,
+    corrected_cells,
+    deciding,
+    harmless,
+    in_words,
+    share_of,
+    space_effects,
+    space_results,
+)
+from experiments.evaluation.space_scores import OWN_SCORES, SPACE_HARM_SCORES, STARVATION_SCORES
+
+MAPPED_SCORES = (*OWN_SCORES[:3], SPACE_HARM_SCORES[0], STARVATION_SCORES[0])
+FULL_COLOUR_PERCENT = 60.0  # effects from here on have the whole colour, and white letters
+SPACE_HEADS = (
+    "variant",
+    "score",
+    "less the incumbent's",
+    "worse in",
+    "by chance in",
+    "decided by",
+)
+SPACE_NOTE = (
+    f"Effects are in percentage points, with their 95 % intervals over settings; * is no chance at "
+    f"{SPACE_LEVEL:g} (Benjamini and Hochberg). Worse: by more than {MARGIN_PERCENT:g} points. By "
+    "chance: where the incumbent's second seed is worse than its first by as much. Decided by: the "
+    "axes that explain most of the effect's variance."
+)
+NOTHING_DRAWN = "no setting has trials of a variant and of an incumbent, alone and beside it"
+
+
+def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) -> str:
+    """Say where a subject can be deployed beside the incumbent, and where it is worst."""
+    chance = harmless(effects, found.incumbent)
+    good = harmless(effects, subject)
+    harm = next(e for e in effects if (e.subject, e.score) == (subject, SPACE_HARM_SCORES[0]))
+    worst = float((-harm.score.better * harm.by_setting).max())
+    said = (
+        f"{subject} is deployable beside {found.incumbent} in {share_of(good)} of {len(good)} "
+        f"settings: there it harms throughput, delay and losses by at most {MARGIN_PERCENT:g} "
+        f"points more than {found.incumbent} does itself"
+    )
+    if len(chance):
+        said += f" (whose second seed passes in {share_of(chance)})"
+    return f"{said}. Worst, with {worst:.0f} points more harm to throughput: {harm.worst}."
+
+
+def space_conclusion(results: ExperimentResults, subject: str) -> str:
+    """Say where a subject can be deployed beside the incumbent, and where it is worst."""
+    found = space_results(results)
+    if found is None or subject not in found.subjects:
+        return ""
+    return sentence(found, space_effects(found), subject)
+
+
+def space_summary(results: ExperimentResults) -> TextTable:
+    """Tabulate the effects for the terminal, with the sentences below them."""
+    found = space_results(results)
+    if found is None:
+        return TextTable(SPACE_HEADS, (), NOTHING_DRAWN)
+    effects = space_effects(found)
+    rows = tuple(_rows(found, effects))
+    said = (sentence(found, effects, subject) for subject in found.subjects)
+    return TextTable(SPACE_HEADS, rows, " ".join((*said, SPACE_NOTE)))
+
+
+def space_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Tabulate the effects, the worst parts of the space, and the worst settings."""
+    if (found := space_results(results)) is None:
+        return
+    effects = space_effects(found)
+    yield f"Effects beside {found.incumbent}", as_sheet(SPACE_HEADS, _rows(found, effects))
+    yield "Worst parts of the space", _worst_cells(found, effects)
+    yield "Worst settings", _worst_settings(found, effects)
+
+
+def _rows(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Iterator[tuple[str, ...]]:
+    chance = {each.score: each for each in effects if each.subject == found.incumbent}
+    for each in effects:
+        if each.subject == found.incumbent:
+            continue
+        yield (
+            each.subject,
+            each.score.words,
+            _effect_words(each),
+            str(share_of(each.loses)),
+            str(share_of(chance[each.score].loses)) if each.score in chance else "–",
+            _deciding_words(each),
+        )
+
+
+def _effect_words(each: SpaceEffect) -> str:
+    found = each.found
+    ends = f" ({found.low:.1f} … {found.high:.1f})" if math.isfinite(found.low) else ""
+    return f"{found.difference:+.1f}{ends}{'*' if each.is_discovery else ''}"
+
+
+def _deciding_words(each: SpaceEffect) -> str:
+    """Name the two axes that explain most: `flows 34 %, rate 12 %`."""
+    parts = [(name, part) for name, part in deciding(each).items() if part >= 1][:2]
+    return ", ".join(f"{name.split('_')[0]} {part:.0f} %" for name, part in parts) or "none"
+
+
+def _worst_cells(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
+    """Tabulate the worst cell of each score, of those that are no chance."""
+    heads = ("variant", "score", "where", "settings", "effect")
+    rows = []
+    for effect, cells in corrected_cells(_of_subjects(found, effects)):
+        bad = [
+            c for c in cells if c.p < SPACE_LEVEL and c.found.difference * effect.score.better < 0
+        ]
+        if not bad:
+            continue
+        worst = min(bad, key=lambda cell: cell.found.difference * effect.score.better)
+        where = _cell_words(effect, worst)
+        number = f"{worst.found.difference:+.1f}"
+        words = (effect.subject, effect.score.words, where, str(worst.settings), number)
+        rows.append(words)
+    return as_sheet(heads, rows)
+
+
+def _of_subjects(found: SpaceResults, effects: Sequence[SpaceEffect]) -> list[SpaceEffect]:
+    return [each for each in effects if each.subject in found.subjects]
+
+
+def _cell_words(effect: SpaceEffect, cell: SpaceCell) -> str:
+    frame = effect.by_setting.reset_index()
+    said = []
+    for axis, place in zip(cell.axes, cell.place, strict=True):
+        words = bins_of(frame[AXIS + axis])[1][place]
+        said.append(cases.case_words({axis: words}))
+    return ", ".join(said)
+
+
+WORST_SETTINGS = 3
+
+
+def _worst_settings(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
+    """Tabulate the settings with the worst effects of each score."""
+    heads = ("variant", "score", "effect", "setting")
+    rows = []
+    for each in _of_subjects(found, effects):
+        losses = -each.score.better * each.by_setting
+        for place, loss in losses.nlargest(WORST_SETTINGS).items():
+            value = f"{-each.score.better * loss:+.1f}"
+            words = (each.subject, each.score.words, value, in_words(place, losses))
+            rows.append(words)
+    return as_sheet(heads, rows)
+
+
+def space_figures(results: ExperimentResults) -> Iterator[Figure]:
+    """Draw the paired effects of each variant over rate and round trip, and buffer and flows."""
+    if (found := space_results(results)) is None:
+        return
+    effects = space_effects(found)
+    with_cells = corrected_cells(_of_subjects(found, effects))
+    for subject in found.subjects:
+        own = [(e, c) for e, c in with_cells if e.subject == subject and e.score in MAPPED_SCORES]
+        panels = [
+            [_map(effect, cells, axes, first=n == 0, top=axes is CELL_AXES[0])
+             for n, (effect, cells) in enumerate(own)]
+            for axes in CELL_AXES
+        ]  # fmt: skip
+        yield Figure(
+            stem=cases.stem(results.key, subject, "effects"),
+            title=f"{subject} less {found.incumbent} in drawn settings, in percentage points",
+            panels=panels,
+            caption=sentence(found, effects, subject),
+            reading="Means of the settings in a cell: red is worse than the incumbent, blue is "
+            f"better; a star is no chance at {SPACE_LEVEL:g} among all cells (Benjamini and "
+            "Hochberg).",
+            foot=cases.foot(results, judged(results)),
+            row_inches=1.6,
+            data=_data(own),
+            static=True,
+        )
+
+
+def _data(own: Sequence[tuple[SpaceEffect, Sequence[SpaceCell]]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "score": effect.score.name,
+            "where": _cell_words(effect, cell),
+            "settings": cell.settings,
+            "effect": cell.found.difference,
+            "low": cell.found.low,
+            "high": cell.found.high,
+            "p": cell.p,
+        }
+        for effect, cells in own
+        for cell in cells
+    )
+
+
+def _map(
+    effect: SpaceEffect,
+    cells: Sequence[SpaceCell],
+    axes: tuple[str, str],
+    *,
+    first: bool,
+    top: bool,
+) -> Panel:
+    """Return a map of mean effects over two axes."""
+    frame = effect.by_setting.reset_index()
+    x_words, y_words = (bins_of(frame[AXIS + name])[1] for name in axes)
+    own = [cell for cell in cells if cell.axes == axes]
+    x = [float(cell.place[0]) for cell in own]
+    y = [float(cell.place[1]) for cell in own]
+    parts = [cell.found.difference * effect.score.better for cell in own]
+    shades = [min(1.0, abs(part) / FULL_COLOUR_PERCENT) for part in parts]
+    box = Boxes(
+        [value - 0.5 for value in x],
+        [value + 0.5 for value in x],
+        [value - 0.5 for value in y],
+        [value + 0.5 for value in y],
+        [style.VERMILLION if part < 0 else style.BLUE for part in parts],
+        shades,
+        texts=[f"{c.found.difference:+.0f}{'*' if c.p < SPACE_LEVEL else ''}" for c in own],
+        text_colours=["#ffffff" if shade == 1 else style.BLACK for shade in shades],
+    )
+    return Panel(
+        (box,),
+        Axis(_axis_words(axes[0]), names=x_words, rotation=45, grid=False),
+        Axis(_axis_words(axes[1]) if first else "", names=y_words, names_shown=first, grid=False),
+        title=effect.score.words if top else "",
+    )
+
+
+def _axis_words(name: str) -> str:
+    return {"rate_mbit": "rate (Mbit/s)", "rtt_ms": "round trip (ms)",
+            "buffer_bdp": "buffer (BDP)", "flows": "flows"}[name]  # fmt: skip

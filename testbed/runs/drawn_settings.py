@@ -1,0 +1,122 @@
+"""An evaluation in settings that are drawn from a space, as many as there is time for or need of.
+
+Settings are points of a Sobol sequence, which is the same on every machine: who has more time gets
+the same settings and more of them. All subjects have the same ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError
+from testbed.runs.evaluation import StandardEvaluation
+from testbed.runs.orchestration import (
+    CompletedRun,
+    PlannedRun,
+    RunListener,
+    RunOptions,
+    carry_out,
+    plan_run,
+)
+from testbed.runs.results_folders import claimed
+from testbed.runs.selection import RunSelection, select_experiment
+from testbed.scenario.experiment import ALONE, Experiment
+from testbed.scenario.model import Scenario
+from testbed.scenario.space import DrawnSetting, SettingSpace
+
+SEQUENCE_SEED = 1  # of the sequence's scrambling
+FIRST_SETTINGS = 4
+MOST_DRAWN = 1024
+SPENT_PART = 0.8  # of the time that is left: what the next settings may be expected to take
+DECIDED = "decided"
+VICTIM_AXIS = "victim"
+TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When to stop: after a time, or when `decided`, which sees the run's folder, says so."""
+
+    budget_s: float = float("inf")
+    decided: Callable[[Path], bool] = lambda _folder: False
+
+
+def budget_s(text: str) -> float:
+    """Read `30min`."""
+    match = re.fullmatch(r"(\d+\.?\d*)(s|min|h)", text)
+    if not match or not float(match[1]):
+        raise UsageError(f"--budget {text}: no time", "e.g. --budget 30min; also s and h")
+    return float(match[1]) * TIME_UNITS[match[2]]
+
+
+def drawn_settings(space: SettingSpace) -> Iterator[DrawnSetting]:
+    """Yield settings of the space without end, but for those that it refuses."""
+    from scipy.stats import qmc
+
+    sequence = qmc.Sobol(len(space.axes), rng=SEQUENCE_SEED)
+    while True:
+        for parts in sequence.random(FIRST_SETTINGS):
+            setting = space.at(parts)
+            if not space.refuse(setting):
+                yield setting
+
+
+def in_settings(
+    evaluation: StandardEvaluation, experiment: Experiment, drawn: Sequence[DrawnSetting]
+) -> RunSelection:
+    """Return the trials of all subjects in these settings.
+
+    The first of the others, whom the subject is to be deployed beside, has a second seed: how much
+    differs by chance.
+    """
+    incumbent = evaluation.others[0]
+    fixed = {**evaluation.settings(experiment), VICTIM_AXIS: (incumbent, ALONE)}
+    parts = [
+        select_experiment(experiment, {**{k: (v,) for k, v in each.items()}, **fixed})
+        for each in drawn
+    ]
+
+    def scenarios(_seeds: int) -> list[Scenario]:
+        both = [scenario for part in parts for scenario in part.scenarios(2)]
+        return [s for s in both if s.seed == 1 or s.axes[evaluation.axis] == incumbent]
+
+    selection = dataclasses.replace(parts[0], scenarios=scenarios)
+    return selection.made_realistic() if evaluation.realistic else selection
+
+
+def evaluate_space(
+    evaluation: StandardEvaluation,
+    experiment: Experiment,
+    options: RunOptions,
+    listener: RunListener,
+    *,
+    effort: Effort,
+    command: str,
+    after_each: Callable[[PlannedRun, CompletedRun], None],
+) -> Path:
+    """Run settings until the effort ends; return the folder of the run.
+
+    Each round has as many settings as fit into the time that is left, and at most as many as there
+    were before it.
+    """
+    assert experiment.space is not None
+    begun, source = time.monotonic(), drawn_settings(experiment.space)
+    options = dataclasses.replace(options, name=evaluation.name)
+    drawn = [next(source) for _ in range(FIRST_SETTINGS)]
+    while True:
+        planned = plan_run(in_settings(evaluation, experiment, drawn), options, listener)
+        with claimed(planned.out, listener.warn):
+            done = carry_out(planned, command, listener)
+        after_each(planned, done)
+        spent_s = time.monotonic() - begun
+        listener.say(f"{len(drawn)} settings, {len(done.trials)} trials, {spent_s / 60:.1f} min")
+        fitting = SPENT_PART * (effort.budget_s - spent_s) * len(drawn) / spent_s
+        more = int(min(len(drawn), fitting, MOST_DRAWN - len(drawn)))
+        if more < 1 or effort.decided(done.folder):
+            return done.folder
+        drawn += [next(source) for _ in range(more)]
