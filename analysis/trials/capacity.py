@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from analysis.trials.packets import epoch_ns
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.queues import FRAME_BYTES, bucket_bytes
 from testbed.scenario.trace import (
     OPPORTUNITY_BYTES,
     TUN_BYTES,
@@ -120,6 +120,13 @@ def sending_ns(trial: Trial, queue: QueueRecord, left_ns: Integers, length: Inte
         taken_ns = (length * 8e3 / rates).astype(np.int64)
         begun_ns = left_ns - taken_ns
     return taken_ns
+
+
+def largest_bucket_bytes(queue: QueueRecord, capacity: Capacity) -> int:
+    """Return the largest bucket that htb had at any of a link's rates; 0 for an exact link."""
+    if queue.is_exact or capacity.trace is not None or not capacity.changes:
+        return queue.burst_bytes
+    return max(queue.burst_bytes, *map(bucket_bytes, capacity.rate_mbit))
 
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:

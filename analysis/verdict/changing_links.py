@@ -12,7 +12,12 @@ import pandas as pd
 
 from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.captures.tcp import PacketArrays
-from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
+from analysis.trials.capacity import (
+    FRAME_LESS_BYTES,
+    Capacity,
+    capacity_of,
+    largest_bucket_bytes,
+)
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, QueueTransit, flows_at_queue
 from analysis.trials.samples import read_samples
@@ -84,7 +89,9 @@ def _within(
     """
     since_ns, length = left
     frames_bytes = queue.most_at_once * FRAME_BYTES
-    spare = OPPORTUNITY_BYTES if capacity.trace else queue.burst_bytes + frames_bytes
+    spare = largest_bucket_bytes(queue, capacity) + frames_bytes
+    if capacity.trace:
+        spare = OPPORTUNITY_BYTES
     size = length - FRAME_LESS_BYTES if capacity.trace else length
     edges_s = np.arange(0, float(since_ns[-1]) / 1e9 + 2 * CAPACITY_WINDOW_S, CAPACITY_WINDOW_S)
     # an opportunity at the very edge belongs to the window that it ends

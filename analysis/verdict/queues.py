@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.tcp import CE, SYN
-from analysis.trials.capacity import Capacity, capacity_of, sending_ns
+from analysis.trials.capacity import Capacity, capacity_of, largest_bucket_bytes, sending_ns
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue
 from analysis.trials.samples import read_counters
@@ -48,7 +48,8 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
         return  # changing_links.followed
     if queue.most_at_once > 1:
         transit = transit.bursts
-    gaps = behind_another(transit) if queue.is_exact else backlogged(transit, queue.burst_bytes)
+    bucket_size = largest_bucket_bytes(queue, capacity)
+    gaps = behind_another(transit) if queue.is_exact else backlogged(transit, bucket_size)
     if len(gaps.bits) < LEAST_GAPS:
         why = "never backlogged for long"
         yield unknown("rate", name, why)
@@ -86,7 +87,8 @@ def senders(evidence: Evidence) -> Iterator[Check]:
             yield _in_windows(evidence, queue, capacity, left_ns, length)
         if queue.is_exact:
             continue
-        share = too_soon(left_ns, length, max(capacity.rate_mbit), queue.burst_bytes, GAP_TOLERANCE)
+        bucket_size = largest_bucket_bytes(queue, capacity)
+        share = too_soon(left_ns, length, max(capacity.rate_mbit), bucket_size, GAP_TOLERANCE)
         note = "packets that left sooner than the rate lets them" if share else ""
         yield compare("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
 
@@ -119,7 +121,7 @@ def _in_windows(
     From a window's first departure to its last, an exact link sends all packets but the first; htb
     may send what its bucket holds besides, and a packet that overdraws it.
     """
-    spare = 0 if queue.is_exact else queue.burst_bytes + FRAME_BYTES
+    spare = 0 if queue.is_exact else largest_bucket_bytes(queue, capacity) + FRAME_BYTES
     if capacity.changes:
         spare += queue.most_at_once * FRAME_BYTES  # what is being sent leaves at the rate before
     carried = capacity.sent_bytes((left_ns - epoch_ns(evidence.trial)) / 1e9)
@@ -137,13 +139,15 @@ def bucket(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> It
 
     One frame is the least that htb can work with.
     """
-    if queue.is_exact or capacity_of(evidence.trial, queue).trace is not None:
+    capacity = capacity_of(evidence.trial, queue)
+    if queue.is_exact or capacity.trace is not None:
         return
+    largest = largest_bucket_bytes(queue, capacity)
     buffer_bytes = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES)
     bdp_bytes = queue.rate_mbit * 125 * evidence.trial.scenario.network.longest_rtt_ms
     least = min(size for size in (buffer_bytes, bdp_bytes) if size)
-    share = max(0, queue.burst_bytes - FRAME_BYTES) / least
-    note = f"{queue.burst_bytes} bytes may leave at once" if share else ""
+    share = max(0, largest - FRAME_BYTES) / least
+    note = f"{largest} bytes may leave at once" if share else ""
     yield compare("bucket", queue.interface, evidence.virtual_time, share, 0, note=note)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ from testbed.scenario.discipline import (
 )
 from testbed.scenario.model import Flow
 from testbed.scenario.trace import Trace, parse_trace
-
-LATE_TIMER_S = 200e-6  # on a busy host
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
 HTB_PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
@@ -91,12 +88,7 @@ def longest_queue_s(network: Network) -> float:
 
 def burst_bytes(hop: Hop) -> int:
     """Return how many bytes may leave a shaped hop at once: none if it is exact."""
-    return 0 if hop.is_exact else bucket_bytes(hop.rate_mbit)
-
-
-def bucket_bytes(rate_mbit: float) -> int:
-    """Return the size of htb's bucket: a frame, or 0.2 ms at the rate (a late timer)."""
-    return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
+    return 0 if hop.is_exact else queues.bucket_bytes(hop.rate_mbit)
 
 
 def _bits_per_s(rate_mbit: float) -> int:
@@ -196,7 +188,7 @@ def _settings_at(rate_mbit: float) -> Iterator[Setting]:
     Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of 64
     ns, of which tc may have cut off the part below a microsecond.
     """
-    bits, burst = _bits_per_s(rate_mbit), bucket_bytes(rate_mbit)
+    bits, burst = _bits_per_s(rate_mbit), queues.bucket_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((HTB_PARAMETERS,), offset))
         yield Setting(name, at, bits, "bit/s", 1 / 8)

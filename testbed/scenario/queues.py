@@ -29,6 +29,7 @@ from testbed.scenario.network import FRAME_OVERHEAD_BYTES, Queue
 MTU_BYTES = 1500
 FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
 MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
+LATE_TIMER_S = 200e-6  # on a busy host
 LEAST_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
 CODEL_MOST_MS = 2_199_000  # it compares times of 32 bits, in units of 1024 ns, with a sign
 PIE_MOST_MS = 4294  # its target has 32 bits of nanoseconds
@@ -42,6 +43,11 @@ CAKE_FLOW_MODES = (
     *("dual-srchost", "dual-dsthost", "triple-isolate"),
 )
 CAKE_TARGETS = 20  # tc: its target is that part of its rtt
+
+
+def bucket_bytes(rate_mbit: float) -> int:
+    """Return the size of htb's bucket: a frame, or 0.2 ms at the rate (a late timer)."""
+    return max(FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
 
 
 def at(attribute: int) -> Field:
