@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator
 from unicodedata import category
 
 HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name a folder on another disk with --out",
     errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
-    errno.EACCES: "you have no right to it (`ls -ld` shows who has)",
+    errno.EACCES: "permission denied: `ls -ld` shows whose it is; --out names another folder",
     errno.EPERM: "only root may do this: call through sudo",
     errno.EROFS: "nothing can be written there: name another folder with --out",
     errno.ENOENT: "is the name spelt right?",
@@ -25,6 +26,8 @@ HINTS = {  # by the number of a system error
 LONGEST_QUOTE = 60  # characters of what the user wrote
 MOST_KNOWN = 40  # names
 MOST_FAULTS = 20  # of one request
+MOST_READ_FAULTS = 10_000  # those that are alike count once
+FAULT_BREAK = "; "  # between the faults of a message
 
 
 class TestbedError(Exception):
@@ -75,10 +78,19 @@ def range_faults(where: str, value: float | None, low: float, high: float) -> It
 
 
 def listed(faults: Iterable[str]) -> str:
-    """Join the first faults into one line."""
-    found = list(itertools.islice(faults, MOST_FAULTS + 1))
-    more = ["and more"] if len(found) > MOST_FAULTS else []
-    return "; ".join([*found[:MOST_FAULTS], *more])
+    """Join the first faults into one line; those that differ in an index alone count once."""
+    alike: dict[str, list[str]] = {}
+    for fault in itertools.islice(faults, MOST_READ_FAULTS):
+        alike.setdefault(re.sub(r"\[\d+\]", "[…]", fault), []).append(fault)
+    lines = [_grouped(group) for group in itertools.islice(alike.values(), MOST_FAULTS)]
+    return FAULT_BREAK.join([*lines, *(["and more"] if len(alike) > MOST_FAULTS else [])])
+
+
+def _grouped(faults: list[str]) -> str:
+    """Return the first of faults that differ in an index alone, with the place of the last."""
+    place, _, what = faults[0].partition(": ")
+    last = faults[-1].partition(": ")[0]
+    return faults[0] if len(faults) == 1 else f"{place} to {last} ({len(faults)}): {what}"
 
 
 def printable(text: str) -> str:
@@ -95,13 +107,18 @@ def printable_lines(text: str) -> str:
     )
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a phrase with the closest known spelling, or with some names if none is close."""
+def near(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is closest to one that is mistyped; empty if none is close."""
     import difflib  # only for who mistypes
 
     names = sorted(known)
-    close = difflib.get_close_matches(name[:LONGEST_QUOTE].lower(), names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    return next(iter(difflib.get_close_matches(name[:LONGEST_QUOTE].lower(), names, 1, 0.6)), "")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a phrase with the closest known spelling, or with some names if none is close."""
+    names = sorted(known)
+    if close := near(name, names):
+        return f"did you mean {close!r}?"
     more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
     return f"known: {', '.join(names[:MOST_KNOWN])}{more}"

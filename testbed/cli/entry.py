@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from testbed.cli.parser import build_parser
-from testbed.errors import HINTS, TestbedError, UsageError, hint_for, printable
+from testbed.errors import FAULT_BREAK, HINTS, TestbedError, UsageError, hint_for, printable
 from testbed.runs.progress import errors
 from testbed.scenario.experiment import Experiment
 
@@ -27,6 +29,7 @@ def main(
     `experiments` are those that can be named: the command line itself knows none.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    _let_streams_take_all()
     parser = build_parser()
     parser.set_defaults(experiments=experiments or {}, parser=parser)
     options = argparse.Namespace(verb="")
@@ -55,6 +58,17 @@ def main(
         return _fail(TestbedError(f"{where}{error.strerror or error}", hint_for(error)), 1)
 
 
+def _let_streams_take_all() -> None:
+    """Let text that an output cannot encode lose signs, and text to a closed output be lost."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 until the end
+            setattr(sys, name, nowhere)
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _what_remains(options: argparse.Namespace) -> str:
     """Only a run leaves something that its repetition goes on from."""
     kept = "; complete trials are kept: repeat the command to continue"
@@ -66,7 +80,10 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _fail(error: TestbedError, status: int) -> int:
-    errors.print(f"testbed: {printable(error.message)}", soft_wrap=True)
+    message = f"testbed: {printable(error.message)}"
+    if len(message) > errors.width:  # a fault a line
+        message = message.replace(FAULT_BREAK, "\n    ")
+    errors.print(message, soft_wrap=True)
     if error.hint:
         errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)
     return status

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,10 +24,12 @@ from testbed.cli.rewind import rewind_trial
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
-from testbed.errors import UsageError
+from testbed.errors import UsageError, near, nearest, quoted
 from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
+
+_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,7 +37,29 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise our error for a wrong command line."""
-        raise UsageError(message, f"{self.prog} --help")
+        choice = _CHOICE.match(message)
+        if choice is None:
+            raise UsageError(message, f"{self.prog} --help")
+        name, value, listed = choice.groups()
+        what = "unknown verb" if name == "VERB" else f"{name}: unknown value"
+        known = re.findall("'([^']*)'", listed)
+        raise UsageError(f"{what} {quoted(value)}", nearest(value, known))
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse unknown options at the verb, whose own options are near; verbs before them."""
+        found, unknown = super().parse_known_args(args, namespace)
+        options = [word for word in unknown if word.startswith("-")]
+        if options:
+            close = near(options[0].partition("=")[0], self._option_string_actions)
+            hint = f"did you mean {close!r}?" if close else f"{self.prog} --help lists the options"
+            if self._subparsers is not None:
+                hint = f"options stand after the verb: testbed VERB {options[0]}"
+            raise UsageError(f"unknown option {options[0]}", hint)
+        if unknown:
+            raise UsageError(f"one argument too many: {quoted(unknown[0])}", f"{self.prog} --help")
+        return found, unknown
 
 
 @dataclass(frozen=True)

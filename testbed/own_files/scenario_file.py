@@ -14,9 +14,9 @@ from typing import Any
 from testbed.errors import UsageError, listed, quoted
 from testbed.own_files.topo_graph import TopoGraph, split_settings, topo_graph
 from testbed.plan.check import faults
+from testbed.scenario.fault_hints import hint_of
 from testbed.scenario.model import Flow, Scenario, plain
 from testbed.scenario.reading import (
-    FIELDS_HINT,
     LONGEST_SCENARIO_BYTES,
     NETWORK_KEY,
     TOPOLOGY_KEY,
@@ -132,7 +132,7 @@ def in_document(document: Document, where: str, folder: Path = Path()) -> Scenar
         left_out=document.left_out,
     )
     if sentences := found.in_its_words(list(faults(found.scenario))):
-        raise UsageError(f"{where}: {listed(sentences)}", FIELDS_HINT)
+        raise UsageError(f"{where}: {listed(sentences)}", hint_of(sentences))
     return found
 
 

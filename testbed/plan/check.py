@@ -18,6 +18,7 @@ from testbed.plan.host_settings import marks, tcp_flows
 from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
+from testbed.scenario.fault_hints import hint_of, of_axes
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.names import scenario_faults
 from testbed.scenario.network import scheduled_rates
@@ -37,8 +38,8 @@ SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    if found := listed(faults(scenario)):
-        raise UsageError(found, "correct these fields of the scenario")
+    if found := of_axes(list(faults(scenario)), scenario.axes):
+        raise UsageError(listed(found), hint_of(found))
 
 
 def faults(scenario: Scenario) -> Iterator[str]:
@@ -54,8 +55,8 @@ def faults(scenario: Scenario) -> Iterator[str]:
 def _field_faults(scenario: Scenario) -> Iterator[str]:
     yield from scenario_faults(scenario)
     yield from in_range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
-    if unsound := listed(network_faults(scenario, (WIRES, CONTROL))):
-        yield unsound
+    if unsound := network_faults(scenario, (WIRES, CONTROL)):
+        yield from unsound
         return  # what follows needs the nodes
     yield from _trial_faults(scenario)
     yield from flows_faults(scenario)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Interface, IPv4Network
 
-from testbed.errors import listed, nearest, quoted, range_faults
+from testbed.errors import nearest, quoted, range_faults
 from testbed.plan.check_flows import RATES_MBIT, in_range
 from testbed.plan.network import interface_addresses, interface_name, segments
 from testbed.scenario import losses, queues
@@ -46,20 +46,18 @@ WHOLE_MICROSECOND = 1e-3  # so near is a whole number
 ADDRESS_FORM = "not a host's address with the length of its network, like 10.0.0.1/8"
 
 
-def network_faults(scenario: Scenario, taken: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the network; `taken` are the names of nodes of the testbed's own.
+def network_faults(scenario: Scenario, taken: Collection[str]) -> list[str]:
+    """Return what is wrong with the network; `taken` are the names of nodes of the testbed's own.
 
     Links are looked at when the nodes are sound, and paths when the links are.
     """
     graph = scenario.network
-    found = (
-        listed(form_faults(graph, taken))
-        or listed(_link_faults(scenario))
-        or listed(path_faults(scenario))
-        or listed(_port_faults(graph))
+    return (
+        list(form_faults(graph, taken))
+        or list(_link_faults(scenario))
+        or list(path_faults(scenario))
+        or list(_port_faults(graph))
     )
-    if found:
-        yield found
 
 
 def _link_faults(scenario: Scenario) -> Iterator[str]:

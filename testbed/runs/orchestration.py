@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.engine import Engine
-from testbed.errors import UsageError
+from testbed.errors import UsageError, quoted
 from testbed.guest import kernels
 from testbed.guest.kernels import build_missing
 from testbed.machine.process import TOOLS, require
@@ -32,7 +32,7 @@ from testbed.runs.sweep import (
     run_all,
 )
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.scenario.names import checked_name
+from testbed.scenario.names import NAME_RULE, is_name
 from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
 from testbed.scenario.variations import KERNEL_AXIS, on_kernels
 from testbed.store import LATEST, RUNS, Status, results_folder
@@ -60,8 +60,11 @@ class RunOptions:
     max_seeds: int = 30
 
     def __post_init__(self) -> None:
-        if self.name:
-            checked_name(self.name)
+        if self.name and not is_name(self.name):
+            raise UsageError(f"--name {quoted(self.name)}: not a name", f"names are {NAME_RULE}")
+        if self.name == LATEST:
+            hint = "it stands for the newest run: name another"
+            raise UsageError(f"--name {LATEST} is taken", hint)
 
 
 class RunListener:

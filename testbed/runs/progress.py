@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from testbed.errors import printable_lines
@@ -71,12 +71,12 @@ class _TerminalBar:
 
     def __init__(self, total: int) -> None:
         self._progress = Progress(
-            TextColumn("trials"),
-            BarColumn(),
+            BarColumn(20),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1)),
             console=console,
+            expand=True,
             transient=True,
         )
         self._task = self._progress.add_task("", total=total)
@@ -126,7 +126,7 @@ class SweepProgress:
     def __enter__(self) -> SweepProgress:
         if console.is_jupyter:
             self._bar = _NotebookLine(self._total)
-        elif console.is_terminal:
+        elif console.is_terminal and not console.is_dumb_terminal:
             self._bar = _TerminalBar(self._total)
         return self
 

@@ -164,7 +164,7 @@ def parse_settings(texts: Sequence[str], hint: str) -> Settings:
     settings: dict[str, Sequence[str]] = {}
     for text in texts:
         key, equals, listed = text.partition("=")
-        values = listed.split(",")
+        values = [value.strip() for value in listed.split(",")]
         if not equals or not all(values):
             raise UsageError(f"--set {text}: not KEY=VALUE", hint)
         if key in settings:

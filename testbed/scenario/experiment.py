@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import UsageError, nearest
+from testbed.scenario.fault_hints import number_hint
 from testbed.scenario.model import Scenario
 from testbed.scenario.space import SettingSpace
 
@@ -93,7 +94,7 @@ class Experiment:
             return float(text)
         except ValueError:
             raise UsageError(
-                f"--set {key}={text}: not a number", "e.g. --set duration_s=30"
+                f"--set {key}={text}: not a number", number_hint(key, text, self.axes[key][0])
             ) from None
 
     def _scenario(self, point: tuple[Value, ...], seed: int) -> Scenario:

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.errors import UsageError, listed, place, quoted
+from testbed.errors import UsageError, listed, near, place, quoted
+from testbed.scenario.fault_hints import hint_of
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
 
 LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
 SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
-FIELDS_HINT = "correct these fields"
 LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
 SCHEMA_KEY = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
 TOPOLOGY_KEY, NETWORK_KEY = (
@@ -105,7 +105,7 @@ def read_document(data: Any, name: str = "scenario") -> ScenarioDocument:
             data[NETWORK_KEY] = plain(graph)
     scenario, more = _checked(Scenario, data, name)
     if faults or more:
-        raise UsageError(f"{name}: {listed([*faults, *more])}", FIELDS_HINT)
+        raise UsageError(f"{name}: {listed([*faults, *more])}", hint_of([*faults, *more]))
     return ScenarioDocument(scenario, named)
 
 
@@ -184,7 +184,25 @@ def _checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, li
         said = details[0]["ctx"]["error"].partition(" at line ")[0]
         raise UsageError(f"{name}: not JSON: {said}", SCENARIO_HINT)
     faults = [_fault(each, data, outer) for each in details]
-    return None, [fault.text for fault in _of_likeliest_types(faults)]
+    return None, [_with_spelling(fault, kind) for fault in _of_likeliest_types(faults)]
+
+
+def _with_spelling(fault: _Fault, kind: Any) -> str:
+    """Return the fault's text, of an unknown field with the nearest known one."""
+    place, _, what = fault.text.partition(": ")
+    if what != FAULT_WORDS[UNKNOWN_FIELD]:
+        return fault.text
+    name = place.rpartition(".")[2]
+    close = near(name, _field_names(kind) - {name})  # another object may have the field
+    return fault.text + (f": did you mean {close!r}?" if close else "")
+
+
+@functools.cache
+def _field_names(kind: Any) -> frozenset[str]:
+    """Return the names of all fields in a document of this type."""
+    schema = _adapter(kind).json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
 TypeOfField = tuple[Keys, str]  # a field, and one of the dataclasses that it can be

@@ -28,8 +28,8 @@ def test_faults_of_a_link_have_their_place() -> None:
     with pytest.raises(UsageError) as caught:
         read_document(data)
     assert caught.value.message == (
-        "scenario: network.links[0].ends: missing; network.links[0].end: unknown field; "
-        "network.rtt_ms: expected a valid number, got '1'"
+        "scenario: network.links[0].ends: missing; network.links[0].end: unknown field: did you "
+        "mean 'ends'?; network.rtt_ms: expected a valid number, got '1'"
     )
 
 

@@ -1,0 +1,82 @@
+"""What to type instead of a scenario's field that has a fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+FIELDS_HINT = "correct these fields: `testbed schema` says what each field takes"
+SETTING_UNITS = {  # by the end of a field's or an axis's name
+    "mbit": "Mbit/s",
+    "ms": "ms",
+    "s": "s",
+    "us": "µs",
+    "bytes": "bytes",
+    "packets": "packets",
+    "bdp": "bandwidth-delay products",
+    "dbm": "dBm",
+}
+FIELD_HINTS = (  # a pattern of a fault, and what to type; the first that fits
+    (
+        r"flows: (\w\S*) sends \S+ and \S+: one variant per host",
+        "give each variant a sender of its own",
+    ),
+    (
+        r"flows: \d+ flows; between",
+        "`kind: workload` has up to 30,000 transfers: docs/workloads.md",
+    ),
+    (r"flows\[\d+\]\.kernel: unknown field", "all nodes of a trial run one kernel: --set kernel=…"),
+    (r"\.name: missing", 'each node and flow has a name: "name": "h1"'),
+    (r"ends: missing", 'a link has two ends: "ends": ["h1", "r1"]'),
+    (r"\.loss: expected an object", '"loss": {"gilbert_elliott": {…}}: docs/network.md'),
+    (r"did you mean '[^']+'", "correct the spelling"),
+)
+_UNIT_TYPED = re.compile(
+    r"(?P<name>\w+): expected a valid (?:number|integer), "
+    r"got '(?P<number>[-+.\d]+) ?(?P<unit>[A-Za-z/]+)'"
+)
+
+
+def unit_of_setting(name: str) -> str:
+    """Return the unit of a field or an axis by the end of its name; empty if it has none."""
+    return SETTING_UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
+
+
+def number_hint(name: str, text: str, example: float | str = 30) -> str:
+    """Return what to type for an axis that takes numbers, in place of a text that is none."""
+    typed = re.fullmatch(r"([-+]?\d+(?:\.\d+)?) ?[A-Za-zµ/%]+", text)
+    unit = unit_of_setting(name)
+    if typed and unit:
+        return f"{name} is in {unit}: --set {name}={typed[1]}"
+    if ".." in text:
+        first, _, last = text.partition("..")
+        return f"list the values: --set {name}={first or 1},{last or 2}"
+    shown = example if isinstance(example, str) else f"{example:g}"
+    return f"{name} is {f'in {unit}' if unit else 'a number'}: --set {name}={shown}"
+
+
+def hint_of(faults: Sequence[str]) -> str:
+    """Return what to type for the first of the faults that there is an answer to."""
+    for fault in faults:
+        if unit := _UNIT_TYPED.search(fault):
+            return number_hint(unit["name"], f"{unit['number']}{unit['unit']}")
+        for pattern, hint in FIELD_HINTS:
+            if re.search(pattern, fault):
+                return hint
+    return FIELDS_HINT
+
+
+def of_axes(faults: Sequence[str], axes: Mapping[str, str]) -> list[str]:
+    """Return the faults with the axis that was set in place of the fields that it set, each once.
+
+    A fault begins with its field: `network.links[0].forward.rate_mbit: …`. A label is made of the
+    values of axes: what is wrong with one of them comes first.
+    """
+    found = list(dict.fromkeys(_of_axis(fault, axes) for fault in faults))
+    return [each for each in found if not each.startswith("label: ")] or found
+
+
+def _of_axis(fault: str, axes: Mapping[str, str]) -> str:
+    place, colon, what = fault.partition(": ")
+    name = place.rpartition(".")[2]
+    return f"{name}={axes[name]}: {what}" if colon and name in axes else fault
