@@ -31,6 +31,7 @@ from experiments.evaluation.scores import (
     time_to_fair_s,
 )
 from testbed.errors import UsageError
+from testbed.guest import kernels
 from testbed.runs import evaluation
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
 from testbed.scenario.experiment import ALONE
@@ -357,6 +358,45 @@ def test_typing_errors_are_refused_before_anything_runs(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         evaluation.standard_evaluation(control, queue, against)
+
+
+def test_an_evaluation_has_its_kernel_and_single_values() -> None:
+    exact = evaluation.standard_evaluation("veno", "", ["cubic"])
+    chosen = [EXPERIMENTS["lossy"], EXPERIMENTS["harm"]]
+    wanted = evaluation.with_settings(exact, {"kernel": ["6.12"], "burst": ["4"]}, chosen)
+    assert wanted.name == "evaluate-veno-6.12"
+    assert wanted.settings(EXPERIMENTS["lossy"]) == {
+        "variant": ("veno", "cubic"),
+        "burst": ("4",),
+        "kernel": ("6.12",),
+    }
+    (kernel,) = {each.kernel for each in wanted.selection(chosen[1], quick=True).scenarios(1)}
+    assert kernel == "6.12"
+    assert "burst" not in wanted.settings(EXPERIMENTS["harm"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"brust": ["4"]}, "no evaluation has such an axis"),
+        ({"burst": ["1", "4"]}, "an evaluation has one value of it"),
+        ({"variant": ["bbr"]}, "an evaluation has one value of it"),
+    ],
+)
+def test_wrong_settings_of_an_evaluation(settings: dict[str, list[str]], message: str) -> None:
+    exact = evaluation.standard_evaluation("veno", "", ["cubic"])
+    with pytest.raises(UsageError, match=message):
+        evaluation.with_settings(exact, settings, [EXPERIMENTS["lossy"]])
+
+
+def test_a_kernel_without_the_control_is_told_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("CONFIG_TCP_CONG_CUBIC=y\n")
+    monkeypatch.setattr(kernels, "built_folder", lambda _name: tmp_path)
+    exact = evaluation.standard_evaluation("copa", "", ["cubic"])
+    with pytest.raises(UsageError, match=r"kernel mine has no congestion control copa"):
+        evaluation.check_controls(replace(exact, kernel="mine"))
 
 
 def lot(goodput: float) -> pd.DataFrame:

@@ -27,14 +27,18 @@ from testbed.runs.evaluation import (
     FULL_SEEDS,
     QUICK_SEEDS,
     StandardEvaluation,
+    check_controls,
     evaluate,
     evaluation_cost,
     standard_evaluation,
     usual_incumbent,
+    with_settings,
 )
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener, console, errors
+from testbed.runs.selection import Settings, parse_settings
 from testbed.scenario.realism import real_time_refusal
+from testbed.scenario.variations import KERNEL_AXIS
 from testbed.store import EVALUATION_JSON, REPORT, results_folder
 
 if TYPE_CHECKING:
@@ -66,8 +70,7 @@ def _evaluate_space(options: argparse.Namespace) -> int:
             "--budget: name a congestion control", "testbed evaluate bbr --budget 10min"
         )
     against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
-    evaluation = standard_evaluation(options.name, options.queue, against)
-    evaluation = dataclasses.replace(evaluation, realistic=options.realistic)
+    evaluation = dataclasses.replace(_evaluation(options, against), realistic=options.realistic)
     (experiment,) = (each for each in options.experiments.values() if each.space)
     assert experiment.space is not None
     decided = experiment.space.decided
@@ -99,7 +102,7 @@ def _evaluate_space(options: argparse.Namespace) -> int:
 def _evaluate_all(options: argparse.Namespace) -> int:
     """Run all standard evaluations, with --realistic both ways."""
     against = tuple(options.against.split(",")) if options.against else ()
-    exact = standard_evaluation(options.name, options.queue, against)
+    exact = _evaluation(options, against)
     found = _evaluated(options, exact, options.out)
     if options.realistic:
         from analysis.evaluation.standing import changes
@@ -109,6 +112,24 @@ def _evaluate_all(options: argparse.Namespace) -> int:
         for line in changes(found, _evaluated(options, realistic, page)):
             console.print(f"realistic: {line}", soft_wrap=True)
     return 0
+
+
+def _evaluation(options: argparse.Namespace, against: Sequence[str]) -> StandardEvaluation:
+    """Return what is to be evaluated, on which kernel, with which values of axes."""
+    evaluation = with_settings(
+        standard_evaluation(options.name, options.queue, against),
+        _settings(options),
+        options.experiments.values(),
+    )
+    if options.engine == GuestEngine.name or evaluation.kernel:
+        check_controls(evaluation)
+    return evaluation
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """Return the values of `--set`, and of `--kernel`, which is short for one of them."""
+    kernel = [f"{KERNEL_AXIS}={options.kernel}"] if options.kernel else []
+    return parse_settings([*options.set, *kernel], "for example --set kernel=6.12")
 
 
 def _evaluated(

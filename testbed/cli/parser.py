@@ -193,6 +193,9 @@ def _evaluate_options(parser: Parser) -> None:
     about = "a queue, alone or for the congestion control"
     _value(parser, "--queue", "NAME", about, default="")
     _value(parser, "--against", "NAME,…", "the others (cubic,bbr,linux-reno)", default="")
+    about = "the kernel on which all of it runs, such as one with your control built in"
+    _value(parser, "--kernel", "NAME", about, default="")
+    _values(parser, "--set", "KEY=VALUE", "one value of an axis, where an evaluation has it")
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
     about = "run all of it twice, the second time with links that aggregate and hosts that take "

@@ -55,8 +55,8 @@ def _flavour(machine: bool) -> list[str]:
 def why_unusable(name: str, folder: Path | None) -> str:
     """Return why guests cannot run on a kernel, with the remedy, or nothing."""
     if folder is None:
-        how = "./setup.sh builds the guest's kernel"
-        how = how if name == default_kernel() else "testbed kernel list"
+        how = f"testbed kernel build {name}" if name in versions() else "testbed kernel list"
+        how = "./setup.sh builds the guest's kernel" if name == default_kernel() else how
         why = why_not_found(name)
         return f"kernel {name} is not built{f' ({why})' if why else ''}: {how}"
     if not is_whole(folder):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest
+from testbed.guest import kernels
+from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import tasks
 from testbed.runs import estimate
 from testbed.runs.orchestration import (
@@ -23,7 +25,8 @@ from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, Settings, select_experiment
 from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.variants import variant
+from testbed.scenario.variants import spelling_hint, variant
+from testbed.scenario.variations import KERNEL_AXIS
 from testbed.store import results_folder
 
 OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
@@ -42,11 +45,13 @@ class StandardEvaluation:
     others: tuple[str, ...]
     fixed: Mapping[str, str]  # axis → value, the same for all
     realistic: bool = False  # whether links aggregate, and hosts take time to receive
+    kernel: str = ""  # on which all of it runs, unless the default one
 
     @property
     def name(self) -> str:
         """The name of its runs, and of the folder with its report."""
-        return f"evaluate-{self.subject}{'-realistic' if self.realistic else ''}"
+        words = ("evaluate", self.subject, self.kernel, "realistic" if self.realistic else "")
+        return "-".join(filter(None, words))
 
     def selection(self, experiment: Experiment, *, quick: bool) -> RunSelection:
         """Return what is run of an experiment."""
@@ -57,9 +62,10 @@ class StandardEvaluation:
         """Return the values of an experiment's axes."""
         everyone = (self.subject, *self.others)
         settings: dict[str, Sequence[str]] = {self.axis: everyone}
-        settings |= {axis: (value,) for axis, value in self.fixed.items()}
         settings["victim"] = (*everyone, ALONE)
-        return {axis: values for axis, values in settings.items() if axis in experiment.axes}
+        settings |= {axis: (value,) for axis, value in self.fixed.items()}
+        found = {axis: values for axis, values in settings.items() if axis in experiment.axes}
+        return {**found, KERNEL_AXIS: (self.kernel,)} if self.kernel else found
 
     def experiments(self, experiments: Iterable[Experiment]) -> list[Experiment]:
         """Return those experiments that compare its axis."""
@@ -102,6 +108,48 @@ def _without(subject: str, others: Sequence[str]) -> tuple[str, ...]:
     if not names:
         raise UsageError(f"--against: nothing but {subject} itself", "for example: --against cubic")
     return names
+
+
+def with_settings(
+    evaluation: StandardEvaluation, settings: Settings, experiments: Iterable[Experiment]
+) -> StandardEvaluation:
+    """Return an evaluation some of whose axes have one value, the kernel among them."""
+    kernel, fixed = "", dict(evaluation.fixed)
+    axes = {axis for each in evaluation.experiments(experiments) for axis in each.axes}
+    for axis, values in settings.items():
+        if len(values) > 1 or axis == evaluation.axis:
+            raise UsageError(
+                f"--set {axis}={','.join(values)}: an evaluation has one value of it",
+                "what is compared: testbed evaluate NAME --against NAME,…",
+            )
+        if axis == KERNEL_AXIS:
+            kernel = values[0]
+        elif axis not in axes:
+            raise UsageError(
+                f"--set {axis}: no evaluation has such an axis", nearest(axis, (*axes, KERNEL_AXIS))
+            )
+        else:
+            fixed[axis] = values[0]
+    return dataclasses.replace(evaluation, fixed=fixed, kernel=kernel)
+
+
+def check_controls(evaluation: StandardEvaluation) -> None:
+    """Raise if the kernel of an evaluation lacks a control, before anything runs.
+
+    A kernel that is not built yet is built when the first trials run, and is not asked.
+    """
+    engine = GuestEngine(evaluation.kernel)
+    if evaluation.kernel and not engine.kernel and evaluation.kernel not in kernels.versions():
+        raise kernels.not_built(evaluation.kernel)
+    if evaluation.axis != "variant" or not engine.kernel:
+        return
+    for name in (evaluation.subject, *evaluation.others):
+        if variant(name).control not in engine.controls():
+            raise UsageError(
+                f"kernel {engine.kernel_name} has no congestion control {name}",
+                f"{spelling_hint(name)}; one of yours: testbed kernel build VERSION --add DIR "
+                "--name NAME, then --kernel NAME",
+            )
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,8 @@ def choose_engine(planned: Sequence[Task], name: str) -> Choice:
     require_files(flow for task in planned for flow in task.scenario.flows)
     names = dict.fromkeys(task.scenario.kernel for task in planned)
     built = next(filter(kernels.built_folder, names), "")  # the others are built later
+    if not built and kernels.built_folder(kernels.default_kernel()) is None:
+        built = next(iter(names))  # what is missing is said of a kernel that is named
     choice = choose(name, needs, built)
     controls = [choice.engine.with_kernel(kernel).controls() for kernel in names]
     _refuse_misspelt(choice.engine.controls().union(*controls), needs)
