@@ -103,7 +103,7 @@ build() {
         cp -a --reflink=auto "$cache/trees/$like" "$cache/trees/$name"
     fi
     mkdir -p "$cache/trees/$name"
-    "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" \
+    SYMBOLS=yes "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" \
         "$cache/trees/$name.log" "$name, of Linux $origin"
     sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
     rm -rf "${cache:?}/own/$name"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -175,6 +176,43 @@ def same_captures(left: Trial, right: Trial) -> bool:
 def capture_differences(left: Trial, right: Trial) -> list[str]:
     """Return the captures of two trials that differ, each with its first packet that does."""
     return list(_capture_differences(read_files(left.path), read_files(right.path)))
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """Where the captures of two trials part first: a packet of each, or of one if it has more."""
+
+    interface: str
+    number: int  # of the packet in its capture
+    time_s: tuple[float, float]  # in A and in B, on the trial's clock; NaN where it ends before
+
+    @property
+    def earliest_s(self) -> float:
+        """The time of the earlier one of the two."""
+        return min(time for time in self.time_s if not math.isnan(time))
+
+
+def first_difference(left: Trial, right: Trial) -> FirstDifference | None:
+    """Return the earliest packet that differs of all that both trials have captured."""
+    a, b = read_files(left.path), read_files(right.path)
+    both = [place for place in a.captures if place in b.captures]
+    found = [
+        _first_packet(place[1], files, a.epoch_s)
+        for place in both
+        if a.captures[place].sha256 != b.captures[place].sha256
+        for files in [[t.path / CAPTURES_FOLDER / t.captures[place].file for t in (a, b)]]
+    ]
+    return min(filter(None, found), key=lambda each: each.earliest_s, default=None)
+
+
+def _first_packet(interface: str, paths: Sequence[Path], epoch_s: float) -> FirstDifference | None:
+    number = 0
+    for mine, theirs in _zipped(*map(_blocks, paths)):
+        number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
+        if mine != theirs:
+            times = [_time_s(each) - epoch_s if each else math.nan for each in (mine, theirs)]
+            return FirstDifference(interface, number, (times[0], times[1]))
+    return None
 
 
 def _matched(

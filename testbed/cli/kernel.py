@@ -8,6 +8,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest import kernels
+from testbed.guest.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.progress import console, errors, folding_table
@@ -17,9 +18,12 @@ from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.variations import on_kernels
 from testbed.store import Status, open_trial, results_folder
 
+COMPARED_NAMES = ("compare-a", "compare-b")  # of kernels that have no name of their own
+COMPARE_EXAMPLE = "testbed kernel compare ~/linux@v6.1 ~/linux, or: … ~/linux change.patch"
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 SAME_FOLDER = "kernel-same"
 SAME_PACKETS, OTHER_PACKETS, SKIP = 0, 1, 125  # exit statuses for `git bisect run`
+FORMATS = ("mail", "md", "json")  # of `compare`
 SAME_EXAMPLE = (
     "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
 )
@@ -152,6 +156,46 @@ def print_comparison(pairs: Sequence[tuple[TrialFinished, TrialFinished]], good:
     return SAME_PACKETS
 
 
+def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
+    """Build both kernels, run the trials of the table on both, and say where packets part."""
+    from testbed.cli import kernel_report
+    from testbed.runs.comparison_trials import EXPERIMENT, comparison_trials
+    from testbed.runs.kernel_comparison import compare_kernels
+
+    if len(words) != 2:
+        raise UsageError("kernel compare: two kernels, trees, commits or a patch", COMPARE_EXAMPLE)
+    first = kernel_source(words[0])
+    second = kernel_source(words[1], first)
+    check_unlike(first, second)
+    try:
+        one, _ = build_source(first, COMPARED_NAMES[0], "", say)
+        other, _ = build_source(second, COMPARED_NAMES[1], one, say)
+    except UsageError:
+        raise
+    except TestbedError as error:
+        say(f"testbed: {error.message}")
+        if error.hint:
+            say(f"    hint: {error.hint}")
+        return SKIP
+    chosen = [each for each in comparison_trials() if options.only in each.label]
+    if not chosen:
+        raise UsageError(f"--only {options.only}: no such trial", "a condition or a variant")
+    out = options.out or results_folder(EXPERIMENT)
+    found = compare_kernels(chosen, (one, other), out, lambda _event: None, options.jobs)
+    about = [
+        f"{source.words} ({_version_of(name)})" for source, name in ((first, one), (second, other))
+    ]
+    for line in kernel_report.lines_of(found, (about[0], about[1]), options.format):
+        console.print(line, soft_wrap=True, markup=False)
+    if found.divergences:
+        return OTHER_PACKETS
+    return SKIP if found.failed else SAME_PACKETS
+
+
+def _version_of(name: str) -> str:
+    return "".join(_version(kernels.built_folder(name)))
+
+
 def _scenarios(options: argparse.Namespace, experiment: str) -> list[Scenario]:
     settings = parse_settings(options.set, f"testbed plan {experiment} lists what can be set")
     return select(experiment, settings, options.experiments, quick=options.quick).scenarios(1)
@@ -162,4 +206,5 @@ ACTS: Mapping[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "build": _build,
     "remove": _remove,
     "same": _same,
+    "compare": _compare,
 }

@@ -14,7 +14,7 @@ from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
 from testbed.cli.evaluate import run_evaluations
 from testbed.cli.inspect import inspect_trial
-from testbed.cli.kernel import kernel
+from testbed.cli.kernel import FORMATS, kernel
 from testbed.cli.machine import check, clean
 from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
@@ -269,7 +269,7 @@ def _rewind_options(parser: Parser) -> None:
 
 def _kernel_options(parser: Parser) -> None:
     about = "what to do (list), and with what"
-    _value(parser, "words", "list|build|remove|same", about, nargs="*")
+    _value(parser, "words", "list|build|remove|same|compare", about, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
     _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
     about = "more patches; one with the name of ours replaces it"
@@ -280,7 +280,13 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
-    _value(parser, "--out", "DIR", "same: results folder (results/kernel-same)", type=Path)
+    about = "same, compare: results folder (results/kernel-same, results/kernel-compare)"
+    _value(parser, "--out", "DIR", about, type=Path)
+    about = "compare: the answer as a mail, as Markdown for a pull request, or as JSON"
+    _value(parser, "--format", None, about, choices=FORMATS, default="mail")
+    about = "compare: only trials with this in their name, such as cubic or red-ecn"
+    _value(parser, "--only", "TEXT", about, default="")
+    _number(parser, "--jobs", "compare: number of trials to run in parallel")
 
 
 def _compare_options(parser: Parser) -> None:
@@ -391,7 +397,7 @@ VERBS = (
         "kernel",
         kernel,
         "the guest's kernels: list, build VERSION, build --source DIR --name NAME, remove NAME; "
-        "same: does a tree send the same packets?",
+        "same: does a tree send the same packets? compare A B: where do packets part, and why?",
         "kernel build --source ~/linux --name mine",
         _kernel_options,
     ),

@@ -55,9 +55,12 @@ class DebuggerOrders:
 class DebuggedGuest(GuestEngine):
     """Boots a guest under gdb; when gdb lets it go, it runs to its end as any other."""
 
-    def __init__(self, kernel_name: str, symbols: Path, orders: DebuggerOrders) -> None:
+    def __init__(
+        self, kernel_name: str, symbols: Path, orders: DebuggerOrders, output: Path | None = None
+    ) -> None:
+        """Take where to stop; what gdb shows goes to the terminal, or to the file `output`."""
         super().__init__(kernel_name)
-        self._symbols, self._orders = symbols, orders
+        self._symbols, self._orders, self._output = symbols, orders, output
         self.back_s: float | None = None  # the second to which the user wants to go back
 
     def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
@@ -90,7 +93,7 @@ class DebuggedGuest(GuestEngine):
             orders.write_text(json.dumps(place))
             options = () if self._orders.interactive else ("-batch",)
             environment = {**os.environ, "TESTBED_REWIND": str(orders)}
-            status = run_on_terminal((*GDB, *options), environment)
+            status = run_on_terminal((*GDB, *options), environment, self._output)
             if status:
                 raise TestbedError(f"gdb ended with status {status}", "it says why above")
             if back.exists():

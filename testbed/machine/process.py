@@ -215,10 +215,15 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
     return files.enter_context(path.open("wb")) if path else subprocess.DEVNULL
 
 
-def run_on_terminal(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a program with our terminal as its own, and return its exit status."""
+def run_on_terminal(argv: Sequence[str], env: Mapping[str, str], output: Path | None = None) -> int:
+    """Run a program with our terminal as its own, and return its exit status.
+
+    With `output`, what it prints goes to that file.
+    """
     require(argv[0])
-    return subprocess.run(list(argv), env=dict(env), check=False).returncode
+    with contextlib.ExitStack() as files:
+        stdout = files.enter_context(output.open("wb")) if output else None
+        return subprocess.run(list(argv), env=dict(env), stdout=stdout, check=False).returncode
 
 
 @contextlib.contextmanager

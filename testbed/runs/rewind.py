@@ -106,9 +106,16 @@ def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, 
 
 
 def rewind(
-    trial: Trial, orders: DebuggerOrders, out: Path, say: Callable[[str], None]
+    trial: Trial,
+    orders: DebuggerOrders,
+    out: Path,
+    say: Callable[[str], None],
+    output: Path | None = None,
 ) -> RewindEnd:
-    """Run a trial again under gdb, to its end, and compare the captures."""
+    """Run a trial again under gdb, to its end, and compare the captures.
+
+    What gdb shows goes to the terminal, or to the file `output`.
+    """
     record = trial.record
     if not record.virtual_time or record.status is not Status.OK:
         raise TestbedError(
@@ -118,7 +125,7 @@ def rewind(
     require("gdb")
     (task,) = tasks([trial.scenario])
     kernel = trial.scenario.kernel or kernels.default_kernel()
-    engine = DebuggedGuest(kernel, kernels.symbols_of(kernel, say), orders)
+    engine = DebuggedGuest(kernel, kernels.symbols_of(kernel, say), orders, output)
     if problem := engine.ready():
         raise TestbedError(problem)
     if identify(trial.scenario, task.plan, engine) != record.identity:

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.machine.process import run
 
-TYPED = ("testbed", "analysis", "topologies", "experiments", "benchmarks", "tests")
+TYPED = ("testbed", "analysis", "topologies", "experiments", "benchmarks", "contrib", "tests")
 PRODUCT = ("testbed", "analysis", "topologies", "experiments", "benchmarks", "kernel")
 SOURCES = (*TYPED, "kernel", "docs")
 

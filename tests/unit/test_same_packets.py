@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import shutil
 import threading
 from collections.abc import Callable
@@ -12,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.statistics.packet_comparison import compare_packets, compare_pairs, read_files
+from analysis.statistics.packet_comparison import (
+    compare_packets,
+    compare_pairs,
+    first_difference,
+    read_files,
+)
 from benchmarks.same_packets import scenarios
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
@@ -168,6 +174,21 @@ def test_a_difference_is_named(
     assert main(["compare", "--packets", str(original), str(tmp_path / "b")]) == 1
     assert sentence in capsys.readouterr().out
     assert main(["compare", "--packets", str(original / "one"), str(trial)]) == 1
+
+
+def test_where_captures_part_first(original: Path, tmp_path: Path) -> None:
+    whole, changed, cut = (
+        open_trial(copied(original, tmp_path, name)) for name in ("whole", "changed", "cut")
+    )
+    assert first_difference(open_trial(original / "one"), whole) is None
+    encrypted(changed.path)
+    third = first_difference(whole, open_trial(changed.path))
+    assert third and (third.interface, third.number) == ("sender1-eth0", 3)
+    assert third.time_s[0] == third.time_s[1] == third.earliest_s
+    shorter(cut.path)
+    last = first_difference(whole, open_trial(cut.path))
+    assert last and last.number == whole.record.captures[0].packets
+    assert math.isnan(last.time_s[1]) and last.earliest_s == last.time_s[0]
 
 
 def test_another_writer_of_the_file_is_no_difference(original: Path, tmp_path: Path) -> None:

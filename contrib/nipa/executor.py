@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""An executor for NIPA: which of netdev's branches change TCP's packets.
+
+It looks once at NIPA's list of branches, runs `testbed kernel compare` for the newest that has no
+result yet, and writes the result as NIPA's other executors do: a test for each condition, `fail`
+where packets differ, with the answer as a mail beside it. A timer starts it again.
+
+    executor.py --branches URL --tree ~/net-next --base origin/main --results DIR --url URL
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "results.json"
+NAME, GROUP = "testbed-packets", "tcp-packets"
+SAME, DIFFERENT, NOT_BUILT = 0, 1, 125  # exit statuses of `testbed kernel compare`
+
+
+def main() -> int:
+    """Test the newest branch that has no result; exit status 0 if there is none, too."""
+    options = read_options()
+    manifest = options.results / MANIFEST
+    known: list[dict[str, Any]] = json.loads(manifest.read_text()) if manifest.exists() else []
+    tested = {each["branch"] for each in known}
+    branches = [each for each in read_branches(options.branches) if each["branch"] not in tested]
+    if not branches:
+        return 0
+    newest = max(branches, key=lambda each: datetime.datetime.fromisoformat(each["date"]))
+    subprocess.run(["git", "-C", options.tree, "fetch", "--all", "--quiet"], check=True)
+    start = datetime.datetime.now(datetime.UTC)
+    stamp = int(start.timestamp())
+    results = compare(options, newest["branch"], f"{options.url}/{stamp}.txt")
+    entry = {
+        "executor": NAME,
+        "branch": newest["branch"],
+        "start": str(start),
+        "end": str(datetime.datetime.now(datetime.UTC)),
+        "results": results,
+    }
+    (options.results / f"{stamp}.json").write_text(json.dumps(entry))
+    url = f"{options.url}/{stamp}.json"
+    known.append({"url": url, "branch": newest["branch"], "executor": NAME})
+    manifest.write_text(json.dumps(known))
+    return 0
+
+
+def read_options() -> argparse.Namespace:
+    """Return the command line's options."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--branches", required=True, help="NIPA's list of branches: URL or file")
+    parser.add_argument("--tree", required=True, help="a clone that can fetch them")
+    parser.add_argument("--base", required=True, help="the commit to compare with")
+    parser.add_argument("--results", required=True, type=Path, help="the folder for results")
+    parser.add_argument("--url", required=True, help="where that folder can be read")
+    parser.add_argument("--testbed", default="testbed", help="the program")
+    return parser.parse_args()
+
+
+def read_branches(place: str) -> list[dict[str, Any]]:
+    """Return the branches, each with its name and date."""
+    if "://" not in place:
+        found: list[dict[str, Any]] = json.loads(Path(place).read_text())
+        return found
+    with urllib.request.urlopen(place) as page:
+        fetched: list[dict[str, Any]] = json.load(page)
+    return fetched
+
+
+def compare(options: argparse.Namespace, branch: str, link: str) -> list[dict[str, str]]:
+    """Return a result for each condition, and write the answer as a mail."""
+    argv = [options.testbed, "kernel", "compare"]
+    argv += [f"{options.tree}@{options.base}", f"{options.tree}@{branch}"]
+    done = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, check=False)
+    if done.returncode not in (SAME, DIFFERENT):
+        return [{"test": "build", "group": GROUP, "result": "fail", "link": link}]
+    mail = subprocess.run([*argv, "--format", "mail"], capture_output=True, text=True, check=False)
+    (options.results / link.rpartition("/")[2]).write_text(mail.stdout)
+    answer = json.loads(done.stdout)
+    differing = {each["condition"] for each in answer["differing"]}
+    return [
+        {
+            "test": condition,
+            "group": GROUP,
+            "result": "fail" if condition in differing else "pass",
+            "link": link,
+        }
+        for condition in answer["conditions"]
+    ]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,194 @@
+"""`testbed kernel compare`: its trials, what can be compared, and how the answer reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from analysis.statistics.intervals import compare_paired
+from analysis.statistics.packet_comparison import FirstDifference
+from experiments.command import main
+from testbed.cli import kernel_report
+from testbed.errors import UsageError
+from testbed.guest import kernels
+from testbed.guest.kernel_sources import KernelSource, build_source, kernel_source
+from testbed.runs.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
+from testbed.runs.kernel_comparison import (
+    ComparedPacket,
+    Divergence,
+    Effect,
+    KernelComparison,
+    read_gdb,
+)
+from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.variants import VARIANTS
+from testbed.store import Trial, open_trial
+from tests.scenarios import router
+from tests.trial_writer import write_trial
+
+GDB = """\
+second 0.395678160
+#0  packet_seen (skb=0x6143b300, dev=0x60f8e800) at arch/um/kernel/capture.c:113
+#1  0x0000000060261efc in dev_queue_xmit_nit ()
+#7  0x000000006035316b in __tcp_transmit_skb (sk=sk@entry=0x615508c0) at net/ipv4/tcp_output.c:1407
+#8  0x0000000060355253 in __tcp_retransmit_skb.part.0 ()
+#9  __tcp_retransmit_skb (sk=sk@entry=0x615508c0, segs=1) at net/ipv4/tcp_output.c:3317
+#10 tcp_xmit_retransmit_queue (sk=0x615508c0) at net/ipv4/tcp_output.c:3422
+sender: (struct tcp_sock *) 0x615508c0, reno, recovery
+  snd_una 3324334791, snd_nxt 3324525927
+  snd_cwnd 127, snd_ssthresh 65
+receiver: (struct tcp_sock *) 0x61419280, cubic, open
+  snd_una 1169445604
+"""
+
+
+def test_the_trials_have_every_variant_and_every_queue() -> None:
+    trials = list(comparison_trials())
+    assert len(trials) == 300 == len(COMPARED_VARIANTS) * len(CONDITIONS.strip().splitlines())
+    assert len({trial.label for trial in trials}) == 300
+    assert VARIANTS.keys() <= {trial.flow("tcp").variant for trial in trials}
+    queues = {
+        direction.queue.discipline
+        for trial in trials
+        for link in trial.network.links
+        for direction in (link.forward, link.reverse)
+        if direction and direction.queue
+    }
+    assert queues == DISCIPLINES.keys()
+
+
+def test_what_gdb_said_is_read() -> None:
+    functions, socket = read_gdb(GDB.splitlines())
+    assert functions == ("__tcp_transmit_skb", "__tcp_retransmit_skb", "tcp_xmit_retransmit_queue")
+    assert socket == (
+        "(struct tcp_sock *) 0x615508c0, reno, recovery",
+        "snd_una 3324334791, snd_nxt 3324525927",
+        "snd_cwnd 127, snd_ssthresh 65",
+    )
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> KernelComparison:
+    scenario = router(variant="cubic", cbr_mbit=0.1, axes={"condition": "red", "variant": "cubic"})
+    trial: Trial = open_trial(write_trial(tmp_path / "trial", scenario=scenario))
+    packets = (
+        ComparedPacket("1 0.5 TCP " + "x" * 90, ("tcp_write_xmit", "tcp_ack"), ("cubic, open",)),
+        ComparedPacket(""),
+    )
+    first = Divergence((trial, trial), FirstDifference("sender1-eth0", 7, (0.5, math.nan)), packets)
+    effect = Effect(
+        "cubic",
+        "throughput",
+        "Mbit/s",
+        4.0,
+        compare_paired({1: 5, 2: 6, 3: 7.5}, {1: 4, 2: 5, 3: 6}),
+    )
+    return KernelComparison(
+        300, ("red",), (first,), Counter({"the guest's kernel has no queue": 2}), (effect,)
+    )
+
+
+def test_a_mail(found: KernelComparison) -> None:
+    lines = list(kernel_report.lines_of(found, ("~/linux@v6.1 (6.1)", "~/linux (6.1)"), "mail"))
+    assert lines[0] == "Subject: other packets in 1 of 300 trials"
+    assert all(len(line) <= 75 for line in lines)
+    text = "\n".join(lines)
+    assert "0.500000 s  red cubic" in text and "packet 7 of sender1-eth0" in text
+    assert "sent by tcp_write_xmit < tcp_ack" in text
+    assert "B, at no time: no such packet" in text
+    assert "cubic: throughput +1.17 Mbit/s [" in text
+    assert "2 trials were not compared: the guest's kernel has no queue" in text
+
+
+def test_other_forms(found: KernelComparison) -> None:
+    text = "\n".join(kernel_report.lines_of(found, ("a", "b"), "md"))
+    assert text.startswith("### Other packets in 1 of 300 trials")
+    assert "| 0.500000 | red cubic | 7 of `sender1-eth0` |" in text
+    answer = json.loads("\n".join(kernel_report.lines_of(found, ("a", "b"), "json")))
+    assert answer["same"] == 297
+    (differing,) = answer["differing"]
+    assert differing["seconds"] == [0.5, None]
+    assert differing["versions"][0]["functions"] == ["tcp_write_xmit", "tcp_ack"]
+
+
+def test_nothing_differs() -> None:
+    same = KernelComparison(300, ("red",), (), Counter(), ())
+    assert kernel_report.summary(same) == "the same packets in all 300 trials"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "linux" / "net").mkdir(parents=True)
+    (tmp_path / "linux" / "net" / "a.c").write_text("int a;\n")
+    return tmp_path / "linux"
+
+
+def test_what_can_be_compared(tree: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "change.patch"
+    patch.write_text("--- a\n")
+    assert kernel_source("6.1").kernel == "6.1"
+    base = kernel_source(str(tree))
+    assert base == KernelSource(str(tree), tree=str(tree))
+    patched = kernel_source(str(patch), base)
+    assert (patched.tree, patched.patch) == (str(tree), patch)
+    assert kernel_source(str(patch), kernel_source("6.12")).tree == "6.12"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "6.1"], "two kernels"),
+        (["compare", "6.1", "nowhere"], "nowhere: no kernel, source tree"),
+        (["compare", "6.1", "6.1"], "are the same"),
+        (["compare", "change.patch", "6.1"], "a patch on what?"),
+        (["compare", ".@nosuchcommit", "6.1"], "no commit 'nosuchcommit'"),
+    ],
+)
+def test_wrong_requests(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "change.patch").write_text("")
+    assert main(["kernel", *words]) in (1, 2)
+    said, hint = capsys.readouterr().err.splitlines()
+    assert message in said and hint.strip().startswith("hint: ")
+
+
+def test_a_tree_that_has_not_changed_is_not_built_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built: list[str] = []
+
+    def build(kernel: kernels.CustomKernel, _progress: kernels.Progress) -> Path:
+        built.append(kernel.name)
+        folder = kernels.custom_folder(kernel.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "base").write_text("0\n")
+        return folder
+
+    monkeypatch.setattr(kernels, "build_custom", build)
+    source = kernel_source(str(tree))
+    for fresh in (True, False):
+        assert build_source(source, "compare-b", "", print) == ("compare-b", fresh)
+    os.utime(tree / "net" / "a.c", (1, 1))
+    assert build_source(source, "compare-b", "", print) == ("compare-b", True)
+    assert built == ["compare-b"] * 2
+
+
+def test_a_patch_on_a_kernel_without_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    patch = tmp_path / "change.patch"
+    patch.write_text("")
+    with pytest.raises(UsageError, match="kernel mine has no source here"):
+        kernel_source(str(patch), KernelSource("mine", kernel="mine"))
