@@ -29,6 +29,7 @@ $(call library,testbed-spoken-netlink.so,testbed/runner/preload/*.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
 $(call program,testbed-workload,testbed/traffic/workload/*.c)
+$(call program,testbed-call,testbed/traffic/call/*.c)
 $(call library,testbed-capture.so,analysis/captures/core/*.c)
 iperf3 := testbed/traffic/iperf3
 $(call library,testbed-iperf3.so,$(iperf3)/pace.c $(iperf3)/combined_calls.c $(iperf3)/template.c)

@@ -180,6 +180,15 @@ def video_folder(flow: str) -> str:
     return f"{FLOWS_FOLDER}/{checked_name(flow)}.video"
 
 
+def datagrams_file(flow: str) -> str:
+    """Return the name of a call's datagrams, written before it starts.
+
+    A line is a datagram: ns after the start, bytes, ticks of the media's clock, whether it ends a
+    frame.
+    """
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.datagrams"
+
+
 def planned_file(flow: str) -> str:
     """Return the name of a workload's transfers, written before it starts.
 
@@ -209,6 +218,7 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     planned_file(
         "FLOW"
     ): "a workload's transfers: a line with when (ns) and how many bytes for each",
+    datagrams_file("FLOW"): "a call's datagrams: a line with when (ns) and how many bytes for each",
     SOCKET_SAMPLES.file: "samples of the senders' sockets",
     QUEUE_SAMPLES.file: "samples of the queues",
     TCP_EVENTS.file: "changes of congestion state, from the kernel's tracing",

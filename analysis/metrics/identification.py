@@ -35,7 +35,7 @@ IDENTIFICATION_COLUMNS = (
         "kind",
         "",
         "tcp; cbr: UDP at a constant bit rate; video; workload: many "
-        "transfers; or command: programs of one's own",
+        "transfers; command: programs of one's own; or call: a codec's datagrams",
     ),
     Metric("src", "", "the node that sends the data"),
     Metric("dst", "", "the node that receives the data"),

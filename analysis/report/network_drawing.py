@@ -25,6 +25,7 @@ FLOW_KIND_LABELS = {
     FlowKind.VIDEO: "video",
     FlowKind.WORKLOAD: "workload",
     FlowKind.COMMAND: "program",
+    FlowKind.CALL: "call",
 }
 
 

@@ -511,7 +511,7 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         CheckRule(
             "goodput",
             "Mbit/s",
-            "bytes by iperf3's server",
+            "bytes by iperf3's server, or by a call's receiver",
             "bytes delivered in the receiver's capture",
             Limits(1e-6, 1e-3),
             Limits(0.01, 0.05),

@@ -12,6 +12,7 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Samples
 from analysis.verdict import (
+    calls,
     changing_links,
     configuration,
     iperf3,
@@ -78,6 +79,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     sender_limits.limits,
     iperf3.tcp,
     iperf3.udp,
+    calls.received,
     queues.marks_received,
     traffic.videos,
     transfers.transfers,

@@ -21,6 +21,7 @@ from testbed.runs.progress import console, errors
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
+from testbed.traffic.call.call_flow import BUILT_CALL
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
@@ -90,7 +91,7 @@ def tool_states() -> Iterator[ToolState]:
         yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (
         *(RUNNER, SPOKEN_NETLINK, CONFINE, GUARD),
-        *(PRELOAD, BUILT_PROGRAM, MEDIUM),
+        *(PRELOAD, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
     ):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):

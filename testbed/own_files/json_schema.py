@@ -24,6 +24,7 @@ SHARE_UNIT = "a share, 0 to 1"
 FIELD_UNITS = {  # of a number, by its name or the last word of it
     "drawn_service_times": "service times",
     "per_s": "1/s",
+    "frames_per_s": "1/s",
     "bdp": "bandwidth–delay products",
     "bytes": "bytes",
     "dbm": "dBm",

@@ -123,7 +123,7 @@ def _speed(hop: Hop) -> str:
 
 def _round_trip_faults(scenario: Scenario, built: Network, flow: Flow, where: str) -> Iterator[str]:
     """Yield a flow whose connection would not be open before its end."""
-    if flow.kind is FlowKind.CBR:
+    if flow.kind in (FlowKind.CBR, FlowKind.CALL):
         return
     rtt_s = built.path_rtt_ms(flow.src, flow.dst) / 1e3
     if rtt_s > LONGEST_RTT_S:

@@ -22,7 +22,7 @@ from testbed.plan.flows import (
     session_count,
 )
 from testbed.plan.host_settings import sent_with
-from testbed.scenario import losses, programs, queues, variants, video, workload
+from testbed.scenario import call, losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
 
@@ -42,6 +42,7 @@ FIELDS_OF_KIND = {  # beyond those that every flow has
     FlowKind.VIDEO: frozenset({"variant", "video"}),
     FlowKind.WORKLOAD: STACK_FIELDS | {"workload"},
     FlowKind.COMMAND: frozenset({"variant", "command"}),
+    FlowKind.CALL: frozenset({"call"}),
 }
 FIELDS_OF_SOME_KIND = sorted(frozenset().union(*FIELDS_OF_KIND.values()))
 
@@ -123,6 +124,8 @@ def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         case FlowKind.COMMAND:
             yield from _command_faults(flow, where)
             yield from _port_faults(scenario, flow, where)
+        case FlowKind.CALL:
+            yield from _call_faults(flow, where)
         case _:
             assert_never(flow.kind)
 
@@ -209,9 +212,19 @@ def _command_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.command: missing for a command flow"
         return
     yield from programs.faults(flow.command, f"{where}.command")
-    if flow.variant is None:
+    if flow.protocol == "udp":
+        if flow.variant is not None:
+            yield f"{where}.variant: TCP's; the programs speak UDP"
+    elif flow.variant is None:
         yield f"{where}.variant: missing: what {flow.src} sends with"
     yield from _variant_faults(flow.variant, f"{where}.variant")
+
+
+def _call_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.call is None:
+        yield f"{where}.call: missing for a call"
+        return
+    yield from call.call_faults(flow.call, f"{where}.call")
 
 
 def _span(ports: tuple[int, int]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from testbed.plan.commands import Command, addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, server_ports
 from testbed.plan.network import Network
 from testbed.plan.video_commands import Serving, Watching
+from testbed.scenario.added_fields import ADDED, shows_added
+from testbed.scenario.call import Call, Datagram, datagrams
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILE_SETTINGS
@@ -24,6 +26,8 @@ from testbed.video_site import CERTIFICATE, Site, Transport
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
 COMMAND_PORT = 8000  # as above
+CALL_PROGRAM = "testbed-call"
+CALL_PORT = 20_000  # likewise
 VIDEO_PORT = 443  # of the first flow, and on from there
 PORT_SPACING = 64
 SPACED_FLOWS = (CLIENT_PORTS[1] + 1 - CLIENT_PORTS[0]) // PORT_SPACING
@@ -49,6 +53,7 @@ class VideoPlan:
     watching: Watching
 
 
+@shows_added
 @dataclass(frozen=True)
 class FlowPlan:
     """A flow with its addresses, ports, times, and the commands of its two ends."""
@@ -67,6 +72,7 @@ class FlowPlan:
     copied: bool = False  # the programs are copies of one that was loaded
     video: VideoPlan | None = None
     transfers: Iterable[PlannedTransfer] = ()
+    datagrams: tuple[Datagram, ...] = field(default=(), repr=False, metadata=ADDED)
 
 
 def plan_flow(
@@ -79,6 +85,8 @@ def plan_flow(
     flow = scenario.flows[index]
     if flow.command is not None:
         return _plan_command(scenario, network, index, flow.command, options)
+    if flow.call is not None:
+        return _plan_call(scenario, network, index, flow.call)
     if flow.video is not None:
         return _plan_video(scenario, network, index, flow.video, options)
     if flow.workload is not None:
@@ -283,6 +291,26 @@ def _plan_command(
         server=Command(nodes[at_server], filled(command.server, values)),
         client=Command(nodes[at_client], filled(command.client, values)),
         options=options,
+    )
+
+
+def _plan_call(scenario: Scenario, network: Network, index: int, call: Call) -> FlowPlan:
+    """Plan one side of a call: the client sends to the server."""
+    flow = scenario.flows[index]
+    src, dst = addresses_of(network, flow)
+    port, own = CALL_PORT + index, own_port(index)
+    start_s, stop_s = _start_s(scenario, flow), scenario.stop_s(flow)
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=(own,),
+        dst_port=port,
+        start_s=start_s,
+        stop_s=stop_s,
+        server=Command(flow.dst, (CALL_PROGRAM, "receive", str(port))),
+        client=Command(flow.src, (CALL_PROGRAM, "send", dst, str(port), str(own))),
+        datagrams=tuple(datagrams(call, stop_s - start_s, f"{scenario.seed} {flow.name} call")),
     )
 
 

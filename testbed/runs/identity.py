@@ -19,7 +19,8 @@ from testbed.plan.commands import Command
 from testbed.plan.plan import Plan
 from testbed.runs import sources
 from testbed.runs.provenance import programs
-from testbed.scenario.model import Scenario, field_names
+from testbed.scenario.added_fields import written_names
+from testbed.scenario.model import Scenario
 
 # The Python code that carries out a plan is not hashed: nearly no change of it moves a packet, and
 # with each all trials would run again. Increment this number when a change does move packets:
@@ -79,7 +80,7 @@ def _plain(value: Any) -> Any:
     if kind is Command:
         return _of_command(value)
     if hasattr(kind, "__dataclass_fields__"):
-        fields = ((name, getattr(value, name)) for name in field_names(kind))
+        fields = ((name, getattr(value, name)) for name in written_names(value))
         return {name: e if type(e) in _JSON_TYPES else _plain(e) for name, e in fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}

@@ -14,6 +14,7 @@ from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
 from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.scenario.model import BASE_KERNEL, FlowKind
+from testbed.traffic.call.call_flow import BUILT_CALL
 from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
@@ -70,6 +71,11 @@ BUILT = (
         BUILT_PROGRAM,
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.flow.workload for f in plan.flows),
+    ),
+    Built(
+        BUILT_CALL,
+        ("testbed/traffic/call/*.c",),
+        lambda plan: any(f.flow.call for f in plan.flows),
     ),
     Built(
         LIBRARIES / "testbed-openssl.so",

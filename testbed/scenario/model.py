@@ -12,7 +12,6 @@ prints both.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Mapping
@@ -20,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.indented import indented
+from testbed.scenario.added_fields import ADDED, shows_added, written_names
+from testbed.scenario.call import Call
 from testbed.scenario.losses import Loss
 from testbed.scenario.network import Graph
 from testbed.scenario.programs import Programs
@@ -34,7 +35,7 @@ class FlowKind(enum.StrEnum):
     """What sends.
 
     These are iperf3 over TCP, iperf3 over UDP (CBR), a video's server, a server of many transfers,
-    and any program.
+    any program, and one side of a call.
     """
 
     TCP = "tcp"
@@ -42,6 +43,7 @@ class FlowKind(enum.StrEnum):
     VIDEO = "video"
     WORKLOAD = "workload"
     COMMAND = "command"
+    CALL = "call"
 
 
 class Profile(enum.StrEnum):
@@ -59,6 +61,7 @@ class CapturePoint(enum.StrEnum):
     BOTTLENECK = "bottleneck"  # both sides of it: before the queue and after it
 
 
+@shows_added
 @dataclass(frozen=True)
 class Flow:
     """One stream of traffic between two nodes."""
@@ -108,16 +111,20 @@ class Flow:
     workload: Workload | None = None
     """The transfers that `dst` asks of `src`."""
     command: Programs | None = None
-    """The programs of a command flow, which speak TCP."""
+    """The programs of a command flow."""
     captured: bool = True
     """Whether its packets are captured at its own hosts. A workload that is not has no rows in
     tables of transfers: it is load for others."""
+    call: Call | None = field(default=None, repr=False, metadata=ADDED)
+    """What `src` sends in a call."""
 
     @property
     def protocol(self) -> str:
         """The transport: `tcp` or `udp`."""
+        if self.command is not None:
+            return str(self.command.protocol)
         quic = self.video is not None and self.video.transport is Transport.QUIC
-        return "udp" if quic or self.kind is FlowKind.CBR else "tcp"
+        return "udp" if quic or self.kind in (FlowKind.CBR, FlowKind.CALL) else "tcp"
 
 
 @dataclass(frozen=True)
@@ -201,11 +208,4 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}
-    kind: Any = type(value)
-    return {name: plain(getattr(value, name)) for name in field_names(kind)}
-
-
-@functools.cache
-def field_names(kind: Any) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields; there are few types, and many values."""
-    return tuple(each.name for each in dataclasses.fields(kind))
+    return {name: plain(getattr(value, name)) for name in written_names(value)}

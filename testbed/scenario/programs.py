@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from testbed.errors import nearest, quoted, range_faults
+from testbed.scenario.added_fields import ADDED, shows_added
 
 PLACEHOLDERS = (
     "server_ip",
@@ -23,6 +25,14 @@ MOST_FILES = 1000
 _BRACES = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
+class Transmission(enum.StrEnum):
+    """The protocol that programs speak."""
+
+    TCP = "tcp"
+    UDP = "udp"
+
+
+@shows_added
 @dataclass(frozen=True)
 class Programs:
     """The programs of a flow of kind command, as lists of words that no shell reads."""
@@ -39,6 +49,8 @@ class Programs:
     hosts is the flow's, as it is of a client without a server."""
     upload: bool = False
     """Whether the server is at `dst`, where the data go to, and not at `src`."""
+    protocol: Transmission = field(default=Transmission.TCP, repr=False, metadata=ADDED)
+    """What they speak; over UDP a flow has no variant."""
 
     def listens_on(self, own: int) -> int:
         """Return the port of the flow's connections, 0 for all; `own` is one of the testbed's."""

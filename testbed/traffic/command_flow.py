@@ -16,7 +16,7 @@ from testbed.errors import UsageError
 from testbed.machine.process import User, sudo_user
 from testbed.runner.programme import Answers
 from testbed.scenario.model import Flow
-from testbed.scenario.programs import EVERY_PORT, PROGRAM_PATH, Programs
+from testbed.scenario.programs import EVERY_PORT, PROGRAM_PATH, Programs, Transmission
 from testbed.store import (
     ProgramRecord,
     errors_file,
@@ -98,8 +98,8 @@ class CommandFlow(FlowPrograms):
         )
 
     def wait_until_ready(self) -> None:
-        """Wait until the server listens, if its port is known."""
-        if "server" not in self._begun:
+        """Wait until the server listens, if that shows: on a known port of TCP."""
+        if "server" not in self._begun or self._command.protocol is Transmission.UDP:
             return
         port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
         if port != EVERY_PORT:

@@ -12,6 +12,7 @@ from testbed.runner.programme import Answers
 from testbed.scenario.model import FlowKind
 from testbed.scenario.variants import variant
 from testbed.store import FLOWS_FOLDER, FlowRecord, Record
+from testbed.traffic.call.call_flow import CallFlow
 from testbed.traffic.command_flow import CommandFlow
 from testbed.traffic.flow_programs import FlowPrograms
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
@@ -25,6 +26,7 @@ FLOW_CLASSES: Mapping[FlowKind, type[FlowPrograms]] = {
     FlowKind.VIDEO: VideoFlow,
     FlowKind.WORKLOAD: WorkloadFlow,
     FlowKind.COMMAND: CommandFlow,
+    FlowKind.CALL: CallFlow,
 }
 
 

@@ -1,0 +1,27 @@
+"""Checks of calls: what their receivers read against the captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
+from testbed.scenario.model import FlowKind
+from testbed.store import read_json, report_file
+
+
+def received(evidence: Evidence) -> Iterator[Check]:
+    """Check that a call's receiver read every byte that came to its host."""
+    for flow in evidence.flows:
+        if evidence.trial.scenario.flow(flow.name).kind is not FlowKind.CALL:
+            continue
+        report = read_json(evidence.trial.path, report_file(flow.name, "server"))
+        packets = evidence.packets.part("receiver", flow)
+        if not isinstance(report, dict) or packets is None:
+            yield unknown("goodput", flow.name, NOT_CAPTURED if report else NOT_RECORDED)
+            continue
+        seconds = flow.stopped_s - flow.started_s
+        read, captured = int(report["bytes"]), int(packets.data["payload"].sum())
+        note = f"{read} bytes by its receiver, {captured} in the capture" * (read != captured)
+        measured, expected = (size * 8e-6 / seconds for size in (read, captured))
+        yield compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
