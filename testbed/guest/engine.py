@@ -177,10 +177,9 @@ def _memory_mb(task: Task) -> int:
     flow_mb = COPY_MB + COPY_MB_PER_S * scenario.duration_s if many else FLOW_MB
     needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + flow_mb * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
-    if needed_mb > LARGE_MB:
-        return math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB
-    if many:
-        return MANY_MB
+    least_mb = MANY_MB if many else LARGE_MB
+    if many or needed_mb > LARGE_MB:
+        return max(least_mb, math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB)
     return LARGE_MB if needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
 
 

@@ -85,9 +85,9 @@ def many(flows: int, parallel: int = 1) -> Scenario:
     ("scenario", "memory"),
     [
         (many(50), "mem=256M"),  # as ever: the guest's random pool is mixed from it
-        (many(65), "mem=1024M"),
-        (many(1000), "mem=1024M"),  # copies of one process take less
-        (dataclasses.replace(many(1000), duration_s=60), "mem=1536M"),
+        (many(65), "mem=3072M"),  # so that TCP has its part
+        (many(1000), "mem=3072M"),
+        (dataclasses.replace(many(1000), duration_s=250), "mem=3584M"),
         (many(3, parallel=64), "mem=256M"),
         (many(5, parallel=64), "mem=1024M"),
     ],
