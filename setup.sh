@@ -247,23 +247,36 @@ compile_programs() {
 }
 
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
+IMAGES=("") # the options of kernel/image.sh for each image that is needed: none for scenarios'
+
+# Prints the folder of an image if it is built, and removes it if it is damaged.
+built_image() { # option
+    local folder
+    # shellcheck disable=SC2086  # no option is no word
+    folder=$("${AS_USER[@]}" kernel/image.sh --path $1) || return 0
+    if [[ -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); then
+        say "guest kernel: damaged, so it is removed" >&2
+        "${AS_USER[@]}" rm -r "$folder"
+        return 0
+    fi
+    echo "$folder"
+}
 
 start_kernel() {
-    local folder
-    folder=$("${AS_USER[@]}" kernel/image.sh --path) || folder=
-    if [[ $folder && -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); then
-        say "guest kernel: damaged, so it is removed"
-        "${AS_USER[@]}" rm -r "$folder"
-        folder=
-    fi
-    if [[ $folder ]]; then
+    local option missing=()
+    for option in "${IMAGES[@]}"; do
+        [[ $(built_image "$option") ]] || missing+=("$option")
+    done
+    if ((${#missing[@]} == 0)); then
         say "guest kernel: built"
         return
     fi
     say "guest kernel: building, once, while the rest is installed; two to four minutes on two cores"
     # It reports progress on stderr, a line at a time as that is no terminal; stdout is only the
     # directory. In a session of its own, so that all its processes can be ended together.
-    setsid "${AS_USER[@]}" kernel/image.sh >/dev/null 2> >(exec cat >&2) &
+    # shellcheck disable=SC2016  # of the inner shell
+    setsid "${AS_USER[@]}" bash -c 'for option; do kernel/image.sh $option || exit; done' bash \
+        "${missing[@]}" >/dev/null 2> >(exec cat >&2) &
     KERNEL_BUILD=$!
 }
 
@@ -311,6 +324,7 @@ main() {
                 --set path=receiver --out results/demo
             ;;
         test)
+            IMAGES+=(--machine) # the tests of whole programs (docs/mininet.md)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
             # compiled once, and not by each of the processes that tests start

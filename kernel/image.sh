@@ -9,6 +9,7 @@
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
 #   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
 #                                same sources, whose code is compared with the first one's
+#   image.sh --machine …         the same for the version's other image, of whole programs
 #
 # The file `base` in the directory is the key without the queue disciplines of queues/, for trials
 # that use none of those.
@@ -57,7 +58,8 @@ build() {
     trap 'exit 130' INT TERM HUP
     # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
-    "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" "$cache/build-$version.log" \
+    "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
+        "$cache/build-$version${machine:+-machine}.log" \
         "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
     (cd "$cache/.new.$$" && sha256sum linux config version base >sha256)
@@ -85,12 +87,19 @@ build_symbols() {
 }
 
 main() { # a function, so that all of the script is read before it runs for minutes
-    only_path='' symbols=''
-    [ "${1-}" != --path ] || { only_path=yes && shift; }
-    [ "${1-}" != --symbols ] || { symbols=yes && shift; }
+    only_path='' symbols='' machine=''
+    while true; do
+        case ${1-} in
+        --path) only_path=yes ;;
+        --symbols) symbols=yes ;;
+        --machine) machine=machine ;;
+        *) break ;;
+        esac
+        shift
+    done
     version=${1-$(default_version)}
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
-        die "unknown argument: $*" "usage: image.sh [--path|--symbols] [VERSION]"
+        die "unknown argument: $*" "usage: image.sh [--path|--symbols] [--machine] [VERSION]"
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
@@ -100,7 +109,7 @@ main() { # a function, so that all of the script is read before it runs for minu
     fi
     check_tools
     need_source "$version"
-    lay_out "$version"
+    lay_out "$version" $machine
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"

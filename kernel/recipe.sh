@@ -3,7 +3,8 @@
 # Functions of image.sh and own.sh: copy our part of a kernel into one folder, the recipe.
 #
 # A version of Linux is a folder here (6.1/, 6.12/) with its own patches and lines of configuration;
-# what all versions share is in patches/, congestion/, queues/ and guest.config.
+# what all versions share is in patches/, congestion/, queues/ and guest.config. What is in machine/
+# comes on top for a version's second image, on which whole programs run (docs/mininet.md).
 set -euo pipefail
 export LC_ALL=C
 
@@ -79,7 +80,7 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
     done
 }
 
-lay_out() { # version
+lay_out() { # version, and "machine" for the image that whole programs run on
     mkdir "$recipe"/{patches,congestion}
     cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
     cp "$here"/patches/*.patch "$recipe/patches/"
@@ -87,4 +88,8 @@ lay_out() { # version
     add_sources "$here/congestion"
     add_sources "$here/queues"
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
+    [ "${2-}" ] || return 0
+    cp "$here/$2"/patches/*.patch "$recipe/patches/"
+    add_config "$here/$2/guest.config"
+    [ ! -e "$here/$1/$2.config" ] || add_config "$here/$1/$2.config"
 }
