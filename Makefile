@@ -24,6 +24,7 @@ program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
 $(call program,testbed-confine,testbed/guest/confine.c)
+$(call program,testbed-machine,testbed/guest/machine.c)
 $(call program,testbed-runner,testbed/runner/*.c)
 $(call library,testbed-spoken-netlink.so,testbed/runner/preload/*.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
@@ -45,7 +46,7 @@ endif
 
 $(lib)/testbed-medium: LDLIBS += -lm
 # without libraries: loading them is half of a start in the guest
-$(lib)/testbed-guard $(lib)/testbed-runner: LDFLAGS += -static
+$(lib)/testbed-guard $(lib)/testbed-machine $(lib)/testbed-runner: LDFLAGS += -static
 # -O3 across files: a tenth of the time in which a capture is read
 $(lib)/testbed-capture.so: CFLAGS += -O3 -flto=auto -fno-semantic-interposition -pthread
 

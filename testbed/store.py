@@ -53,14 +53,26 @@ GUEST_COMMAND = "guest.argv"
 GUEST_PATHS = "guest.paths"
 GUEST_STATUS = "guest.status"
 GUEST_CONSOLE = "guest.console"
+GUEST_OUTPUT = "guest.out"
 GUEST_ERRORS = "guest.err"
 GUEST_GO = "guest.go"  # a pipe: the guest's kernel begins when something is written to it
+GUEST_PROGRAM = "guest.program"  # a whole program's command, environment and input …
+GUEST_ENVIRONMENT = "guest.environment"
+GUEST_INPUT = "guest.stdin"
+GUEST_REPORT = "guest.report"  # … how it went, and what our programs beside it have to say
+GUEST_NOTES = "guest.notes"
 GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
 PROGRAMME = "guest.programme"  # what the runner obeys
 ANSWERS = "guest.answers"  # what it brings
 RAW_SAMPLES = "guest.samples"  # the kernel's answers, which become the tables of samples
 HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
 NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
+
+# Of a whole program's run (docs/mininet.md)
+MACHINE_FILES = "files"  # what it wrote in its folder
+MACHINE_OUTPUT = "stdout.txt"
+MACHINE_ERRORS = "stderr.txt"
+MACHINE_RECORD = "machine.json"
 
 RUNS = "runs"
 LATEST = "latest"

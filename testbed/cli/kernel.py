@@ -74,7 +74,7 @@ def _version(folder: Path | None) -> list[str]:
 def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = _wanted(options, words)
     if isinstance(wanted, str):
-        folder = kernels.build_version(wanted, say)
+        folder = kernels.build_version(wanted, say, machine=options.machine)
         console.print(f"kernel {wanted}: {folder}", soft_wrap=True)
         return 0
     folder = kernels.build_custom(wanted, say)
@@ -88,6 +88,11 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.Custom
     if len(words) + (options.source is not None) != 1:
         raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
     source = words[0] if words else str(options.source)
+    if options.machine and (options.source or options.config or options.name):
+        raise UsageError(
+            "kernel build: --machine is for Debian's kernels as they are",
+            f"yours: --config {kernels.MACHINE_CONFIG}",
+        )
     changes = (options.patches, options.config, options.add)
     if words and not any(changes) and not options.name:
         return source

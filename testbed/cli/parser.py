@@ -18,6 +18,7 @@ from testbed.cli.kernel import FORMATS, kernel
 from testbed.cli.machine import check, clean
 from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
+from testbed.cli.programs import execute, mininet, shell
 from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
 from testbed.cli.rewind import rewind_trial
@@ -277,6 +278,7 @@ def _kernel_options(parser: Parser) -> None:
     about = "lines of a configuration, which override ours"
     _value(parser, "--config", "FILE", about, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
+    _flag(parser, "--machine", "build: the image of whole programs (`testbed exec`)")
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
@@ -287,6 +289,41 @@ def _kernel_options(parser: Parser) -> None:
     about = "compare: only trials with this in their name, such as cubic or red-ecn"
     _value(parser, "--only", "TEXT", about, default="")
     _number(parser, "--jobs", "compare: number of trials to run in parallel")
+
+
+def _machine_options(parser: Parser) -> None:
+    about = "what the guest's randomness follows from: the same seed, the same bytes (1)"
+    _number(parser, "--seed", about, default=1)
+    _value(parser, "--kernel", "NAME", "the guest's kernel: `testbed kernel list`", default="")
+    about = "results folder (results/VERB/NAME): the output, and in files/ what was written in "
+    about += "the working folder"
+    _value(parser, "--out", "DIR", about, type=Path)
+    _flag(parser, "--in-place", "also copy these files into the working folder")
+    _number(parser, "--limit", "seconds of virtual time after which it is ended (3600)", 3600)
+    _number(parser, "--timeout", "seconds of wall time after which it is given up (3600)", 3600)
+    _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
+    about = "a variable of the environment; without a value, as it is here"
+    _values(parser, "--env", "NAME[=VALUE]", about)
+
+
+def _mininet_options(parser: Parser) -> None:
+    _machine_options(parser)
+    about = (
+        "a script, which runs in its own folder, and its arguments; or -- and a command: -- mn …"
+    )
+    _value(parser, "words", "SCRIPT", about, nargs=argparse.REMAINDER)
+
+
+def _exec_options(parser: Parser) -> None:
+    _machine_options(parser)
+    about = "the command, which runs in the current folder"
+    _value(parser, "words", "-- COMMAND", about, nargs=argparse.REMAINDER)
+
+
+def _shell_options(parser: Parser) -> None:
+    _machine_options(parser)
+    about = "a command in place of the shell"
+    _value(parser, "words", "COMMAND", about, nargs=argparse.REMAINDER)
 
 
 def _compare_options(parser: Parser) -> None:
@@ -400,6 +437,27 @@ VERBS = (
         "same: does a tree send the same packets? compare A B: where do packets part, and why?",
         "kernel build --source ~/linux --name mine",
         _kernel_options,
+    ),
+    Verb(
+        "mininet",
+        mininet,
+        "run a Mininet script as it is, in virtual time and without root (docs/mininet.md)",
+        "mininet bufferbloat.py --bw 1.5",
+        _mininet_options,
+    ),
+    Verb(
+        "exec",
+        execute,
+        "run any command as root of a guest, in virtual time: a test suite, ip netns, tc",
+        "exec -- sh -c 'ip netns add a; ip netns exec a ip address'",
+        _exec_options,
+    ),
+    Verb(
+        "shell",
+        shell,
+        "a shell as root of a guest, at this terminal and in real time; piped input: virtual time",
+        "shell",
+        _shell_options,
     ),
     Verb("clean", clean, "remove what killed runs left behind, and nothing else", "clean"),
     Verb(

@@ -56,6 +56,7 @@ class Boot:
     launcher: Sequence[str] = ()  # begins a command that runs the kernel
     # what is done with the process that has been started, and whether it is confined
     started: Callable[[Process, bool], None] = lambda _process, _confined: None
+    at_terminal: bool = False  # its console is our terminal
 
 
 def boot(guest: Boot, folder: Path) -> GuestEnd:
@@ -70,6 +71,7 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
         stderr=folder / GUEST_CONSOLE,
         env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
         cwd=folder,
+        at_terminal=guest.at_terminal,
     )
     try:
         guest.started(process, not why_not)

@@ -20,6 +20,7 @@ SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
+MACHINE_CONFIG = SOURCE_FOLDER / "machine" / "guest.config"  # what whole programs use
 Progress = Callable[[str], None]  # is called with each line that a build prints
 
 

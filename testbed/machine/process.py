@@ -189,11 +189,13 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     user: User | None = None,
+    at_terminal: bool = False,
 ) -> Process:
     """Start a command in the background; the kernel kills it if this process dies first.
 
     `env` is the whole environment; by default it is inherited. With `user` the command runs as that
-    user instead of root. Ctrl-C on the terminal does not reach it: the caller decides when it ends.
+    user instead of root. Ctrl-C on the terminal does not reach it: the caller decides when it ends;
+    `at_terminal` it has our input and output all the same.
     """
     require(argv[0])
     require_built(GUARD)
@@ -202,8 +204,8 @@ def start(
     with contextlib.ExitStack() as files:
         return subprocess.Popen(
             [*become, str(GUARD), *argv],
-            stdin=subprocess.DEVNULL,
-            stdout=_output(files, stdout),
+            stdin=None if at_terminal else subprocess.DEVNULL,
+            stdout=None if at_terminal else _output(files, stdout),
             stderr=_output(files, stderr),
             env=env,
             cwd=cwd,

@@ -1,0 +1,147 @@
+"""`testbed mininet`, `exec` and `shell`: whole programs, unchanged, in the guest."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed.cli.kernel import say
+from testbed.errors import UsageError, printable
+from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
+from testbed.machine.atomic import workplace
+from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
+from testbed.store import MACHINE_FILES
+
+SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
+MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
+EXEC_EXAMPLE = "testbed exec -- make test"
+NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
+
+
+def mininet(options: argparse.Namespace) -> int:
+    """Run `testbed mininet`: a script in its own folder, or after `--` a command such as mn."""
+    words = list(options.words)
+    if not words:
+        raise UsageError("mininet: no script", MININET_EXAMPLE)
+    if words[0] == "--":
+        command = _command(words, MININET_EXAMPLE)
+        prompts = command[0] == "mn" and "--test" not in command
+        return _run(options, command, Path.cwd(), "mininet", prompts=prompts)
+    script = Path(words[0]).resolve()
+    if not script.is_file():
+        raise UsageError(f"{words[0]}: no such script", MININET_EXAMPLE)
+    interpreter = [SYSTEM_PYTHON] if script.suffix == ".py" else ["/bin/bash"]
+    by_itself = os.access(script, os.X_OK) and script.suffix != ".py"
+    first = [f"./{script.name}"] if by_itself else [*interpreter, script.name]
+    prompts = bool(re.search(r"^[^#]*\bCLI *\(", script.read_text(errors="replace"), re.MULTILINE))
+    command = [*first, *words[1:]]
+    return _run(options, command, script.parent, "mininet", name=script.stem, prompts=prompts)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run `testbed exec`: any command, in the current folder."""
+    return _run(options, _command(options.words, EXEC_EXAMPLE), Path.cwd(), "exec")
+
+
+def shell(options: argparse.Namespace) -> int:
+    """Run `testbed shell`: a shell as root of a guest, at this terminal and in real time."""
+    command = list(options.words) or ["/bin/bash", "-l"]
+    return _run(options, command, Path.cwd(), "shell", prompts=True)
+
+
+def _command(words: Sequence[str], example: str) -> list[str]:
+    command = list(words[1:] if words and words[0] == "--" else words)
+    if not command:
+        raise UsageError("no command", example)
+    return command
+
+
+def _run(
+    options: argparse.Namespace,
+    words: Sequence[str],
+    folder: Path,
+    verb: str,
+    *,
+    name: str = "",
+    prompts: bool = False,
+) -> int:
+    """Run a command; at a terminal and in real time if it `prompts` and there is one."""
+    kernel = machine_kernel(options.kernel, say)
+    out = options.out or Path("results") / verb / (name or Path(words[0]).name)
+    at_terminal = prompts and sys.stdin is not None and sys.stdin.isatty()
+    variables = {"TERM": os.environ.get("TERM", "dumb")} if at_terminal else {}
+    variables |= _variables(options.env)
+    with workplace("input") as place:
+        program = MachineProgram(
+            words,
+            folder,
+            root_environment(Path.home(), variables, _own_path()),
+            input=_input(place / "stdin"),
+            seed=options.seed,
+            memory_mb=options.memory,
+            limit_s=NO_LIMIT_S if at_terminal else options.limit,
+            patience_s=NO_LIMIT_S if at_terminal else options.timeout,
+            at_terminal=at_terminal,
+        )
+        if at_terminal:
+            _tell("in real time, at this terminal; with </dev/null in virtual time, without input")
+        with _terminal_as_it_was():
+            run = run_in_folder(program, kernel, out, sys.stdout.buffer, sys.stderr.buffer)
+    if options.in_place:
+        for left_out in copy_in_place(out / MACHINE_FILES, folder):
+            _tell(f"{left_out}: not copied: there is a link in its place")
+    _tell_end(run, out, options.limit)
+    return run.end.status
+
+
+@contextlib.contextmanager
+def _terminal_as_it_was() -> Iterator[None]:
+    """Restore the terminal's settings afterwards: the guest's kernel changes them."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _variables(given: Sequence[str]) -> dict[str, str]:
+    """Return the variables of --env NAME=VALUE; without a value, as they are here."""
+    pairs = (text.partition("=") for text in given)
+    return {name: value if sign else os.environ.get(name, "") for name, sign, value in pairs}
+
+
+def _own_path() -> list[str]:
+    return [path for path in os.environ.get("PATH", "").split(":") if path.startswith("/")]
+
+
+def _input(copy: Path) -> Path | None:
+    """Copy what is piped or redirected to us: in virtual time it is all there from the start."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    with copy.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return copy
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"testbed: {printable(line)}\n")
+
+
+def _tell_end(run: ProgramRun, out: Path, limit_s: int) -> None:
+    end = run.end
+    for note in run.notes:
+        _tell(note)
+    if end.at_limit:
+        _tell(f"ended after {limit_s} s of virtual time: --limit SECONDS gives it more")
+    files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
+    _tell(f"{end.took_s:.1f} s of virtual time in {run.wall_s:.1f} s; {files}")

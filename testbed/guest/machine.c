@@ -1,0 +1,508 @@
+/*
+ * Runs one command in the guest as on a machine of its own, as root: any file can be changed, and
+ * every change but those in its folder is gone when the guest ends.
+ *
+ *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S [terminal]
+ *
+ *   FOLDER    the command's working folder
+ *   PROGRAMS  a folder of programs that come before the machine's own: sudo, service, …; the one
+ *             called `prepare` runs first
+ *   BEGIN_NS  the instant of the wall clock at which the command starts
+ *   LIMIT_S   the time after which it is ended
+ *   terminal  the command is at the guest's console
+ *
+ * Its own working directory is the trial's.  There it reads
+ *
+ *   guest.program      the command, each word followed by a NUL
+ *   guest.environment  its environment, likewise
+ *   guest.stdin        its input; without this file it is empty
+ *   guest.paths        folders below /tmp, /run or /dev/shm that the command has to see (init.c)
+ *
+ * and writes
+ *
+ *   files/             what the command wrote or changed in its folder, as far as it is plain files
+ *   guest.report       how it went: lines of a name and a number
+ *   guest.notes        lines for whoever started it
+ *
+ * The root is an overlay of the host's files and a tmpfs; the folder is another one, so that what was
+ * written there is known.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CANNOT 125
+#define OVER "/run/machine" /* what makes up the new root */
+#define ROOT OVER "/root"
+#define CONTROLLERS "/sys/fs/cgroup"
+#define PROGRAMS "/run/programs" /* the first folder of the command's PATH */
+#define NOTES "/run/notes"	 /* lines that they leave for whoever started the guest */
+#define MOST_NOTES 65536
+#define BEGIN 4097 /* the guest's system call, of kernel/patches: clock, timers and dice begin */
+#define GRACE_S 1  /* for what the command has left running, from SIGTERM to SIGKILL */
+#define NS 1000000000LL
+#define LARGEST_FILE (1LL << 30)
+
+static int trial; /* the trial's folder */
+
+struct brought {
+	long long files, bytes, skipped;
+};
+
+__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
+{
+	int why = errno;
+	va_list args;
+
+	fputs("testbed-machine: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": %s\n", strerror(why));
+	exit(CANNOT);
+}
+
+static void attach(const char *source, const char *target, const char *type, unsigned long flags,
+		   const char *options)
+{
+	if (mount(source, target, type, flags, options))
+		fail("cannot mount %s", target);
+}
+
+/* Makes a folder and those above it. */
+static void make_folder(const char *path)
+{
+	char part[4096];
+	char *slash = part;
+
+	snprintf(part, sizeof(part), "%s", path);
+	while ((slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		mkdir(part, 0755);
+		*slash = '/';
+	}
+	if (mkdir(part, 0755) && errno != EEXIST)
+		fail("cannot make %s", path);
+}
+
+/* The paths of overlays' options are relative or ours: a comma or a colon in one would end it. */
+static void make_root(void)
+{
+	static const char *const parts[] = { "root", "upper", "work", "folder", "folder-work",
+					     "programs", "programs-work" };
+	size_t part;
+
+	make_folder(OVER);
+	attach("tmpfs", OVER, "tmpfs", 0, "mode=755,size=75%");
+	if (chdir(OVER))
+		fail(OVER);
+	for (part = 0; part < sizeof(parts) / sizeof(*parts); part++)
+		make_folder(parts[part]);
+	attach("overlay", ROOT, "overlay", MS_NOSUID,
+	       "lowerdir=/,upperdir=" OVER "/upper,workdir=" OVER "/work");
+}
+
+/* The guest's own file systems, which init.c has mounted, and fresh ones. */
+static void mount_system(void)
+{
+	attach("/proc", ROOT "/proc", NULL, MS_BIND | MS_REC, NULL);
+	attach("/sys", ROOT "/sys", NULL, MS_BIND | MS_REC, NULL);
+	attach("/dev", ROOT "/dev", NULL, MS_BIND | MS_REC, NULL);
+	attach("tmpfs", ROOT "/tmp", "tmpfs", 0, "mode=1777");
+	attach("tmpfs", ROOT "/run", "tmpfs", 0, "mode=755");
+	make_folder(ROOT "/run/lock");
+	mount("debugfs", ROOT "/sys/kernel/debug", "debugfs", 0, NULL);
+	mount("tracefs", ROOT "/sys/kernel/tracing", "tracefs", 0, NULL);
+}
+
+/* Those of the first version one by one, as Mininet wants them, and the second version beside them. */
+static void mount_cgroups(void)
+{
+	static const char *const controllers[] = { "cpu", "cpuacct", "net_cls", "net_prio",
+						   "freezer", "pids", "memory", "devices" };
+	char path[256];
+	size_t each;
+
+	attach("cgroup", ROOT CONTROLLERS, "tmpfs", 0, "mode=755");
+	for (each = 0; each < sizeof(controllers) / sizeof(*controllers); each++) {
+		snprintf(path, sizeof(path), ROOT CONTROLLERS "/%s", controllers[each]);
+		make_folder(path);
+		if (mount("cgroup", path, "cgroup", 0, controllers[each]))
+			rmdir(path);
+	}
+	make_folder(ROOT CONTROLLERS "/unified");
+	mount("cgroup2", ROOT CONTROLLERS "/unified", "cgroup2", 0, NULL);
+}
+
+static void show_hidden_paths(void)
+{
+	FILE *list = fdopen(openat(trial, "guest.paths", O_RDONLY | O_CLOEXEC), "r");
+	char line[4000], target[4096];
+
+	if (!list)
+		return;
+	while (fgets(line, sizeof(line), list)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!*line)
+			continue;
+		snprintf(target, sizeof(target), ROOT "%s", line);
+		make_folder(target);
+		attach(line, target, NULL, MS_BIND, NULL);
+	}
+	fclose(list);
+}
+
+/* Puts a folder of the host's into the new root; what is changed there is in a folder of ours. */
+static void mount_folder(const char *folder, const char *where, const char *options)
+{
+	char target[4096];
+
+	snprintf(target, sizeof(target), ROOT "%s", where);
+	make_folder(target);
+	if (chdir(folder))
+		fail("%s", folder);
+	attach("overlay", target, "overlay", MS_NOSUID, options);
+}
+
+/* By pivot_root: in a root that is only changed, no user namespace can be made. */
+static void enter_root(void)
+{
+	if (chdir(ROOT) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) ||
+	    chdir("/"))
+		fail("cannot enter the new root");
+}
+
+static void set(const char *path, const char *value)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (file < 0 || write(file, value, strlen(value)) < 0)
+		fail("cannot set %s", path);
+	close(file);
+}
+
+/* Limits that end a fork bomb, and output that reaches the host while the command runs. */
+static void set_kernel(void)
+{
+	set("/proc/sys/kernel/threads-max", "3000");
+	set("/proc/sys/vm/dirty_expire_centisecs", "50");
+	set("/proc/sys/vm/dirty_writeback_centisecs", "50");
+	set("/proc/self/oom_score_adj", "-1000");
+}
+
+/* Returns the text of a file, with a NUL behind it. */
+static char *read_all(const char *name, size_t *length)
+{
+	int file = openat(trial, name, O_RDONLY | O_CLOEXEC);
+	struct stat about;
+	ssize_t done;
+	char *text;
+
+	if (file < 0 || fstat(file, &about))
+		fail("cannot open %s", name);
+	text = malloc(about.st_size + 1);
+	for (*length = 0; (off_t)*length < about.st_size; *length += done) {
+		done = read(file, text + *length, about.st_size - *length);
+		if (done <= 0)
+			fail("cannot read %s", name);
+	}
+	text[*length] = '\0';
+	close(file);
+	return text;
+}
+
+/* Returns the words of a file, and NULL behind them. */
+static char **read_words(const char *name)
+{
+	size_t length, place, count = 0;
+	char *text = read_all(name, &length);
+	char **words;
+
+	for (place = 0; place < length; place++)
+		count += !text[place];
+	words = calloc(count + 1, sizeof(*words));
+	for (place = count = 0; place < length; place += strlen(text + place) + 1)
+		words[count++] = text + place;
+	return words;
+}
+
+/* What the programs change of the machine's files, before anything runs. */
+static void prepare(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execl(PROGRAMS "/prepare", "prepare", NULL);
+		fail(PROGRAMS "/prepare");
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		fail("the machine cannot be prepared");
+}
+
+static long long now_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * NS + time.tv_nsec;
+}
+
+/* In real time there is no beginning. */
+static void begin(long long instant_ns)
+{
+	if (syscall(BEGIN, instant_ns, 1) && errno != ENOSYS)
+		fail("cannot begin");
+}
+
+static void open_input(int at_terminal)
+{
+	int input;
+
+	if (setsid() < 0)
+		fail("cannot start a session");
+	if (!at_terminal) {
+		input = openat(trial, "guest.stdin", O_RDONLY);
+		if (input >= 0 && dup2(input, 0) < 0)
+			fail("cannot open the input");
+		return;
+	}
+	input = open("/dev/tty0", O_RDWR);
+	if (input < 0 || ioctl(input, TIOCSCTTY, 0) || dup2(input, 0) < 0 || dup2(input, 1) < 0 ||
+	    dup2(input, 2) < 0)
+		fail("cannot open the terminal");
+}
+
+static void block_child_signal(int how)
+{
+	sigset_t ended;
+
+	sigemptyset(&ended);
+	sigaddset(&ended, SIGCHLD);
+	sigprocmask(how, &ended, NULL);
+}
+
+static pid_t start(const char *folder, int at_terminal)
+{
+	char **program = read_words("guest.program"), **environment = read_words("guest.environment");
+	pid_t pid = fork();
+
+	if (pid < 0)
+		fail("cannot fork");
+	if (pid)
+		return pid;
+	set("/proc/self/oom_score_adj", "0");
+	block_child_signal(SIG_UNBLOCK);
+	open_input(at_terminal);
+	if (chdir(folder))
+		fail("%s", folder);
+	environ = environment;
+	execvp(program[0], program);
+	fprintf(stderr, "testbed: %s: %s\n", program[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Returns the command's status as a shell has it, or -1 if it is still running at the limit. */
+static int wait_for(pid_t child, long long limit_ns)
+{
+	long long end_ns = now_ns(CLOCK_MONOTONIC) + limit_ns;
+	int status;
+	sigset_t ended;
+
+	sigemptyset(&ended);
+	sigaddset(&ended, SIGCHLD);
+	while (waitpid(child, &status, WNOHANG) != child) {
+		long long left_ns = end_ns - now_ns(CLOCK_MONOTONIC);
+		struct timespec left = { left_ns / NS, left_ns % NS };
+
+		if (left_ns <= 0)
+			return -1;
+		sigtimedwait(&ended, NULL, &left);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Servers, captures and the like: they write their last data. */
+static void end_others(void)
+{
+	if (kill(-1, SIGTERM) == 0) {
+		kill(-1, SIGCONT);
+		sleep(GRACE_S);
+		kill(-1, SIGKILL);
+	}
+}
+
+static int copy(int from, int to, long long size)
+{
+	static char block[1 << 16];
+	off_t place = 0, end;
+	ssize_t length, done;
+
+	while ((place = lseek(from, place, SEEK_DATA)) >= 0) { /* holes stay holes */
+		end = lseek(from, place, SEEK_HOLE);
+		for (; place < end; place += length) {
+			length = pread(from, block, sizeof(block), place);
+			if (length <= 0)
+				return -1;
+			for (done = 0; done < length;) {
+				ssize_t more = pwrite(to, block + done, length - done, place + done);
+
+				if (more < 0)
+					return -1;
+				done += more;
+			}
+		}
+	}
+	return ftruncate(to, size);
+}
+
+static void bring_file(int from, int to, const char *name, const struct stat *about,
+		       struct brought *brought)
+{
+	int old = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), new;
+
+	new = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, about->st_mode & 0777 & ~022);
+	if (old < 0 || new < 0 || about->st_size > LARGEST_FILE || copy(old, new, about->st_size))
+		brought->skipped++;
+	else
+		brought->files++, brought->bytes += about->st_size;
+	close(old);
+	close(new);
+}
+
+/* What the folder's overlay has above the host's files. What was deleted is a device there. */
+static void bring(int from, int to, struct brought *brought)
+{
+	DIR *entries = fdopendir(from);
+	struct dirent *entry;
+	struct stat about;
+
+	while (entries && (entry = readdir(entries))) {
+		const char *name = entry->d_name;
+
+		if (!strcmp(name, ".") || !strcmp(name, "..") ||
+		    fstatat(from, name, &about, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (S_ISREG(about.st_mode)) {
+			bring_file(from, to, name, &about, brought);
+		} else if (S_ISDIR(about.st_mode)) {
+			int below = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			int new = mkdirat(to, name, 0755) ? -1 : openat(to, name, O_RDONLY | O_CLOEXEC);
+
+			bring(below, new, brought);
+			unlinkat(to, name, AT_REMOVEDIR); /* if it is empty */
+			close(new);
+		} else if (!S_ISCHR(about.st_mode) || about.st_rdev) {
+			brought->skipped++;
+		}
+	}
+	if (entries)
+		closedir(entries);
+}
+
+static void bring_files(int from, struct brought *brought)
+{
+	int to;
+
+	mkdirat(trial, "files", 0755);
+	to = openat(trial, "files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0)
+		fail("cannot make the folder of files");
+	bring(from, to, brought);
+	close(to);
+}
+
+/* What is no file, or a long one, is no note of ours. */
+static void bring_notes(void)
+{
+	static char text[MOST_NOTES];
+	int from = open(NOTES, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int to = openat(trial, "guest.notes", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	ssize_t length = from < 0 ? 0 : read(from, text, sizeof(text));
+
+	if (to < 0 || (length > 0 && write(to, text, length) != length))
+		fail("cannot write the notes");
+	close(from);
+	close(to);
+}
+
+/* Returns how much time the kernel has charged loops without calls for. */
+static long long charged_ms(void)
+{
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	long long charged = 0;
+	char line[4096];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "charged : %lld", &charged) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return charged;
+}
+
+static void report(long long took_ns, int at_limit, const struct brought *brought)
+{
+	FILE *file = fdopen(openat(trial, "guest.report", O_WRONLY | O_CREAT | O_TRUNC, 0644), "w");
+
+	if (!file)
+		fail("cannot write the report");
+	fprintf(file, "took_ns %lld\nat_limit %d\ncharged_ms %lld\n", took_ns, at_limit, charged_ms());
+	fprintf(file, "files %lld\nbytes %lld\nskipped %lld\n", brought->files, brought->bytes,
+		brought->skipped);
+	if (fclose(file))
+		fail("cannot write the report");
+}
+
+int main(int count, char **words)
+{
+	int at_terminal = count == 6 && !strcmp(words[5], "terminal"), status, folder;
+	struct brought brought = { 0, 0, 0 };
+	long long started_ns, took_ns;
+	pid_t child;
+
+	if (count != 5 && !at_terminal) {
+		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S [terminal]\n", stderr);
+		return CANNOT;
+	}
+	trial = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (trial < 0 || unshare(CLONE_NEWNS))
+		fail("cannot begin");
+	make_root();
+	mount_system();
+	mount_cgroups();
+	show_hidden_paths();
+	mount_folder(words[1], words[1],
+		     "lowerdir=.,upperdir=" OVER "/folder,workdir=" OVER "/folder-work");
+	mount_folder(words[2], PROGRAMS,
+		     "lowerdir=.,upperdir=" OVER "/programs,workdir=" OVER "/programs-work");
+	folder = open(OVER "/folder", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	enter_root();
+	set_kernel();
+	prepare();
+	block_child_signal(SIG_BLOCK);
+	begin(strtoll(words[3], NULL, 10));
+	started_ns = now_ns(CLOCK_MONOTONIC);
+	child = start(words[1], at_terminal);
+	status = wait_for(child, strtoll(words[4], NULL, 10) * NS);
+	took_ns = now_ns(CLOCK_MONOTONIC) - started_ns;
+	end_others();
+	bring_files(folder, &brought);
+	bring_notes();
+	report(took_ns, status < 0, &brought);
+	return status < 0 ? 124 : status; /* as of timeout(1) */
+}

@@ -1,0 +1,170 @@
+"""A guest as a machine for one command, which runs as root there and changes nothing of the host.
+
+`machine.c` says what the command finds: the host's files, which it may change as long as the
+guest lasts, and the programs in `programs/` before the host's own. What it wrote in its folder,
+its output and how it went are in a folder of results afterwards.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import TestbedError, UsageError
+from testbed.guest import kernels
+from testbed.guest.boot import VIRTUAL_TIME, Boot, boot, guest_options, run_in_guest
+from testbed.guest.worker import HIDDEN, core_locks, reserve_core
+from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.runner.programme import BOOT_NS, NS
+from testbed.store import (
+    GUEST_ENVIRONMENT,
+    GUEST_ERRORS,
+    GUEST_INPUT,
+    GUEST_NOTES,
+    GUEST_OUTPUT,
+    GUEST_PROGRAM,
+    GUEST_REPORT,
+)
+
+MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+MACHINE_MEMORY_MB = 1024
+MACHINE_AGE_S = (
+    20  # the machine's age when the command starts: Open vSwitch needs one of at least 10 s
+)
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
+OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
+CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
+
+
+@dataclass(frozen=True)
+class MachineProgram:
+    """A command for a guest of its own, and what it starts from."""
+
+    words: Sequence[str]
+    folder: Path  # its working folder; only what it writes there is brought back
+    environment: Mapping[str, str]
+    input: Path | None = None
+    seed: int = 1
+    memory_mb: int = MACHINE_MEMORY_MB
+    limit_s: int = 3600  # of virtual time
+    patience_s: float = 3600  # of wall time
+    at_terminal: bool = False  # in real time, with our terminal as its own
+
+
+@dataclass(frozen=True)
+class MachineEnd:
+    """How a command ended."""
+
+    status: int  # as a shell has it
+    took_s: float  # of virtual time
+    at_limit: bool  # it was ended
+    charged_s: float  # virtual time for loops without system calls, which depends on the host
+    files: int  # that it left in its folder, besides `skipped` links, devices and files over 1 GiB
+    total_bytes: int
+    skipped: int
+    notes: Sequence[str]  # from the programs in PROGRAMS
+    warnings: Sequence[str]
+
+
+def machine_kernel(name: str, progress: kernels.Progress) -> Path:
+    """Return the folder of a kernel on which whole programs run, and build it if it is Debian's."""
+    name = name or kernels.default_kernel()
+    folder = kernels.built_folder(name, machine=True)
+    if folder is None and name in kernels.versions():
+        folder = kernels.build_version(name, progress, machine=True)
+    if folder is None:
+        raise kernels.not_built(name)
+    if problem := kernels.why_unusable(name, folder):
+        raise TestbedError(problem)
+    if OVERLAYS not in (folder / "config").read_text().splitlines():
+        raise TestbedError(
+            f"kernel {name} lacks what programs need, such as overlays",
+            f"build it with --config {kernels.MACHINE_CONFIG}",
+        )
+    return folder
+
+
+def root_environment(home: Path, more: Mapping[str, str], path: Iterable[str]) -> dict[str, str]:
+    """Return the environment of root's command: the same on each machine, but for `more`.
+
+    The folders in `path` come behind the system's.
+    """
+    folders = dict.fromkeys((PROGRAMS_PATH, *SYSTEM_PATH.split(":"), *path))
+    return {
+        "PATH": ":".join(folders),
+        "HOME": str(home),
+        "USER": "root",
+        "LOGNAME": "root",
+        "SHELL": "/bin/bash",
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MPLBACKEND": "Agg",  # matplotlib's, without a screen
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",  # output that is seen while the program runs
+        **more,
+    }
+
+
+def run_on_machine(
+    program: MachineProgram, kernel: Path, place: Path, cancelled: Callable[[], bool]
+) -> MachineEnd:
+    """Run a command in a guest whose results go to a folder, and wait for its end.
+
+    The folder gets `files/` and the command's output, which grows while it runs. `cancelled` is
+    called many times a second.
+    """
+    require_built(MACHINE)
+    _check_folder(program.folder)
+    (place / GUEST_PROGRAM).write_bytes(_packed(program.words))
+    variables = (f"{name}={value}" for name, value in program.environment.items())
+    (place / GUEST_ENVIRONMENT).write_bytes(_packed(variables))
+    if program.input:
+        shutil.copyfile(program.input, place / GUEST_INPUT)
+    begin_ns = BOOT_NS + MACHINE_AGE_S * NS
+    argv = [str(MACHINE), str(program.folder), str(PROGRAMS), str(begin_ns), str(program.limit_s)]
+    options = guest_options(program.seed, program.memory_mb, VIRTUAL_TIME)
+    with reserve_core(core_locks()) as core:
+        guest = Boot(kernel, core, options, program.patience_s, cancelled, shown=(program.folder,))
+        kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OUTPUT, GUEST_ERRORS)
+        outcome = run_in_guest(place, argv, lambda: boot(guest, place), kept)
+    return _end(place, outcome.status, outcome.errors, outcome.warnings)
+
+
+def _check_folder(folder: Path) -> None:
+    if folder in (Path("/"), *map(Path, HIDDEN)):
+        raise UsageError(f"a program cannot run in {folder} itself", "make a folder for it")
+    if "\n" in str(folder):
+        raise UsageError("the folder's name has a line break", "rename it")
+
+
+def _packed(words: Iterable[str]) -> bytes:
+    return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
+
+
+def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> MachineEnd:
+    """Read the guest's report, and remove it."""
+    report, notes = place / GUEST_REPORT, place / GUEST_NOTES
+    if not report.exists():
+        began = status < 128 and errors
+        raise TestbedError(errors if began else "the guest's machine was ended by what ran in it")
+    numbers = dict(line.split() for line in report.read_text().splitlines())
+    lines = notes.read_text(errors="replace").splitlines() if notes.exists() else []
+    report.unlink()
+    notes.unlink(missing_ok=True)
+    return MachineEnd(
+        status,
+        int(numbers["took_ns"]) / NS,
+        numbers["at_limit"] == "1",
+        int(numbers["charged_ms"]) / 1000,
+        int(numbers["files"]),
+        int(numbers["bytes"]),
+        int(numbers["skipped"]),
+        tuple(dict.fromkeys(lines)),
+        warnings,
+    )

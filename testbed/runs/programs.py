@@ -1,0 +1,167 @@
+"""A whole program's run in the guest: its results folder, its output while it runs, its files."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from testbed.errors import TestbedError, UsageError
+from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
+from testbed.machine import atomic, safe_files
+from testbed.store import (
+    GUEST_ERRORS,
+    GUEST_OUTPUT,
+    MACHINE_ERRORS,
+    MACHINE_FILES,
+    MACHINE_OUTPUT,
+    MACHINE_RECORD,
+)
+
+TAIL_BYTES = 65536  # of a program's errors, in which known causes are looked for
+# What a program says when it fails for a reason that is the guest's, and what that means.
+EXPLANATIONS = (
+    ("no display name and no $DISPLAY", "there is no screen in the guest: X programs do not run"),
+    ("Cannot connect to display", "there is no screen in the guest: xterm does not start"),
+    ("No module named 'mininet'", "Mininet is not installed: apt install mininet"),
+    ("No module named 'matplotlib'", "apt install python3-matplotlib: the system's Python runs it"),
+    (
+        "Missing parentheses in call to 'print'",
+        "a script for Python 2: `2to3 -w SCRIPT` converts it",
+    ),
+    (
+        "No space left on device",
+        "changes are held in the guest's memory: --memory MB gives it more",
+    ),
+    ("Cannot find required executable ofdatapath", "Mininet's user switch is not in Debian"),
+)
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """A program's end, the wall time that it took, and what is to be said about it."""
+
+    end: MachineEnd
+    wall_s: float
+    notes: Sequence[str]
+
+
+class Relay:
+    """Passes on what a guest's growing file has got since the last look."""
+
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        path.touch()  # before the guest could put a link there
+        self._file, self._stream = path.open("rb"), stream
+
+    def look(self) -> None:
+        """Pass on what is new."""
+        if new := self._file.read():
+            self._stream.write(new)
+            self._stream.flush()
+
+
+def run_in_folder(
+    program: MachineProgram, kernel: Path, out: Path, output: BinaryIO, errors: BinaryIO
+) -> ProgramRun:
+    """Run a program whose results take the place of a folder when it has ended.
+
+    Its output is also passed on while it runs.
+    """
+    _check_replaceable(out)
+    safe_files.make_folder(out.parent)
+    begun = time.monotonic()
+    with atomic.whole_folder(out) as place:
+        relays = (Relay(place / GUEST_OUTPUT, output), Relay(place / GUEST_ERRORS, errors))
+        end = run_on_machine(program, kernel, place, _looking(relays))
+        for relay in relays:
+            relay.look()
+        for name, kept in ((GUEST_OUTPUT, MACHINE_OUTPUT), (GUEST_ERRORS, MACHINE_ERRORS)):
+            (place / name).touch()  # unless the program removed it
+            (place / name).rename(place / kept)
+        _check_complete(place / MACHINE_FILES, end)
+        run = ProgramRun(end, time.monotonic() - begun, _notes(end, place / MACHINE_ERRORS))
+        (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
+    return run
+
+
+def _looking(relays: Sequence[Relay]) -> Callable[[], bool]:
+    """Return what the wait for a guest calls: it passes output on, and never cancels."""
+
+    def look() -> bool:
+        for relay in relays:
+            relay.look()
+        return False
+
+    return look
+
+
+def _check_replaceable(out: Path) -> None:
+    """Raise an error if the folder has something else than such results."""
+    if out.exists() and not (out / MACHINE_RECORD).exists() and any(out.iterdir()):
+        raise UsageError(f"{out} has something else in it", "name another folder with --out")
+
+
+def _check_complete(files: Path, end: MachineEnd) -> None:
+    """Raise an error unless all arrived that the guest has sent."""
+    sizes = [path.stat().st_size for path in files.rglob("*") if path.is_file()]
+    if (len(sizes), sum(sizes)) != (end.files, end.total_bytes):
+        raise TestbedError(
+            f"{len(sizes)} of {end.files} files came back", "is the disk of the results full?"
+        )
+
+
+def _notes(end: MachineEnd, errors: Path) -> list[str]:
+    with errors.open("rb") as file:
+        file.seek(max(0, errors.stat().st_size - TAIL_BYTES))
+        text = file.read().decode(errors="replace")
+    charged = f"loops without system calls took {end.charged_s:.1f} s, which depends on the host: "
+    skipped = f"{end.skipped} links, devices or files over 1 GiB were not brought back"
+    return [
+        *end.notes,
+        *(line for cause, line in EXPLANATIONS if cause in text),
+        *([f"{charged}not the same for the same seed"] if end.charged_s else []),
+        *([skipped] if end.skipped else []),
+        *end.warnings,
+    ]
+
+
+def _record(program: MachineProgram, kernel: Path, run: ProgramRun) -> str:
+    version, base = ((kernel / name).read_text().strip() for name in ("version", "base"))
+    facts = {
+        "words": list(program.words),
+        "folder": str(program.folder),
+        "seed": program.seed,
+        "memory_mb": program.memory_mb,
+        "kernel": f"{version} {base}",
+        **asdict(run.end),
+        "wall_s": round(run.wall_s, 3),
+        "deterministic": not run.end.charged_s,
+        "notes": list(run.notes),
+    }
+    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+
+
+def copy_in_place(files: Path, folder: Path) -> list[str]:
+    """Copy a run's files into the program's own folder; return those behind a link, left out."""
+    left_out = []
+    for name in _plain_files(files):
+        on_the_way = (folder / above for above in (name, *name.parents))
+        if any(path.is_symlink() for path in on_the_way if path != folder):
+            left_out.append(str(name))
+            continue
+        safe_files.make_folder((folder / name).parent)
+        atomic.replace(folder / name, functools.partial(shutil.copyfile, files / name))
+    return left_out
+
+
+def _plain_files(files: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(files):
+        folders.sort()
+        for name in sorted(names):
+            yield (Path(here) / name).relative_to(files)
