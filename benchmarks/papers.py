@@ -32,6 +32,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import re
 import shlex
@@ -431,11 +432,11 @@ def _sheet(table: MarkedTable, out: Path | str) -> StoredTable:
     """Make a table of the report."""
     for command in table.commands:
         _testbed(command, Path(out).absolute())
-    folder = _folder(table.commands[0], Path(out))
-    (results,) = of_results(folder, folder.name, EXPERIMENTS)
-    made = dict(tables(results))
+    folders = dict.fromkeys(_folder(command, Path(out)) for command in table.commands)
+    found = (each for folder in folders for each in of_results(folder, folder.name, EXPERIMENTS))
+    made = dict(itertools.chain.from_iterable(map(tables, found)))
     if table.title not in made:
-        raise SystemExit(f"{folder}: no table {table.title!r}; there are {list(made)}")
+        raise SystemExit(f"{table.page}: no table {table.title!r}; there are {list(made)}")
     return _made(table, sheet_lines(made[table.title]))
 
 

@@ -93,6 +93,7 @@ EXPERIMENT = Experiment(
         "duration_s": (20.0,),
     },
     figures=on_demand("experiments.kapre_saxena_joshi_hattikar.figures", "load_figures"),
+    tables=on_demand("experiments.kapre_saxena_joshi_hattikar.beside_ns2", "load_tables"),
     claims=on_demand("experiments.kapre_saxena_joshi_hattikar.papers", "papers"),
 )
 
