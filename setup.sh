@@ -230,11 +230,16 @@ install_python_packages() {
 install_project() {
     local key
     key=$(sha256sum <pyproject.toml | cut -d' ' -f1)
-    is_stamped .venv/project.stamp "$key" && return
-    say "testbed: installing into .venv (seconds)"
-    pip install --no-deps --no-index --no-build-isolation --editable . </dev/null ||
-        die "could not install the testbed into .venv" "remove it and run setup.sh again: rm -rf .venv"
-    stamp .venv/project.stamp "$key"
+    if ! is_stamped .venv/project.stamp "$key"; then
+        say "testbed: installing into .venv (seconds)"
+        pip install --no-deps --no-index --no-build-isolation --editable . </dev/null ||
+            die "could not install the testbed into .venv" \
+                "remove it and run setup.sh again: rm -rf .venv"
+        stamp .venv/project.stamp "$key"
+    fi
+    # ^C while Python starts would end in its traceback: it waits for experiments/command.py
+    "${AS_USER[@]}" sed -i '1s|^#!\(/[[:alnum:]/._-]*\)$|#!/usr/bin/env -S --block-signal=INT \1|' \
+        .venv/bin/testbed
 }
 
 compile_programs() {

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit status."""
+    _open_standard_streams()
     # until there is somebody to unwind for, ^C ends the process and says nothing
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    interrupt = signal.getsignal(signal.SIGINT)
+    if interrupt is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which setup.sh blocks
     from experiments.catalogue import EXPERIMENTS
     from testbed import cli
 
     signal.signal(signal.SIGINT, interrupt)
     return cli.main(arguments, EXPERIMENTS)
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller closed (`testbed … >&-`), so that no other file takes its number.
+
+    What is printed would go into that file.
+    """
+    null = 0
+    while null <= 2:
+        null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    os.close(null)
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115

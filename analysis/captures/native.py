@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 
-from testbed.machine.compiled import load
+from testbed.errors import TestbedError
+from testbed.machine.compiled import BUILDS, load
 
 LIBRARY = Path(sys.prefix) / "lib" / "testbed-capture.so"
 
@@ -247,7 +248,6 @@ def _library() -> ctypes.CDLL:
     library.core_contiguous.argtypes = (size, pointer, pointer, ctypes.c_int64, pointer)
     library.core_contiguous.restype = ctypes.c_bool
     layout_size = getattr(library, "core_layout_size", lambda: 0)
-    assert layout_size() == ctypes.sizeof(FlowSums) + ctypes.sizeof(Columns), (
-        "analysis/captures/core was changed: ./setup.sh"
-    )
+    if layout_size() != ctypes.sizeof(FlowSums) + ctypes.sizeof(Columns):
+        raise TestbedError("the compiled core is not of this checkout", BUILDS)
     return library

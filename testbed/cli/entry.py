@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from testbed.cli.parser import build_parser
 from testbed.errors import FAULT_BREAK, HINTS, TestbedError, UsageError, hint_for, printable
+from testbed.machine.journal import STATE_HINT, state_folder
 from testbed.runs.progress import errors
 from testbed.scenario.experiment import Experiment
 
@@ -55,7 +56,16 @@ def main(
         return _fail(TestbedError("too little memory", HINTS[errno.ENOMEM]), 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(TestbedError(f"{where}{error.strerror or error}", hint_for(error)), 1)
+        return _fail(TestbedError(f"{where}{error.strerror or error}", _hint(error)), 1)
+
+
+def _hint(error: OSError) -> str:
+    """Return the remedy; that for the state's folder, and those above it, is another one."""
+    if isinstance(error.filename, str) and error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES):
+        path, state = Path(error.filename), state_folder()
+        if path in state.parents or path.is_relative_to(state):
+            return STATE_HINT
+    return hint_for(error)
 
 
 def _let_streams_take_all() -> None:

@@ -31,6 +31,7 @@ MAX_NAME_LENGTH = 100  # of what a temporary name is made from: file names end a
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_ID = Path("/etc/machine-id")
 _OWN_PIDS = Path("/proc/self/ns/pid")
+STATE_HINT = "set XDG_STATE_HOME to a folder of yours on a disk with room"
 
 
 def state_folder() -> Path:
@@ -153,7 +154,7 @@ class Journal:
             self._remove()
             raise TestbedError(
                 f"{journals()}: no journal can be written: {error.strerror}",
-                "set XDG_STATE_HOME to a folder of yours on a disk with room",
+                STATE_HINT,
             ) from error
 
     def _write(self, line: Mapping[str, object]) -> None:

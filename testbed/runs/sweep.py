@@ -213,6 +213,13 @@ class _Runner:
         return finished
 
     def _run_now(self, task: Task, path: Path) -> Record:
+        try:
+            return self._run_in_its_folder(task, path)
+        except OSError:
+            _stop_if_disk_is_full(self._out)
+            raise
+
+    def _run_in_its_folder(self, task: Task, path: Path) -> Record:
         scenario, engine = task.scenario, self._engine(task)
         require_compiled(compiled_for(task.plan))
         identity = identify(scenario, task.plan, engine)
