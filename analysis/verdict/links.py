@@ -81,6 +81,7 @@ def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePai
         *(f"{name}{side}" for name in queues for side in (BEFORE, BEHIND)),
         "receiver",
     )
+    other_way_back = bool(evidence.trial.scenario.network.routes)  # past none of these captures
     # a flow that starts at the bottleneck has two roles at one capture: the later role counts
     roles = {capture_interface(evidence.trial, role, flow): role for role in path}
     roles.pop("", None)
@@ -92,7 +93,14 @@ def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePai
         forward, reverse = (around_queue and name in shaped for name in (second, first))
         last = next_role == "receiver"
         yield _CapturePair(flow, first, second, one.data, other.data, forward, last)
-        yield _CapturePair(flow, second, first, other.acks, one.acks, reverse, False)
+        if not other_way_back:
+            yield _CapturePair(flow, second, first, other.acks, one.acks, reverse, False)
+    sender, receiver = (evidence.packets.part(role, flow) for role in ("sender", "receiver"))
+    if other_way_back and sender is not None and receiver is not None:
+        first, second = (
+            capture_interface(evidence.trial, role, flow) for role in ("receiver", "sender")
+        )
+        yield _CapturePair(flow, first, second, receiver.acks, sender.acks, True, False)
 
 
 def loss(evidence: Evidence) -> Iterator[Check]:

@@ -5,6 +5,7 @@ Each fault begins with its field.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -54,9 +55,11 @@ def network_faults(scenario: Scenario, taken: Collection[str]) -> list[str]:
     graph = scenario.network
     return (
         list(form_faults(graph, taken))
+        or list(_route_faults(graph))
         or list(_link_faults(scenario))
         or list(path_faults(scenario))
         or list(_port_faults(graph))
+        or list(_two_interfaces(scenario))
     )
 
 
@@ -268,6 +271,65 @@ def path_faults(scenario: Scenario) -> Iterator[str]:
                 f"flows[{index}]: {flow.dst} cannot be reached from {flow.src}: only routers and "
                 "switches pass packets on"
             )
+
+
+def _route_faults(graph: Graph) -> Iterator[str]:
+    """Yield routes over links that there are not, and routes that contradict each other."""
+    known = list(_unknown_steps(graph))
+    yield from known or _contradictions(graph)
+
+
+def _two_interfaces(scenario: Scenario) -> Iterator[str]:
+    """Yield flows whose host would send over one of its links and receive over another."""
+    graph = scenario.network
+    for index, flow in enumerate(scenario.flows if graph.routes else ()):
+        there, back = (
+            graph.steps_from(one).get(other)
+            for one, other in ((flow.src, flow.dst), (flow.dst, flow.src))
+        )
+        if not there or not back:
+            continue  # a fault of its own
+        for node, out, into in ((flow.src, there[0], back[-1]), (flow.dst, back[0], there[-1])):
+            if out[0] != into[0]:
+                yield (
+                    f"flows[{index}]: {node} sends over {graph.links[out[0]].name} and receives "
+                    f"over {graph.links[into[0]].name}: put a router before it, whose ways differ"
+                )
+
+
+def _unknown_steps(graph: Graph) -> Iterator[str]:
+    names, links = {node.name for node in graph.nodes}, {frozenset(e.ends) for e in graph.links}
+    passing = graph.names(NodeKind.ROUTER, NodeKind.SWITCH)
+    for index, route in enumerate(graph.routes):
+        where = f"network.routes[{index}]"
+        if len(route) < 2 or len(set(route)) < len(route):
+            yield f"{where}: the names of all nodes on the way, from first to last, each once"
+            continue
+        for name in route:
+            if name not in names:
+                yield f"{where}: unknown node {quoted(name)}: {nearest(name, names)}"
+        for one, other in itertools.pairwise(route):
+            if {one, other} <= names and frozenset((one, other)) not in links:
+                yield f"{where}: there is no link from {one} to {other}"
+        for name in route[1:-1]:
+            if name in names and name not in passing:
+                yield f"{where}: {name} passes nothing on: only routers and switches do"
+    if graph.routes and any(node.routes for node in graph.nodes):
+        yield "network.routes: some nodes have `routes` of their own: give one of them"
+
+
+def _contradictions(graph: Graph) -> Iterator[str]:
+    """Yield routes to one node that part from another: packets only say where they go."""
+    seen: dict[tuple[str, str], tuple[str, int]] = {}
+    for index, route in enumerate(graph.routes):
+        for node, following in itertools.pairwise(route):
+            before, other = seen.setdefault((node, route[-1]), (following, index))
+            if before != following:
+                yield (
+                    f"network.routes[{index}]: to {route[-1]}, {node} sends by {following}, and by "
+                    f"routes[{other}] by {before}: routers look at where packets go, not at where "
+                    "they come from"
+                )
 
 
 def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[str]:

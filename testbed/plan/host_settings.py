@@ -89,6 +89,10 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
     settings = {node: dict(everywhere) for node in network.nodes}
     for node in network.routers:
         settings[node]["net.ipv4.ip_forward"] = "1"
+    if network.graph.routes:  # packets come in where answers do not go out
+        for node in settings.keys() - network.switches:
+            for each in network.interfaces(node):
+                settings[node][f"net.ipv4.conf.{each.name}.rp_filter"] = "0"
     for node in hosts(controlled(scenario)):
         settings[node][f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
     for node in hosts(scenario.flows):

@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 
+from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.losses import GilbertElliott
 
 MOST_CHANGES = 10_000
@@ -285,6 +286,7 @@ class PathSummary:
     rtt_ms: float  # of the delays alone
 
 
+@shows_added
 @dataclass(frozen=True)
 class Graph:
     """Any network."""
@@ -298,6 +300,10 @@ class Graph:
     rtt_ms: float | None = None
     """What limits in BDP are of; unless given, the longest round trip between two hosts across an
     observed link."""
+    routes: tuple[tuple[str, ...], ...] = field(default=(), repr=False, metadata=ADDED)
+    """Paths that are not the shortest: of each, the names of all nodes from the first to the last.
+    They hold for all packets to the last node that come by, and for one direction: the way back
+    is the shortest unless it is given, too."""
 
     def names(self, *kinds: NodeKind) -> tuple[str, ...]:
         """Return the names of all nodes of these kinds, in their order."""
@@ -343,16 +349,68 @@ class Graph:
             return self.rtt_ms
         hosts = self.names(NodeKind.HOST)
         observed = {number for number, link in enumerate(self.links) if link.is_observed}
-        paths = (self.steps_from(one).get(other, ()) for one, other in combinations(hosts, 2))
-        crossing = (steps for steps in paths if any(number in observed for number, _ in steps))
-        return max(map(self._rtt_of, crossing), default=0.0)
+        pairs = permutations(hosts, 2) if self.routes else combinations(hosts, 2)
+        crossing = (
+            (one, other)
+            for one, other in pairs
+            if any(number in observed for number, _ in self.steps_from(one).get(other, ()))
+        )
+        return max((self._rtt_ms(*pair) for pair in crossing), default=0.0)
 
     def steps_from(self, src: str) -> Mapping[str, tuple[Step, ...]]:
         """Return the shortest path to every node that packets from `src` can reach."""
         if src not in self._steps:
-            transit = self.names(NodeKind.ROUTER, NodeKind.SWITCH)
-            self._steps[src] = shortest_paths(self.links, transit, src)
+            shortest = self._shortest(src)
+            self._steps[src] = (
+                {dst: self._routed(src, dst) for dst in shortest} if self.routes else shortest
+            )
         return self._steps[src]
+
+    def _shortest(self, src: str) -> Mapping[str, tuple[Step, ...]]:
+        if src not in self._shortest_steps:
+            transit = self.names(NodeKind.ROUTER, NodeKind.SWITCH)
+            self._shortest_steps[src] = shortest_paths(self.links, transit, src)
+        return self._shortest_steps[src]
+
+    def _routed(self, src: str, dst: str) -> tuple[Step, ...]:
+        """Return the path to `dst` with the routes to it; empty if these contradict each other."""
+        steps: list[Step] = []
+        node = src
+        while node != dst:
+            if len(steps) == len(self.nodes):
+                return ()
+            following = self._next_nodes.get((node, dst))
+            ahead = self._shortest(node).get(dst) if following is None else None
+            step = ahead[0] if ahead else self._step(node, following)
+            if step is None:
+                return ()
+            steps.append(step)
+            node = self.links[step[0]].ends[1 - step[1]]
+        return tuple(steps)
+
+    @cached_property
+    def _next_nodes(self) -> dict[tuple[str, str], str]:
+        """The node that a route continues to, by where a packet is and where it goes."""
+        return {
+            (node, route[-1]): following
+            for route in self.routes
+            for node, following in itertools.pairwise(route)
+        }
+
+    def _step(self, node: str, other: str | None) -> Step | None:
+        """Return the link from a node to its neighbour."""
+        return next(
+            (
+                (number, link.ends.index(node))
+                for number, link in enumerate(self.links)
+                if {node, other} == set(link.ends)
+            ),
+            None,
+        )
+
+    @cached_property
+    def _shortest_steps(self) -> dict[str, Mapping[str, tuple[Step, ...]]]:
+        return {}
 
     @cached_property
     def _steps(self) -> dict[str, Mapping[str, tuple[Step, ...]]]:
@@ -363,10 +421,14 @@ class Graph:
         steps = self.steps_from(src)[dst]
         rates = (self.links[number].directions[end].rate_mbit for number, end in steps)
         slowest = min((rate for rate in rates if rate is not None), default=math.inf)
-        return PathSummary(slowest, self._rtt_of(steps))
+        return PathSummary(slowest, self._rtt_ms(src, dst))
 
-    def _rtt_of(self, steps: Sequence[Step]) -> float:
-        return sum(self.links[number].both_delays_ms for number, _ in steps)
+    def _rtt_ms(self, src: str, dst: str) -> float:
+        there = self.steps_from(src)[dst]
+        if not self.routes:  # the way back is the way there
+            return sum(self.links[number].both_delays_ms for number, _ in there)
+        both = (*there, *self.steps_from(dst)[src])
+        return sum(self.links[number].directions[end].delay_ms for number, end in both)
 
     @cached_property
     def interface_numbers(self) -> Mapping[Step, int]:

@@ -54,9 +54,11 @@ class IdleRtt(Part):
             network.path(*ends)
             for ends in ((flow.flow.src, flow.flow.dst), (flow.flow.dst, flow.flow.src))
         )
-        expected_ms = sum(hop.link.both_delays_ms for hop in path)
+        expected_ms = network.path_rtt_ms(flow.flow.src, flow.flow.dst)
         expected_ms += sum(hop.sending_ms(ECHO_FRAME_BYTES) for hop in (*path, *back))
         crossed = [direction for hop in path for direction in hop.link.directions]
+        if network.graph.routes:
+            crossed = [hop.direction for hop in (*path, *back)]
         jitter_ms = sum(each.delay_ms if each.reorder else each.jitter_ms for each in crossed)
         # a receiver's times are drawn, from nothing to twice the mean; it holds each packet as long
         expected_ms += sum(each.hold_us + each.cost_us + each.wake_us for each in crossed) / 1e3
