@@ -147,6 +147,15 @@ read_headers_once() {
         HEADERS_LIKE=debug make_um -j"$(nproc)" net/mac80211/util.o
 }
 
+# Says what to change where a control of the user's is for another version's interface.
+advise() {
+    local pattern advice
+    while read -r pattern advice; do
+        ! grep 'error: ' "$log" | grep -qE -- "$pattern" ||
+            printf 'kernel: %s\n' "$advice"
+    done <"$here/moved"
+}
+
 compile() {
     local make_pid share start=$SECONDS
     rm -f "$tree/.version" # a count of builds, which would be in the kernel's banner
@@ -160,6 +169,7 @@ compile() {
     [ ! -t 2 ] || printf '\r\033[K' >&2
     wait $make_pid || {
         grep -m 3 -iE 'error|no space' "$log" >&2 || tail -n 3 "$log" >&2
+        advise >&2
         die "the build failed" "the whole log is in $log"
     }
 }

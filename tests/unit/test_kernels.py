@@ -198,6 +198,9 @@ def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
     [
         ("make", 'case "$*" in *linux*) echo "x.c:1: error: no" ;; *) exit 0 ;; esac; exit 2',
          "the build failed"),
+        ("make", """case "$*" in *linux*) echo "x.c:1: error: no member named 'tso_segs'" ;;
+         *) exit 0 ;; esac; exit 2""",
+         "tso_segs is of the BBRv3 tree"),
         ("df", "printf 'a\\na 1 1 7 1 /\\n'", "only 7 MB free"),
     ],
 )  # fmt: skip
