@@ -192,7 +192,11 @@ main() { # a function, so that all of the script is read before it runs for minu
     local minutes=10
     export HEADERS=
     [ -d "$tree" ] || { HEADERS=$tree/.headers && minutes=5; }
-    say "building ${out%/*}: about $((minutes / $(nproc) + 1)) minutes on $(nproc) cores, once"
+    if [ -e "$tree/linux" ]; then
+        say "building $origin: what has changed since the last time"
+    else
+        say "building $origin: about $((minutes / $(nproc) + 1)) minutes on $(nproc) cores, once"
+    fi
     rm -rf "$stage"
     mkdir "$stage"
     extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"

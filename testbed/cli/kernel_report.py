@@ -134,10 +134,9 @@ def _plain_divergence(each: Divergence) -> dict[str, Any]:
 
 
 def _about(found: KernelComparison) -> str:
-    return (
-        f"{found.trials} short trials in virtual time with the same seed: in {found.same} all "
-        f"packets are the same to the byte, in {len(found.divergences)} they are not."
-    )
+    text = f"{found.trials} short trials in virtual time with the same seed: in {found.same} all "
+    text += "packets are the same to the byte"
+    return f"{text}, in {len(found.divergences)} they are not." if found.divergences else f"{text}."
 
 
 def _failures(found: KernelComparison) -> Iterator[str]:

@@ -15,6 +15,7 @@ from testbed.guest.worker import cache_folder
 from testbed.machine.process import run
 
 PATCH_SUFFIXES = (".patch", ".diff")
+NO_PART_OF_BUILDS = ("upstream", "examples")  # folders in kernel/
 STAMP = "source"  # of a kernel: a hash of what it was built from
 
 
@@ -119,8 +120,9 @@ def _stamp(source: KernelSource, tree: Path) -> str:
     if source.patch:
         digest.update(source.patch.read_bytes())
     for path in sorted(kernels.SOURCE_FOLDER.rglob("*")):
-        if path.is_file():
-            digest.update(str(path).encode() + path.read_bytes())
+        name = path.relative_to(kernels.SOURCE_FOLDER)
+        if path.is_file() and path.suffix != ".md" and name.parts[0] not in NO_PART_OF_BUILDS:
+            digest.update(str(name).encode() + path.read_bytes())
     if not source.commit and tree.is_dir():
         for line in sorted(_files(tree)):
             digest.update(line.encode())
