@@ -37,7 +37,7 @@ FIELD_UNITS = {  # of a number, by its name or the last word of it
     "us": "µs",
     **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE_UNIT),
     **dict.fromkeys(("rate", "reorder", "share"), SHARE_UNIT),
-    **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),
+    **dict.fromkeys(("cdf", "count", "drops", "hosts", "ip", "losses", "number", "parallel"), ""),
     **dict.fromkeys(("pool", "port", "scale", "seed", "sessions", "shape", "sigma"), ""),
 }
 

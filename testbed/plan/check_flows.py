@@ -22,6 +22,7 @@ from testbed.plan.flows import (
     session_count,
 )
 from testbed.plan.host_settings import sent_with
+from testbed.plan.network import IPV6
 from testbed.scenario import call, losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
@@ -44,6 +45,7 @@ FIELDS_OF_KIND = {  # beyond those that every flow has
     FlowKind.COMMAND: frozenset({"variant", "command"}),
     FlowKind.CALL: frozenset({"call"}),
 }
+KINDS_OVER_IPV6 = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)
 FIELDS_OF_SOME_KIND = sorted(frozenset().union(*FIELDS_OF_KIND.values()))
 
 
@@ -70,6 +72,7 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
                 yield f"{where}.{end}: unknown node {quoted(node)}: {nearest(node, nodes)}"
         if flow.src == flow.dst:
             yield f"{where}: goes from {flow.src} to itself"
+        yield from _ip_faults(scenario, flow, where)
         yield from _time_faults(scenario, flow, where)
         yield from _foreign_fields(flow, where)
         yield from _kind_faults(scenario, flow, where)
@@ -90,6 +93,17 @@ def _name_clashes(flows: Sequence[str]) -> Iterator[str]:
         for length in range(1, len(parts)):
             if (other := ".".join(parts[:length])) in counts:
                 yield f"flows: {name!r} could be a file of {other!r}: name it without that dot"
+
+
+def _ip_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    """Yield a version of IP that the network does not speak, or the flow's programs do not."""
+    if flow.ip is not None and flow.ip not in (4, IPV6):
+        yield f"{where}.ip: {flow.ip}: 4 or 6"
+    elif flow.ip == IPV6 != scenario.network.ip:
+        yield f"{where}.ip: 6: give the network `ip: 6`, so that its nodes have such addresses"
+    elif (flow.ip or scenario.network.ip) == IPV6 and flow.kind not in KINDS_OVER_IPV6:
+        kinds = ", ".join(KINDS_OVER_IPV6)
+        yield f"{where}: a flow of kind {flow.kind} is over IPv4: give it `ip: 4` (6: {kinds})"
 
 
 def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:

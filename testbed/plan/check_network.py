@@ -9,11 +9,17 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from ipaddress import IPv4Interface, IPv4Network
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface
 
 from testbed.errors import nearest, quoted, range_faults
 from testbed.plan.check_flows import RATES_MBIT, in_range
-from testbed.plan.network import interface_addresses, interface_name, segments
+from testbed.plan.network import (
+    IPV6,
+    interface_addresses,
+    interface_name,
+    ipv6_addresses,
+    segments,
+)
 from testbed.scenario import losses, queues
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import (
@@ -44,7 +50,10 @@ LONGEST_BURST_MS = 100.0
 LONGEST_RECEIPT_US = 10_000.0  # of an interrupt, a packet or a wake-up
 MOST_LOSS = 0.2  # of a link's packets, in the long run
 WHOLE_MICROSECOND = 1e-3  # so near is a whole number
-ADDRESS_FORM = "not a host's address with the length of its network, like 10.0.0.1/8"
+_NO_ADDRESS = "not a host's address with the length of its network, like"
+ADDRESS_FORMS = {4: f"{_NO_ADDRESS} 10.0.0.1/8", IPV6: f"{_NO_ADDRESS} 2001:db8:1::2/64"}
+Address = IPv4Interface | IPv6Interface
+Network = IPv4Network | IPv6Network
 
 
 def network_faults(scenario: Scenario, taken: Collection[str]) -> list[str]:
@@ -65,6 +74,8 @@ def network_faults(scenario: Scenario, taken: Collection[str]) -> list[str]:
 
 def _link_faults(scenario: Scenario) -> Iterator[str]:
     graph = scenario.network
+    if graph.ip not in (4, IPV6):
+        yield f"network.ip: {graph.ip}: 4 or 6"
     if graph.rtt_ms is not None:
         yield from in_range("network.rtt_ms", graph.rtt_ms, 0, LONGEST_DELAY_MS)
     for index, link in enumerate(graph.links):
@@ -369,22 +380,23 @@ def _port_faults(graph: Graph) -> Iterator[str]:
 
 
 def _address_faults(graph: Graph, names: Mapping[Step, str]) -> Iterator[str]:
-    networks: dict[IPv4Network, str] = {}  # with the first interface in each
-    addresses = interface_addresses(graph)
-    for part in segments(graph):
-        own = {place: _interface(addresses[place]) for place in part}
-        for place in part:
-            if own[place] is None:
-                address = quoted(addresses[place])
-                yield f"network.links[{place[0]}].ports: {address}: {ADDRESS_FORM}"
-                return
-        if own:
-            yield from _segment_faults({names[p]: ip for p, ip in own.items() if ip}, networks)
+    for version, addresses in ((4, interface_addresses(graph)), (IPV6, ipv6_addresses(graph))):
+        networks: dict[Network, str] = {}  # with the first interface in each
+        for part in segments(graph) if addresses else ():
+            own = {place: _interface(addresses[place], version) for place in part}
+            for place in part:
+                if own[place] is None:
+                    address, form = quoted(addresses[place]), ADDRESS_FORMS[version]
+                    yield f"network.links[{place[0]}].ports: {address}: {form}"
+                    return
+            if own:
+                yield from _segment_faults({names[p]: ip for p, ip in own.items() if ip}, networks)
+    given = [each for link in graph.links for each in link.ports if each.ipv6_address is not None]
+    if given and graph.ip != IPV6:
+        yield "network.links: a port has an ipv6_address: give the network `ip: 6`"
 
 
-def _segment_faults(
-    own: Mapping[str, IPv4Interface], networks: dict[IPv4Network, str]
-) -> Iterator[str]:
+def _segment_faults(own: Mapping[str, Address], networks: dict[Network, str]) -> Iterator[str]:
     """Yield interfaces without a router between them in two networks, and the reverse."""
     first = next(iter(own))
     home = own[first].network
@@ -407,12 +419,13 @@ def _segment_faults(
             yield f"network.links: the address {ip} is used {count} times"
 
 
-def _interface(text: str) -> IPv4Interface | None:
+def _interface(text: str, version: int) -> Address | None:
     """Return the address that a text is, or None if it is no host's."""
     try:
-        found = IPv4Interface(text)
+        found = ip_interface(text)
     except ValueError:
         return None
     ends = (found.network.network_address, found.network.broadcast_address)
     odd = found.is_multicast or found.is_loopback or found.is_reserved or found.is_unspecified
+    odd |= found.version != version or (version == IPV6 and found.is_link_local)
     return None if odd or "/" not in text or found.ip in ends else found

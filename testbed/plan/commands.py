@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed import store
 from testbed.plan.network import Network
@@ -42,8 +42,13 @@ def neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
 
 def addresses_of(network: Network, flow: Flow) -> tuple[str, str]:
     """Return the addresses of the first and the last interface on a flow's path."""
-    path = network.path(flow.src, flow.dst)
-    return path[0].out.ip, path[-1].into.ip
+    path, version = network.path(flow.src, flow.dst), flow.ip or network.graph.ip
+    return path[0].out.ip_of(version), path[-1].into.ip_of(version)
+
+
+def ipv4_addresses_of(network: Network, flow: Flow) -> tuple[str, str]:
+    """Return those by which its hosts exchange what is no data: iperf3's results, echo requests."""
+    return addresses_of(network, replace(flow, ip=4))
 
 
 @dataclass(frozen=True)

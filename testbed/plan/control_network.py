@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from testbed.plan.commands import Command, Veth, addresses_of, neighbour, peer_mac
+from testbed.plan.commands import Command, Veth, ipv4_addresses_of, neighbour, peer_mac
 from testbed.plan.network import Network
 from testbed.scenario.model import Flow, FlowKind, Scenario
 
@@ -60,7 +60,7 @@ def control_commands(
         yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
         yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
     for flow in controlled(scenario):
-        src, dst = addresses_of(network, flow)
+        src, dst = ipv4_addresses_of(network, flow)
         for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
             number = endpoints.index(node)
             own_mac = _control_mac(number)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import mixed_senders, own_port
-from testbed.plan.network import Network
+from testbed.plan.network import IPV6, Network
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.variants import Variant, variant
@@ -44,6 +44,14 @@ class Parameter:
 BUFFERS = (
     ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
     ("net.ipv4.tcp_wmem", "4096\t16384\t4194304"),
+)
+# of an interface that has IPv6 addresses: no packets of its own
+QUIET_IPV6 = (
+    ("disable_ipv6", "0"),
+    ("addr_gen_mode", "1"),  # no link-local address
+    ("accept_dad", "0"),
+    ("accept_ra", "0"),
+    ("router_solicitations", "0"),
 )
 NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
 
@@ -87,6 +95,9 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         "net.ipv4.tcp_ecn": _ecn(scenario),
     }
     settings = {node: dict(everywhere) for node in network.nodes}
+    if network.graph.ip == IPV6:
+        for node in settings.keys() - network.switches:
+            settings[node] |= _ipv6_settings(network, node)
     for node in network.routers:
         settings[node]["net.ipv4.ip_forward"] = "1"
     if network.graph.routes:  # packets come in where answers do not go out
@@ -109,6 +120,18 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         port = own_port(scenario.flows.index(browser))
         settings[browser.dst]["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
     return settings
+
+
+def _ipv6_settings(network: Network, node: str) -> dict[str, str]:
+    """Return the settings of a node that speaks IPv6, by the interfaces that do."""
+    own = {"net.ipv6.conf.all.disable_ipv6": "0"}
+    if node in network.routers:
+        own["net.ipv6.conf.all.forwarding"] = "1"
+    return own | {
+        f"net.ipv6.conf.{each.name}.{name}": value
+        for each in network.interfaces(node)
+        for name, value in QUIET_IPV6
+    }
 
 
 def sent_with(scenario: Scenario, recipe: Variant) -> dict[str, str]:
@@ -171,26 +194,27 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     """Yield the routes between hosts of TCP flows that have attributes."""
     profile = PROFILE_SETTINGS[scenario.profile]
     mixed = mixed_senders(scenario.flows)
-    found: dict[tuple[str, str], dict[str, int | str]] = {}
+    found: dict[tuple[str, str, int], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
-        forward = found.setdefault((flow.src, flow.dst), {})
+        version = flow.ip or network.graph.ip
+        forward = found.setdefault((flow.src, flow.dst, version), {})
         forward.update(profile.sender_route)
         if flow.src in mixed and flow.kind is not FlowKind.TCP:  # iperf3 chooses at its socket
             forward["congctl"] = recipe.control
         if flow.rto_min_ms is not None:
             forward["rto_min"] = flow.rto_min_ms
-        reverse = found.setdefault((flow.dst, flow.src), {})
+        reverse = found.setdefault((flow.dst, flow.src, version), {})
         reverse.update(profile.receiver_route)
         reverse.update(recipe.receiver_route)
         if flow.window_bytes is not None:
             reverse["window"] = flow.window_bytes
-    for (node, peer), attributes in found.items():
+    for (node, peer, version), attributes in found.items():
         if attributes:
             path = network.path(node, peer)
             door = network.gateway(path)
-            gateway = "" if door.node == peer else door.ip
+            gateway = "" if door.node == peer else door.ip_of(version)
             # the address on the flow's own path
-            address = path[-1].into.ip
+            address = path[-1].into.ip_of(version)
             yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
 
 

@@ -6,12 +6,15 @@ else is read from the graph's links.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from ipaddress import IPv6Interface
 
 from testbed.memo import cached_by_repr
 from testbed.scenario import queues
+from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.discipline import Limit
 from testbed.scenario.network import (
     PLAIN_QUEUE,
@@ -30,9 +33,11 @@ from testbed.scenario.network import (
 )
 from testbed.scenario.trace import OPPORTUNITY_BYTES, parse_trace
 
+IPV6 = 6  # the version; the other is 4
 CACHED_NETWORKS = 32  # those of a sweep are few, and come again and again
 
 
+@shows_added
 @dataclass(frozen=True)
 class Interface:
     """One end of a link."""
@@ -41,11 +46,16 @@ class Interface:
     name: str
     address: str  # 10.0.0.1/24; a switch's has none
     mac: str
+    ipv6_address: str = field(default="", repr=False, metadata=ADDED)  # where the network has them
 
     @property
     def ip(self) -> str:
         """The address without its prefix length."""
         return self.address.partition("/")[0]
+
+    def ip_of(self, version: int) -> str:
+        """Return the address of that version of IP, without its prefix length."""
+        return (self.ipv6_address if version == IPV6 else self.address).partition("/")[0]
 
     @property
     def place(self) -> tuple[str, str]:
@@ -172,7 +182,7 @@ class Network:
 @cached_by_repr(CACHED_NETWORKS)
 def build_network(graph: Graph) -> Network:
     """Return the graph's links with addresses and limits, and the nodes' routes."""
-    addresses = interface_addresses(graph)
+    addresses, ipv6 = interface_addresses(graph), ipv6_addresses(graph)
     hops = []
     for number, link in enumerate(graph.links):
         one, other = (
@@ -181,6 +191,7 @@ def build_network(graph: Graph) -> Network:
                 interface_name(graph, (number, end)),
                 addresses[(number, end)],
                 f"02:00:{number >> 8:02x}:00:{number & 255:02x}:{end + 1:02x}",
+                ipv6.get((number, end), ""),
             )
             for end, node in enumerate(link.ends)
         )
@@ -192,8 +203,10 @@ def build_network(graph: Graph) -> Network:
             )
         )
     network = Network(graph, tuple(hops), {})
+    versions = (4, IPV6) if graph.ip == IPV6 else (4,)
     routes = {
-        node.name: node.routes or tuple(_computed_routes(network, node.name))
+        node.name: node.routes
+        or tuple(each for ip in versions for each in _computed_routes(network, node.name, ip))
         for node in graph.nodes
     }
     return Network(graph, network.hops, routes)
@@ -206,7 +219,7 @@ def _limit(direction: Direction, graph: Graph) -> Limit | None:
     return queues.resolve(queue, direction.rate_mbit, graph.longest_rtt_ms)
 
 
-def _computed_routes(network: Network, node: str) -> Iterator[Route]:
+def _computed_routes(network: Network, node: str, ip: int) -> Iterator[Route]:
     """Yield a route to every node that is no neighbour.
 
     Where one gateway leads to all of them, it is the default route.
@@ -220,9 +233,10 @@ def _computed_routes(network: Network, node: str) -> Iterator[Route]:
         path = network.path(node, other)
         gateway = network.gateway(path)
         if gateway.node != other:
-            routes.append(Route(path[-1].into.ip, gateway.ip))
+            routes.append(Route(path[-1].into.ip_of(ip), gateway.ip_of(ip)))
     gateways = {route.gateway for route in routes}
-    yield from [Route("default", gateways.pop())] if len(gateways) == 1 else routes
+    everywhere = "::/0" if ip == IPV6 else "default"
+    yield from [Route(everywhere, gateways.pop())] if len(gateways) == 1 else routes
 
 
 def radio_of(link: Link) -> Radio | None:
@@ -272,3 +286,25 @@ def interface_addresses(graph: Graph) -> dict[Step, str]:
         given = ports[end].address if ports else None
         addresses[place] = numbered.get(place, "") if given is None else given
     return addresses
+
+
+def ipv6_addresses(graph: Graph) -> dict[Step, str]:
+    """Return each interface's IPv6 address in a network that has them; a switch's have none.
+
+    Where a link does not give one, each segment is a network of 2001:db8::/32, the range for
+    documentation. All are written as captures write them.
+    """
+    if graph.ip != IPV6:
+        return {}
+    found = {
+        place: f"2001:db8:{number + 1:x}::{host:x}/64"
+        for number, part in enumerate(segments(graph))
+        for host, place in enumerate(part, start=1)
+    }
+    for number, end in found:
+        ports = graph.links[number].ports
+        if ports and (given := ports[end].ipv6_address) is not None:
+            with contextlib.suppress(ValueError):  # a fault, which the checks tell
+                given = str(IPv6Interface(given))
+            found[number, end] = given
+    return found

@@ -42,7 +42,7 @@ from testbed.plan.host_settings import (
     sysctls_of,
 )
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
-from testbed.plan.network import Network, build_network, radio_of
+from testbed.plan.network import IPV6, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
@@ -325,11 +325,16 @@ def _address_commands(network: Network) -> Iterator[Command]:
         for end in network.interfaces(node):
             if node not in network.switches:
                 yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
+            if end.ipv6_address:
+                words = ("ip", "address", "add", end.ipv6_address, "dev", end.name, "nodad")
+                yield Command(node, words)
             single = ONE_SEGMENT if end.name in shaped else ()
             yield Command(node, ("ip", "link", "set", end.name, "up", *single))
     for segment in network.segments():
         for end, peer in itertools.permutations(segment, 2):
             yield neighbour(end.node, end.name, peer.ip, peer.mac)
+            if peer.ipv6_address:
+                yield neighbour(end.node, end.name, peer.ip_of(IPV6), peer.mac)
     for node in network.nodes:
         for route in network.routes[node]:
             argv = ("ip", "route", "add", route.destination, "via", route.gateway)

@@ -15,7 +15,7 @@ from testbed.plan.plan import Plan
 from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.scenario.model import BASE_KERNEL, FlowKind
 from testbed.traffic.call.call_flow import BUILT_CALL
-from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import CONTROL_BY_IPV4, LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
 from testbed.trial.parts.radio import MEDIUM
@@ -60,6 +60,11 @@ BUILT = (
         ON_OFF,
         (f"{IPERF3}/on_off.c",),
         lambda plan: any(f.flow.on_s for f in plan.flows),
+    ),
+    Built(
+        CONTROL_BY_IPV4,
+        (f"{IPERF3}/control.c",),
+        lambda plan: any(f.flow.kind is FlowKind.TCP and f.is_ipv6 for f in plan.flows),
     ),
     Built(
         LIMIT,

@@ -117,6 +117,8 @@ class Flow:
     tables of transfers: it is load for others."""
     call: Call | None = field(default=None, repr=False, metadata=ADDED)
     """What `src` sends in a call."""
+    ip: int | None = field(default=None, repr=False, metadata=ADDED)
+    """The version of IP that it uses; unless given, the network's."""
 
     @property
     def protocol(self) -> str:

@@ -203,6 +203,7 @@ class Direction:
         return any((self.hold_us, self.cost_us, self.wake_us))
 
 
+@shows_added
 @dataclass(frozen=True)
 class Port:
     """A link's interface at one of its nodes."""
@@ -211,6 +212,8 @@ class Port:
     """Its number there; the next unless given."""
     address: str | None = None
     """Its address with the length of its network, `10.0.0.1/8`; it gets one unless given."""
+    ipv6_address: str | None = field(default=None, repr=False, metadata=ADDED)
+    """Its address in a network where `ip` is 6, likewise: `2001:db8:1::2/64`."""
 
 
 @dataclass(frozen=True)
@@ -304,6 +307,8 @@ class Graph:
     """Paths that are not the shortest: of each, the names of all nodes from the first to the last.
     They hold for all packets to the last node that come by, and for one direction: the way back
     is the shortest unless it is given, too."""
+    ip: int = field(default=4, repr=False, metadata=ADDED)
+    """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def names(self, *kinds: NodeKind) -> tuple[str, ...]:
         """Return the names of all nodes of these kinds, in their order."""

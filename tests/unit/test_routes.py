@@ -26,7 +26,7 @@ def network(*routes: tuple[str, ...]) -> Graph:
         links=(
             Link(("h1", "a"), Direction(delay_ms=1)),
             Link(("a", "b"), FAST),
-            Link(("a", "sat"), Direction(delay_ms=100), Direction(delay_ms=250)),
+            Link(("a", "sat"), dataclasses.replace(FAST, delay_ms=100), Direction(delay_ms=250)),
             Link(("sat", "b"), Direction()),
             Link(("b", "h2"), Direction(delay_ms=1)),
         ),

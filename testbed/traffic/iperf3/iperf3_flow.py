@@ -16,6 +16,7 @@ from testbed.traffic.flow_programs import FlowPrograms
 
 PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # from pace.c and combined_calls.c
 ON_OFF = PRELOAD.with_name("testbed-on-off.so")
+CONTROL_BY_IPV4 = PRELOAD.with_name("testbed-control.so")  # of flows over IPv6
 LIMIT = PRELOAD.with_name("testbed-limit.so")  # where iperf3 has threads
 
 
@@ -46,7 +47,8 @@ class Iperf3Flow(FlowPrograms):
         environment: Mapping[str, str],
     ) -> None:
         """Start iperf3, or copy one that is loaded."""
-        libraries = " ".join(map(str, preloaded(self.plan.flow)))
+        own = (CONTROL_BY_IPV4,) if self.plan.is_ipv6 else ()
+        libraries = " ".join(map(str, (*own, *preloaded(self.plan.flow))))
         if self.plan.copied:
             self._programme.copy(name, node, argv, *files, libraries, environment)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed.plan.commands import ipv4_addresses_of
 from testbed.plan.flows import FlowPlan
 from testbed.plan.network import radio_of
 from testbed.plan.radio import IDLE_MS
@@ -35,7 +36,7 @@ class IdleRtt(Part):
         for flow in self._trial.plan.flows:
             expected_ms, jitter_ms, lossy = self._expected(flow)
             patience_ns = round((ECHO_PATIENCE_S + (expected_ms + jitter_ms) / 1e3) * NS)
-            ends = (flow.src_address, flow.dst_address)
+            ends = ipv4_addresses_of(self._trial.plan.network, flow.flow)
             number = asked.get(ends)
             if number is None or jitter_ms or lossy:
                 number = self._programme.add("echo", flow.flow.src, *ends, REQUESTS, patience_ns)

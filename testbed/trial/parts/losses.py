@@ -206,12 +206,36 @@ def _data_segments(plan: AtRouter) -> Sequence[Line]:
     For the others, r8 is the sequence number of the first byte and r9 the one after the last. r6 is
     the packet, as the load instructions require.
     """
+    is_ipv6 = ":" in plan.src_address
+    return (
+        bpf.move(6, 1),
+        # is it TCP of this connection? then r9 is the length of the IP header
+        *(_of_ipv6(plan) if is_ipv6 else _of_ipv4(plan)),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES),
+        bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES + 2),
+        bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
+        # r8, r9: the sequence numbers where its data begins and ends
+        bpf.load_packet_at(9, BPF_WORD, ETHERNET_BYTES + 4),
+        bpf.move(8, 0),
+        bpf.load_packet(BPF_HALF, ETHERNET_BYTES + (4 if is_ipv6 else 2)),
+        bpf.move(7, 0),
+        *(() if is_ipv6 else (bpf.alu_reg(SUB, 7, 9),)),  # whose length is without the header
+        bpf.load_packet_at(9, BPF_BYTE, ETHERNET_BYTES + 12),
+        bpf.alu(RSH, 0, 4),
+        bpf.alu(LSH, 0, 2),
+        bpf.alu_reg(SUB, 7, 0),
+        bpf.jump(EQUAL, 7, 0, "pass"),
+        bpf.move(9, 8),
+        bpf.alu_reg(bpf.ADD, 9, 7),
+    )
+
+
+def _of_ipv4(plan: AtRouter) -> Sequence[Line]:
     source, destination = (
         int(ipaddress.IPv4Address(each)) for each in (plan.src_address, plan.dst_address)
     )
     return (
-        bpf.move(6, 1),
-        # is it TCP of this connection?
         bpf.load_packet(BPF_HALF, 12),
         bpf.jump(DIFFERENT, 0, 0x0800, "pass"),
         bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 9),
@@ -223,24 +247,27 @@ def _data_segments(plan: AtRouter) -> Sequence[Line]:
         bpf.load_packet(BPF_BYTE, ETHERNET_BYTES),
         bpf.alu(AND, 0, 0xF),
         bpf.alu(LSH, 0, 2),
-        bpf.move(9, 0),  # r9: length of the IP header
-        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES),
-        bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
-        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES + 2),
-        bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
-        # r8, r9: the sequence numbers where its data begins and ends
-        bpf.load_packet_at(9, BPF_WORD, ETHERNET_BYTES + 4),
-        bpf.move(8, 0),
-        bpf.load_packet(BPF_HALF, ETHERNET_BYTES + 2),
-        bpf.move(7, 0),
-        bpf.alu_reg(SUB, 7, 9),
-        bpf.load_packet_at(9, BPF_BYTE, ETHERNET_BYTES + 12),
-        bpf.alu(RSH, 0, 4),
-        bpf.alu(LSH, 0, 2),
-        bpf.alu_reg(SUB, 7, 0),
-        bpf.jump(EQUAL, 7, 0, "pass"),
-        bpf.move(9, 8),
-        bpf.alu_reg(bpf.ADD, 9, 7),
+        bpf.move(9, 0),
+    )
+
+
+def _of_ipv6(plan: AtRouter) -> Sequence[Line]:
+    ends = (ipaddress.IPv6Address(each).packed for each in (plan.src_address, plan.dst_address))
+    words = struct.unpack("!8i", b"".join(ends))
+    return (
+        bpf.load_packet(BPF_HALF, 12),
+        bpf.jump(DIFFERENT, 0, 0x86DD, "pass"),
+        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 6),
+        bpf.jump(DIFFERENT, 0, 6, "pass"),
+        *(
+            line
+            for place, word in enumerate(words)
+            for line in (
+                bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 8 + 4 * place),
+                bpf.jump(DIFFERENT, 0, word, "pass"),
+            )
+        ),
+        bpf.set_constant(9, 40),
     )
 
 

@@ -53,10 +53,12 @@ class SocketProbe:
     def request(self) -> bytes:
         """The request for the connection's TCP_INFO and memory, as `ss -im` shows them."""
         ports = struct.pack("!HH", self.src_port, self.dst_port)
-        ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
+        family = socket.AF_INET6 if ":" in self.src else socket.AF_INET
+        packed = (socket.inet_pton(family, each) for each in (self.src, self.dst))
+        ends = b"".join(each.ljust(16, b"\0") for each in packed)
         extensions = (INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO)
         wanted = sum(1 << (each - 1) for each in extensions)
-        head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
+        head = DIAG_REQUEST.pack(family, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
         connection = ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
         return request_message(SOCK_DIAG_BY_FAMILY, head + connection)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attributes
+from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attribute, attributes
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
 from testbed.runner.programme import Answers, Programme
@@ -17,7 +17,7 @@ from testbed.scenario.discipline import Field, Setting
 
 RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS = 18, 26, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
-RTA_DST, RTA_METRICS = 1, 8
+RTA_DST, RTA_METRICS, RTA_CACHEINFO = 1, 8, 12
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
@@ -155,7 +155,10 @@ class _Dumps:
         self._classes = [
             dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, 0, 0, 0, 0), name) for name in shaped
         ]
-        self._routes = dump(RTM_GETROUTE, struct.pack("=B11x", socket.AF_INET))
+        families = (socket.AF_INET, socket.AF_INET6)[: 2 if plan.network.graph.ip == 6 else 1]
+        self._routes = [
+            (family, dump(RTM_GETROUTE, struct.pack("=B11x", family))) for family in families
+        ]
 
     def read(self, answers: Answers) -> NodeReport:
         """Return what the kernel listed."""
@@ -178,10 +181,11 @@ class _Dumps:
                 if report.handle >> 16 != LEAF.major:
                     interfaces[names[index]].classes.append(report)
         routes: dict[str, list[bytes]] = {}
-        for message in answers.messages(self._routes):
-            target = attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_DST)
-            name = socket.inet_ntop(socket.AF_INET, target) if target else "default"
-            routes.setdefault(name, []).append(_as_set(message))
+        for family, number in self._routes:
+            for message in answers.messages(number):
+                target = attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_DST)
+                name = socket.inet_ntop(family, target) if target else "default"
+                routes.setdefault(name, []).append(_as_set(message))
         return NodeReport(interfaces, routes)
 
 
@@ -194,10 +198,17 @@ def tc_report(message: bytes) -> tuple[int, TcReport]:
 
 
 def _as_set(route: bytes) -> bytes:
-    """Mask RTNH_F_LINKDOWN in a route: it is state, not configuration, and lags on busy hosts."""
+    """Leave out what is state of a route, not configuration.
+
+    RTNH_F_LINKDOWN lags on busy hosts; one of IPv6 says how often it was used.
+    """
     (flags,) = struct.unpack_from("=I", route, _ROUTE_FLAGS)
     set_flags = struct.pack("=I", flags & ~RTNH_F_LINKDOWN)
-    return route[:_ROUTE_FLAGS] + set_flags + route[_ROUTE_MESSAGE_BYTES:]
+    rest = route[_ROUTE_MESSAGE_BYTES:]
+    if route[0] == socket.AF_INET6:
+        about = attributes(route, _ROUTE_MESSAGE_BYTES)
+        rest = b"".join(attribute(k, value) for k, value in about.items() if k != RTA_CACHEINFO)
+    return route[:_ROUTE_FLAGS] + set_flags + rest
 
 
 def route_metrics(message: bytes) -> dict[int, bytes]:
@@ -217,8 +228,8 @@ def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
 def read_field(field: Field, options: bytes) -> int | None:
     """Return a number in a discipline's options; None if the kernel does not report it."""
     data: bytes | None = options
-    for depth, attribute in enumerate(field.path):
-        data = attributes(data or b"", 0 if depth else field.head).get(attribute)
+    for depth, kind in enumerate(field.path):
+        data = attributes(data or b"", 0 if depth else field.head).get(kind)
     if data is None or len(data) < field.offset + struct.calcsize(f"={field.form}"):
         return None
     (number,) = struct.unpack_from(f"={field.form}", data, field.offset)
