@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import gdb  # type: ignore[import-untyped]
+import gdb
 
 OUTPUT = os.dup(1)
 ORDERS = json.loads(Path(os.environ["TESTBED_REWIND"]).read_text())
