@@ -32,6 +32,7 @@ EFFECTS = {  # column → what it is called, and its unit
     "retransmitted": ("retransmissions", ""),
     "rtt_mean_ms": ("mean round trip", "ms"),
 }
+DESCRIBED = ("Source", "Destination", "Info")  # columns of our Wireshark profile
 TRANSMIT = "__tcp_transmit_skb"  # through it TCP sends each packet
 LONGEST_CHAIN = 5  # functions of a stack that are said
 STACK_LINE = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w.]+) \(")
@@ -142,8 +143,13 @@ def _packet(divergence: Divergence, side: int, kernel: str) -> ComparedPacket:
     if math.isnan(first.time_s[side]):
         return ComparedPacket("")
     capture = capture_files(trial)[first.interface]
-    rows = packet_table(View(capture, f"frame.number == {first.number}"), 1)
-    text = "  ".join(filter(None, (cell.strip() for cell in rows[-1])))
+    titles, *rows = packet_table(View(capture, f"frame.number == {first.number}"), 1)
+    text = ", ".join(
+        cell.strip()
+        for row in rows
+        for title, cell in zip(titles, row, strict=True)
+        if title in DESCRIBED
+    )
     if not has_symbols(kernel):
         return ComparedPacket(text, why_not=f"kernel {kernel} has no symbols: testbed rewind")
     flow = _flow_of(trial, capture, first.number)

@@ -1,0 +1,60 @@
+"""The callers in contrib/: NIPA's executor, with a program in place of the testbed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ANSWER = {"conditions": ["red", "pie"], "differing": [{"condition": "red", "variant": "cubic"}]}
+PROGRAM = """#!/bin/sh
+echo "$@" >>{calls}
+case $* in *json) cat {answer} ;; *) echo Subject: other packets ;; esac
+exit {status}
+"""
+
+
+def executed(root: Path, folder: Path, status: int) -> list[dict[str, str]]:
+    """Run the executor for two branches, and return the results of the newer one."""
+    (folder / "results").mkdir(exist_ok=True)
+    branches = [
+        {"branch": "old", "date": "2026-11-25T00:00:00+00:00"},
+        {"branch": "new", "date": "2026-11-26T00:00:00+00:00"},
+    ]
+    (folder / "branches").write_text(json.dumps(branches))
+    (folder / "answer").write_text(json.dumps(ANSWER))
+    subprocess.run(["git", "init", "-q", str(folder / "tree")], check=True)
+    program = folder / "testbed"
+    words = {"calls": folder / "calls", "answer": folder / "answer", "status": status}
+    program.write_text(PROGRAM.format(**words))
+    program.chmod(0o755)
+    argv = [sys.executable, str(root / "contrib/nipa/executor.py"), "--base", "main"]
+    argv += ["--branches", str(folder / "branches"), "--tree", str(folder / "tree")]
+    argv += ["--results", str(folder / "results"), "--url", "x", "--testbed", str(program)]
+    subprocess.run(argv, check=True)
+    manifest = json.loads((folder / "results/results.json").read_text())
+    assert manifest[0]["branch"] == "new"
+    name = Path(manifest[0]["url"]).name
+    entry = json.loads((folder / "results" / name).read_text())
+    assert entry["branch"] == "new"
+    results: list[dict[str, str]] = entry["results"]
+    return results
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_condition_is_a_test(root: Path, tmp_path: Path, status: int) -> None:
+    results = executed(root, tmp_path, status)
+    assert {each["test"]: each["result"] for each in results} == {"red": "fail", "pie": "pass"}
+    mail = tmp_path / "results" / Path(results[0]["link"]).name
+    assert mail.read_text() == "Subject: other packets\n"
+    first = (tmp_path / "calls").read_text().splitlines()[0]
+    tree = tmp_path / "tree"
+    assert first == f"kernel compare {tree}@main {tree}@new --format json"
+
+
+def test_a_kernel_that_cannot_be_built(root: Path, tmp_path: Path) -> None:
+    (result,) = executed(root, tmp_path, 125)
+    assert (result["test"], result["result"]) == ("build", "fail")
