@@ -201,11 +201,12 @@ def remove(name: str) -> list[Path]:
     if name in versions():
         raise UsageError(f"{name} is Debian's", "only kernels of your own are removed by name")
     build_folder = cache_folder() / "trees" / name
-    folders = [path for path in (custom_folder(name), build_folder) if path.is_dir()]
+    made = [build_folder.with_name(f"{name}.{suffix}") for suffix in ("checkout", "patches")]
+    folders = [path for path in (custom_folder(name), build_folder, *made) if path.is_dir()]
     if not folders:
         raise not_built(name)
     for path in folders:
         shutil.rmtree(path)
-    for suffix in ("lock", "log"):
+    for suffix in ("lock", "log", "index"):
         build_folder.with_name(f"{name}.{suffix}").unlink(missing_ok=True)
     return folders

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -183,6 +184,29 @@ def test_a_tree_that_has_not_changed_is_not_built_again(
     os.utime(tree / "net" / "a.c", (1, 1))
     assert build_source(source, "compare-b", "", print) == ("compare-b", True)
     assert built == ["compare-b"] * 2
+
+
+def test_a_commit_is_built_and_all_of_it_removed(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    (tree / "net" / "a.c").write_text("int changed;\n")
+    sources: list[str] = []
+
+    def build(kernel: kernels.CustomKernel, _progress: kernels.Progress) -> Path:
+        sources.append(Path(kernel.source, "net", "a.c").read_text())
+        folder = kernels.custom_folder(kernel.name)
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(kernels, "build_custom", build)
+    build_source(kernel_source(f"{tree}@HEAD"), "compare-a", "", print)
+    assert sources == ["int a;\n"]
+    kernels.remove("compare-a")
+    assert not list((tmp_path / "cache").rglob("compare-a*"))
 
 
 def test_a_patch_on_a_kernel_without_source(
