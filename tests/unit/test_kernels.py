@@ -364,3 +364,34 @@ def test_a_folder_without_anything_to_add(cache: Path, tmp_path: Path, tree: Pat
     with pytest.raises(TestbedError, match="nothing to add"):
         kernels.build_custom(kernels.CustomKernel("mine", str(tree), add=tmp_path), print)
     assert not left(cache)
+
+
+FAKE_BUILD = """#!/bin/sh
+mkdir "$3"
+[ -z "$SYMBOLS" ] || debug=-g more=MORE
+echo "int main(void) { return $more 0; }" | gcc $debug -x c - -o "$3/linux"
+touch "$3/config" "$3/version"
+[ -z "$SYMBOLS" ] || cp "$3/linux" "$3/symbols"
+"""
+
+
+@pytest.mark.parametrize(("more", "status"), [("", 0), ("7+", 1)])
+def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, status: int) -> None:
+    """A second build adds them, and is refused if it has other code than the first."""
+    kernel = tmp_path / "kernel"
+    shutil.copytree(kernels.SOURCE_FOLDER, kernel)
+    (kernel / "build.sh").write_text(FAKE_BUILD.replace("MORE", more))
+    (cache / "sources" / BASE_KERNEL).mkdir(parents=True)
+    (cache / "sources" / BASE_KERNEL / f"linux-source-{BASE_KERNEL}.tar.xz").touch()
+    (cache / "sources" / BASE_KERNEL / "version").write_text("1\n")
+    script = [str(kernel / "image.sh")]
+    first = subprocess.run([*script, BASE_KERNEL], capture_output=True, text=True, check=True)
+    built = Path(first.stdout.strip())
+    assert not (built / kernels.SYMBOLS).exists()
+    done = subprocess.run(
+        [*script, "--symbols", BASE_KERNEL], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert (built / kernels.SYMBOLS).exists() == (status == 0)
+    assert ("has other code" in done.stderr) == (status == 1)
+    assert not list(cache.glob(".new.*")) and not list(cache.glob(".tree.*"))
