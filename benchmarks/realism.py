@@ -43,29 +43,31 @@ REALISM_COLUMNS = ("drop_rate", "queue_mean_ms", "queue_p95_ms")
 
 
 def case(name: str, variant: str, seed: int) -> Scenario:
-    """Return a flow through the router, with the fields of a case where `realistic` sets them."""
+    """Return a flow through the router, with a case's settings where `realistic` has some."""
     fields, values = REALISM_CASES[name]
     bottleneck = LinkSettings(50.0, queue=Queue("bfifo", limit_bytes=104_857))
     flow = Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant)
     exact = Scenario("realism", router_bottleneck(bottleneck), (flow,), CASE_SECONDS, seed)
-    made = with_realism(dataclasses.replace(exact, realistic=True))
+    realistic = with_realism(dataclasses.replace(exact, realistic=True))
     links = tuple(
-        _mixed(link, full, fields, values)
-        for link, full in zip(exact.network.links, made.network.links, strict=True)
+        _with_fields(link, other, fields, values)
+        for link, other in zip(exact.network.links, realistic.network.links, strict=True)
     )
     network = dataclasses.replace(exact.network, links=links)
     return dataclasses.replace(exact, network=network, axes={"case": name, "variant": variant})
 
 
-def _mixed(link: Link, full: Link, fields: Sequence[str], values: Mapping[str, float]) -> Link:
-    """Return the link with these fields as the full one has them, or with their other values."""
+def _with_fields(
+    link: Link, other: Link, fields: Sequence[str], values: Mapping[str, float]
+) -> Link:
+    """Return the link with another's fields; those that it sets have these values, where given."""
 
-    def direction(own: Direction, other: Direction) -> Direction:
-        found = {name: getattr(other, name) for name in fields}
-        found |= {name: value for name, value in values.items() if found[name]}
-        return dataclasses.replace(own, **found)
+    def direction(exact: Direction, realistic: Direction) -> Direction:
+        settings = {name: getattr(realistic, name) for name in fields}
+        settings |= {name: value for name, value in values.items() if settings[name]}
+        return dataclasses.replace(exact, **settings)
 
-    forward, reverse = map(direction, link.directions, full.directions)
+    forward, reverse = map(direction, link.directions, other.directions)
     return dataclasses.replace(link, forward=forward, reverse=reverse)
 
 
