@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks import simulators
-from benchmarks.simulators import queue_bytes
+from benchmarks.simulators import SimulatedFlow, queue_bytes, queue_packets
 from benchmarks.trials import run_trials, scratch_folder
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
@@ -108,12 +108,12 @@ def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> N
         return trials[-1].wall_s
 
     runs: dict[str, Callable[[], float]] = {"guest": trial}
-    words = (rate_mbit, rtt_ms, TRIAL_SECONDS)
+    flow = SimulatedFlow(rate_mbit, rtt_ms, TRIAL_SECONDS, queue_packets(rate_mbit, rtt_ms))
     if with_simulators and simulators.has_ns3():
         simulators.build_ns3()
-        runs["ns-3"] = lambda: simulators.run_ns3(*words, core=core).wall_s
+        runs["ns-3"] = lambda: simulators.run_ns3(flow, core).wall_s
     if with_simulators and simulators.has_ns2():
-        runs["ns-2"] = lambda: simulators.run_ns2(*words, core=core).wall_s
+        runs["ns-2"] = lambda: simulators.run_ns2(flow, core).wall_s
     costs: dict[str, list[Cost]] = {name: [] for name in runs}
     for _ in range(repeats):
         for name, act in runs.items():

@@ -83,8 +83,10 @@ def simulated(case: Case, seconds: float) -> Ran:
     """Run a case in ns-3."""
     before = engine.processor_s()
     spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
-    words, core = (case.rate_mbit, SCALE_RTT_MS, seconds), max(os.sched_getaffinity(0))
-    done = simulators.run_ns3(*words, flows=case.flows, spread_s=spread_s, core=core)
+    limit = simulators.queue_packets(case.rate_mbit, SCALE_RTT_MS)
+    words = (case.rate_mbit, SCALE_RTT_MS, seconds, limit)
+    flow = simulators.SimulatedFlow(*words, flows=case.flows, spread_s=spread_s)
+    done = simulators.run_ns3(flow, max(os.sched_getaffinity(0)))
     return Ran(engine.processor_s() - before, done.packets)
 
 
