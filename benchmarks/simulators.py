@@ -17,17 +17,17 @@ import pandas as pd
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.transfers import SEGMENT_BYTES
 
 NS2_SCRIPT = Path(__file__).with_name("ns2_bottleneck.tcl")
 NS3_SOURCE = Path(__file__).with_name("ns3_bottleneck.cc")
 NS3_HEADER = Path("/usr/include/ns3/core-module.h")
 NS3_MODULES = ("applications", "point-to-point", "traffic-control", "internet", "network", "core")
 SMALLEST_QUEUE_BYTES = 100_000
-SEGMENT_BYTES = 1448
 NS2_FRAME_BYTES, NS3_FRAME_BYTES = 1498, 1502  # of a full segment; on our links it has FRAME_BYTES
 TRACE_FIELDS = {0: "event", 1: "time", 2: "source", 3: "target", 4: "type", 10: "number", 11: "id"}
-NS2_VARIANTS = {"linux-reno": "reno", "cubic": "cubic", "vegas": "vegas"}
-NS3_VARIANTS = {
+NS2_CONTROLS = {"linux-reno": "reno", "cubic": "cubic", "vegas": "vegas"}
+NS3_CONTROLS = {
     "linux-reno": "TcpLinuxReno",
     "cubic": "TcpCubic",
     "bbr": "TcpBbr",
@@ -116,7 +116,7 @@ def measured_ns2(flow: SimulatedFlow, core: int) -> SimulatorRun:
 
 def _ns2(flow: SimulatedFlow, core: int, trace: Path) -> SimulatorRun:
     rate_mbit = flow.rate_mbit * NS2_FRAME_BYTES / FRAME_BYTES  # so that a segment takes as long
-    words = [NS2_SCRIPT, NS2_VARIANTS[flow.variant], rate_mbit, flow.rtt_ms, flow.start_s]
+    words = [NS2_SCRIPT, NS2_CONTROLS[flow.variant], rate_mbit, flow.rtt_ms, flow.start_s]
     argv = map(str, [*words, flow.seconds, flow.limit_packets, trace])
     began = time.perf_counter()
     said = run(["taskset", "-c", str(core), "ns", *argv]).stdout
@@ -131,7 +131,7 @@ def run_ns3(flow: SimulatedFlow, core: int) -> SimulatorRun:
     rate_mbit = flow.rate_mbit * NS3_FRAME_BYTES / FRAME_BYTES
     with tempfile.TemporaryDirectory() as folder:
         argv = [
-            *("taskset", "-c", str(core), str(program), f"--variant={NS3_VARIANTS[flow.variant]}"),
+            *("taskset", "-c", str(core), str(program), f"--variant={NS3_CONTROLS[flow.variant]}"),
             *(f"--rate={rate_mbit}", f"--rtt={flow.rtt_ms}", f"--seconds={flow.seconds}"),
             *(f"--flows={flow.flows}", f"--start={flow.start_s}", f"--spread={flow.spread_s}"),
             *(f"--from={flow.measure_from_s}", f"--limit={flow.limit_packets}"),
