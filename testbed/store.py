@@ -8,7 +8,9 @@ it take its name, and a table's columns, from here.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import enum
+import functools
 import io
 import json
 import math
@@ -508,7 +510,75 @@ DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def _record(kind: Callable[..., _T], data: Mapping[str, Any]) -> _T:
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    record = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    for name, fits in _rules(kind):
+        if not fits(value := getattr(record, name)):
+            raise ValueError(f"{name}: {quoted(value)} cannot stand there")
+    return record
+
+
+@functools.cache
+def _rules(kind: Any) -> list[tuple[str, Callable[[Any], bool]]]:
+    """Return what the values of a record's fields must be, by their annotations."""
+    fields = [each for each in dataclasses.fields(kind) if str(each.type) in _FITS]
+    unknown = {each.name for each in fields if each.default != each.default}  # NaN
+    return [
+        (each.name, _is_number_or_nan if each.name in unknown else _FITS[str(each.type)])
+        for each in fields
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    """Say whether a number is one that counts nanoseconds, or less, in 64 bits."""
+    return type(value) in (int, float) and abs(value) < LARGEST_NUMBER
+
+
+def _is_number_or_nan(value: Any) -> bool:
+    return _is_number(value) or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and abs(value) < LARGEST_COUNT
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_text, value))
+
+
+def _are_ports(value: Any) -> bool:
+    return isinstance(value, tuple) and all(
+        _is_count(each) and 0 <= each < 1 << 16 for each in value
+    )
+
+
+def _name_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _name_names(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_name_texts, value.values()))
+
+
+LARGEST_NUMBER, LARGEST_COUNT = 9e9, 1 << 53
+MOST_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "str": _is_text,
+    "int": _is_count,
+    "float": _is_number,
+    "bool": _is_flag,
+    "tuple[str, ...]": _are_texts,
+    "tuple[int, ...]": _are_ports,
+    "Mapping[str, str]": _name_texts,
+    "Mapping[str, Mapping[str, str]]": _name_names,
+}
 
 
 @dataclass(frozen=True)
@@ -566,8 +636,9 @@ def _trial_hint(path: Path) -> str:
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
-    """Yield a fault for each name that leads out of the trial's directory, or nowhere."""
+    """Yield a fault for each name that leads out of the trial or nowhere, and each time outside."""
     planned = {flow.name for flow in scenario.flows}
+    last_s = scenario.duration_s + MOST_BESIDE_S
     engine = (record.engine,) if record.engine else ()
     queues = (name for each in record.queues for name in (each.node, each.interface))
     captures = (name for each in record.captures for name in (each.node, each.interface))
@@ -581,6 +652,8 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     for each in record.flows:
         if each.name not in planned:
             yield f"{RECORD}: {quoted(each.name)} is no flow of its scenario"
+        if not -MOST_BESIDE_S <= each.started_s <= each.stopped_s <= last_s:
+            yield f"{RECORD}: {each.name} cannot run from {each.started_s} to {each.stopped_s} s"
         if each.variant_seen and not is_name(each.variant_seen):
             yield f"{RECORD}: {quoted(each.variant_seen)} is no name"
     for capture in record.captures:

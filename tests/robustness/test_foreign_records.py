@@ -1,0 +1,75 @@
+"""trial.json with other values than the testbed writes: a line that names the field, or a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.cli.entry import main
+from testbed.errors import TestbedError
+from testbed.store import RECORD, open_trial
+from tests.trial_writer import write_trial
+
+STRANGE = (
+    "NaN",
+    "1e999",
+    "-1e999",
+    '"x"',
+    "null",
+    "[]",
+    "{}",
+    "1" + "0" * 26,
+    "-1",
+    "1e12",
+    "true",
+)
+PLACE = '"the place"'
+
+
+def places(data: Any) -> Iterator[None]:
+    """Yield with each value of a document replaced by PLACE, and put it back."""
+    keys = data if isinstance(data, dict) else range(len(data))
+    for key in list(keys):
+        value = data[key]
+        if isinstance(value, (dict, list)):
+            yield from places(value)
+        data[key] = PLACE
+        yield
+        data[key] = value
+
+
+def test_every_strange_value_is_a_line_or_read(tmp_path: Path) -> None:
+    """Whatever stands in a field's place, reading the record ends in one kind of error."""
+    trial = write_trial(tmp_path / "trial")
+    data = json.loads((trial / RECORD).read_text())
+    refused = 0
+    for _ in places(data):
+        for strange in STRANGE:
+            text = json.dumps(data).replace(json.dumps(PLACE), strange)
+            (trial / RECORD).write_text(text)
+            try:
+                open_trial(trial)
+            except TestbedError as error:
+                refused += 1
+                assert len(error.message) < 300
+    assert refused > 300
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize(
+    "name", ["epoch_s", "started_s", "stopped_s", "rate_mbit", "limit", "seed"]
+)
+def test_a_report_of_a_number_that_cannot_be(tmp_path: Path, name: str, strange: str) -> None:
+    for each in ("good", "bad"):
+        write_trial(tmp_path / "x" / each)
+    file = tmp_path / "x" / "bad" / RECORD
+    data = json.loads(file.read_text())
+    for part in (data, *data["flows"], *data["queues"]):
+        if name in part:
+            part[name] = PLACE
+    file.write_text(json.dumps(data).replace(json.dumps(PLACE), strange))
+    assert main(["report", str(tmp_path / "x")]) in (0, 1)
