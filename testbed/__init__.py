@@ -7,7 +7,11 @@ names are loaded on first use: the guest imports this package, too, and needs no
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
+
+# where Debian has a matplotlib, too, it takes our one's toolkits away; no figure is in 3D
+warnings.filterwarnings("ignore", "Unable to import Axes3D", UserWarning)
 
 if TYPE_CHECKING:
     from testbed.api.results import Results as Results

@@ -672,6 +672,13 @@ def belongs_in_results(path: Path) -> bool:
     return path.name.startswith(_BESIDE_TRIALS) or is_trial(path)
 
 
+def run_command(run: Path) -> str:
+    """Return the command that made a run; empty if it is not known."""
+    data = read_json(run, RUN_FILE)
+    command = data.get("command") if isinstance(data, dict) else None
+    return command if isinstance(command, str) else ""
+
+
 def listed_trials(run: Path) -> tuple[str, ...]:
     """Return the names of a run's trials, which are in the results folder above `runs`."""
     try:

@@ -29,6 +29,7 @@ from analysis.captures.flow_tables import (
     table_of,
 )
 from analysis.captures.tcp import CAPTURE_COLUMNS, WIRESHARK_MARKS, read_arrays, read_capture
+from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, spreadsheet_cell, trials_in
 
@@ -39,13 +40,25 @@ AHEAD = 2  # captures that are read while others are written
 BLOCK = 1 << 14  # rows
 
 
+CAPTURE_NAMES = ("*.pcap", "*.pcapng", "*.cap", "*.pcap.*", "*.pcapng.*")
+
+
 def captures_of(path: Path) -> list[Path]:
-    """Return a capture itself; of a trial's or a results folder, all captures that it keeps."""
+    """Return a capture itself; of a trial's or a results folder, all captures that it keeps.
+
+    Of another folder, they are the files in it with the names of captures.
+    """
     if not path.is_dir():
         return [path]
     trials = [open_trial(path)] if is_trial(path) else list(trials_in(path))
     captures = [trial.path / each.file for trial in trials for each in trial.record.captures]
-    return [each for each in captures if each.is_file()]
+    if not trials:
+        captures = sorted(each for end in CAPTURE_NAMES for each in path.glob(end))
+    found = [each for each in captures if each.is_file()]
+    if not found:
+        why = "its trials kept none" if trials else f"no {', '.join(CAPTURE_NAMES)} in it"
+        raise UsageError(f"{path}: no captures: {why}", "name captures, or a folder of captures")
+    return found
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:

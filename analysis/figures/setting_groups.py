@@ -31,10 +31,20 @@ def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:
     words = [_words(trials[0]) for trials in groups]
     differing = [key for key in words[0] if len({each[key] for each in words}) > 1]
     stems = ["-".join([stem, *(each[key] for key in differing)]) for each in words]
+    if len(set(stems)) < len(stems):  # what tells them apart is an axis of another kind
+        axes = [_axes(trials[0]) for trials in groups]
+        others = [key for key in axes[0] if len({each.get(key) for each in axes}) > 1]
+        pairs = zip(stems, axes, strict=True)
+        stems = ["-".join([name, *(each.get(key, "") for key in others)]) for name, each in pairs]
     return [
         name if stems.count(name) == 1 else f"{name}-{number}"
         for number, name in enumerate(stems, start=1)
     ]
+
+
+def _axes(trial: Trial) -> dict[str, str]:
+    axes = {**trial.scenario.axes, "kernel": trial.scenario.kernel}
+    return {key: re.sub(r"[^\w.]+", "-", value) for key, value in axes.items() if key != "variant"}
 
 
 def _words(trial: Trial) -> dict[str, str]:

@@ -11,7 +11,7 @@ from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
 from testbed.scenario.named_networks import described
-from testbed.store import SCENARIO, Trial
+from testbed.store import RUN_FILE, RUNS, SCENARIO, Trial, listed_trials, run_command
 
 MOST_WRITTEN_VALUES = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
@@ -63,8 +63,27 @@ def _given(results: ExperimentResults) -> list[str]:
     return [name for name in results.axes() if name in own]
 
 
+def recorded_commands(results: ExperimentResults) -> list[str]:
+    """Return the commands whose runs together have these trials; none if some are in no run."""
+    missing = {trial.path.name for trial in results.trials}
+    commands = []
+    runs = [path.parent for path in results.trials[0].path.parent.glob(f"{RUNS}/*/{RUN_FILE}")]
+    trials = {run: set(listed_trials(run)) for run in runs}
+    for run in sorted(runs, key=lambda run: (-len(trials[run] & missing), run.name)):
+        text = run_command(run)
+        if missing & trials[run] and text:
+            commands.append(text)
+            missing -= trials[run]
+    return [] if missing else commands
+
+
 def command(results: ExperimentResults) -> str:
-    """Return the exact command; trials of a scenario's file are run from one of them."""
+    """Return the commands that ran these trials, or one that runs them.
+
+    Trials of a scenario's file that are in no run are run from one of them.
+    """
+    if commands := recorded_commands(results):
+        return "\n".join(commands)
     names = _given(results)
     what = [results.experiment]
     if _is_of_file(results):
@@ -88,6 +107,8 @@ def _is_of_file(results: ExperimentResults) -> bool:
 def command_note(results: ExperimentResults) -> str:
     """Say how the command's trials differ from these, if they do."""
     names = _given(results)
+    if recorded_commands(results):
+        return ""
     if not names and results.varied(results.rows):
         return f"and so for each of the other {len(results.trials) - 1}"
     seeds = max(trial.scenario.seed for trial in results.trials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from analysis.metrics.metric_rows import all_axes, counted, read_axes, write_axe
 from analysis.statistics.intervals import half_width
 from analysis.trials.labels import variant_key
 
+DIGITS = re.compile("([0-9]+)")
 SETTING_HASH_DIGITS = 6  # of a hash
 
 
@@ -115,7 +117,7 @@ def _order(cell: CellSummary, keys: Sequence[CellKey]) -> tuple[object, ...]:
             return (0, variant_key(value))
         try:
             return (0, float(value))
-        except ValueError:
-            return (1, value)
+        except ValueError:  # s2 before s10
+            return (1, *((0, int(p)) if p.isdigit() else (1, p) for p in DIGITS.split(value) if p))
 
     return tuple(map(order, keys, cell.write(keys)))

@@ -18,7 +18,7 @@ from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, nearest, printable_lines
-from testbed.store import spreadsheet_frame
+from testbed.store import LINKS_CSV, spreadsheet_frame
 
 NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
@@ -94,6 +94,35 @@ USUAL_METRICS = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
 WHERE_KNOWN = ("completion_s", "datagram_loss_rate", "jitter_ms")
 
 
+SINGLE_FLOWS = 12  # of a trial: of more, a row is of all flows of a variant
+SPREAD_COLUMNS = (
+    SummaryColumn("goodput_least", "least Mbit/s"),
+    SummaryColumn("goodput_most", "most Mbit/s"),
+)
+FLOWS_COLUMN = SummaryColumn("flow_count", "flows", decimals=0)
+SUMMED_METRICS = ("share", "retransmitted", "timeouts")
+
+
+def variant_means(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each trial and variant: means of its flows, of shares and counts sums."""
+    groups = metrics.groupby(["trial", "variant"], sort=False, dropna=False)
+    rows = []
+    for _, flows in groups:
+        row = flows.iloc[0].copy()
+        for name in metrics.columns.intersection(list(NUMBER_COLUMNS)):
+            row[name] = (
+                flows[name].sum(min_count=1) if name in SUMMED_METRICS else flows[name].mean()
+            )
+        row["flow"], row["setting"] = row["variant"], ""
+        row["goodput_least"], row["goodput_most"] = (
+            flows["goodput_mbps"].min(),
+            flows["goodput_mbps"].max(),
+        )
+        row["flow_count"] = len(flows)
+        rows.append(row)
+    return pd.DataFrame(rows).infer_objects()
+
+
 def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
     """Return the metrics that matter at a glance, in the table's order."""
     several = metrics.groupby("trial")["flow"].nunique().gt(1).any()
@@ -132,8 +161,12 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
 
     n, verdict and status are shown only where they are not the same everywhere.
     """
-    run = sum_up(metrics)
-    shown = [_column(name) for name in columns or usual_columns(metrics)]
+    many = metrics.groupby("trial")["flow"].nunique().max() > SINGLE_FLOWS
+    usual = usual_columns(metrics)
+    run = sum_up(variant_means(metrics) if many else metrics)
+    shown = [_column(name) for name in columns or usual]
+    if many:
+        shown += [FLOWS_COLUMN] if columns else [*SPREAD_COLUMNS, _column("jain"), FLOWS_COLUMN]
     repeats = any(len(cell.counted) != 1 for cell in run.cells)
     all_valid = all(cell.rows["verdict"].eq("valid").all() for cell in run.cells)
     header = [key.name for key in run.keys] + [column.heading for column in shown]
@@ -149,6 +182,11 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
     notes = []
     if any(len(cell.counted) > 1 for cell in run.cells):
         notes.append(f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds")
+    if many:
+        notes.append(
+            "a row is the mean of a variant's flows, of share and counts their sum; --format csv "
+            "has each flow"
+        )
     if invalid(metrics).any():
         notes.append("invalid trials are left out")
     elif run.cells and all_valid:
@@ -218,6 +256,13 @@ def links_table(frame: pd.DataFrame) -> TextTable:
     """Return the means of each link over the seeds, of trials that are not invalid."""
     good = frame[~invalid(frame)]
     labels = good["label"].nunique() > 1
+    note = ""
+    if good.groupby("trial")["link"].nunique().max() > SINGLE_FLOWS:
+        busy = good[good["queue_mean_ms"].notna() & good["dropped_packets"].gt(0)]
+        if len(busy):
+            left = good["link"].nunique() - busy["link"].nunique()
+            note = f"{left} links that dropped nothing are not shown; {LINKS_CSV} has them"
+            good = busy
     rows = []
     for (label, link), repeats in good.groupby(["label", "link"], sort=False):
         row = [str(label)] * labels + [str(link)]
@@ -226,7 +271,7 @@ def links_table(frame: pd.DataFrame) -> TextTable:
             row.append(NO_VALUE if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
         rows.append(tuple(row))
     header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_TABLE_COLUMNS]
-    return TextTable(tuple(header), tuple(rows), "")
+    return TextTable(tuple(header), tuple(rows), note)
 
 
 # Transfers

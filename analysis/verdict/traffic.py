@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from analysis.trials.packets import PORTS, FlowTables
@@ -18,10 +20,14 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns
+from testbed.errors import TestbedError, printable
+from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, ProgramRecord, programs_file, read_json
+from testbed.store import FlowRecord, ProgramRecord, errors_file, programs_file, read_json
 
 NO_PLAYER_REPORT = "the player left no report"
+LAST_BYTES = 2000  # of a program's stderr, with its last line
+LONGEST_LINE = 200  # of it in a note
 LATE_TIMER_NS = 20_000_000  # of a busy machine
 
 
@@ -85,14 +91,27 @@ def programs(evidence: Evidence) -> Iterator[Check]:
         else:
             for role, data in roles.items():
                 subject = f"{flow.name} {role}"
-                yield _exit_status(evidence, subject, ProgramRecord(**data))
+                said = _last_words(evidence.trial.path, errors_file(flow.name, role))
+                yield _exit_status(evidence, subject, ProgramRecord(**data), said)
         yield _other_connections(evidence, flow)
 
 
-def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord) -> Check:
+def _last_words(trial: Path, name: str) -> str:
+    """Return the last line that a program wrote to stderr, with its file; empty if none."""
+    try:
+        with plain_file(trial / name).open("rb") as file:
+            file.seek(-min(LAST_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            lines = file.read().decode(errors="replace").split("\n")
+    except (OSError, TestbedError):
+        return ""
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {printable(last[:LONGEST_LINE])} ({name})" if last else ""
+
+
+def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said: str) -> Check:
     """Check a program's exit status; one that the trial ended has none of its own."""
     status = 0 if program.was_ended else program.status
-    note = f"{subject} ended with status {program.status}" if status else ""
+    note = f"{subject} ended with status {program.status}{said}" if status else ""
     if program.early:
         note = f"{note or f'{subject} ended'} before the flow did"
     off = int(bool(status) or program.early)

@@ -174,7 +174,7 @@ def _run_options(parser: Parser) -> None:
     about = "the run's name (its time); a run of that name is replaced, its trials stay"
     _value(parser, "--name", None, about, default="")
     about = "how the results are printed; all but `table` are alone on stdout"
-    formats = ("table", "csv", "json", "md")
+    formats = ("table", "csv", "json", "md", "latex")
     _value(parser, "--format", None, about, choices=formats, default="table")
     columns = parser.add_mutually_exclusive_group()
     _value(columns, "--columns", "NAME,…", f"these columns of {METRICS_CSV}")

@@ -23,21 +23,23 @@ VARIANT_VALUES = "names: `testbed check --variants`"
 
 def list_experiments(options: argparse.Namespace) -> int:
     """Run `testbed list`."""
-    table = folding_table("experiment", "paper", "trials", "guest", "what")
+    table = folding_table("experiment", "trials", "guest", "what")
+    table.columns[0].no_wrap = True
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = estimate.all_guest_seconds((make_plan(s), s) for s in scenarios)
-        table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
+        paper = f" ({each.paper})" if each.paper else ""
+        table.add_row(each.name, str(len(scenarios)), f"{seconds:.0f} s", each.about + paper)
     for path, about in files_with_experiments(Path()):
-        table.add_row(f"./{path.name}", "", "", "", about)
+        table.add_row(f"./{path.name}", "", "", about)
     console.print(table)
     console.print(LIST_NOTES, soft_wrap=True)
     return 0
 
 
 LIST_NOTES = """
-paper: with the part that is repeated (docs/papers/); of the standard evaluations (`testbed
-    evaluate`): what asks for it
+in brackets: the paper, with the part that is repeated (docs/papers/), or what asks for a standard
+    evaluation (`testbed evaluate`)
 trials: with one seed and without --quick
 guest: about how long they take on one core, without root (`testbed plan NAME` says more)
 ./NAME.py: a file of this folder (`testbed new NAME`), which is not run to list it"""

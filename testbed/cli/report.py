@@ -171,6 +171,9 @@ def _print_checks(trial: Trial) -> None:
 
 def _rich_table(shown: TextTable) -> Table:
     table = Table(*shown.header, box=None)
+    for column in table.columns:
+        column.overflow = "fold"
+        column.no_wrap = column.header == "of"  # names of interfaces differ at their ends
     for row in shown.rows:
         table.add_row(*row)
     return table

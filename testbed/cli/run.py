@@ -141,13 +141,32 @@ def _show_results(
     if counts[Status.OK]:
         _show_figures(run.selection, folder, _without_varied(done, frame), printed)
     console.print(f"results: {folder / METRICS_CSV}", soft_wrap=True)
-    console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
-    print_missing_features(run.choice.engine, done)
     invalid = invalid_trials(frame)
+    words = [f"{number} {status}" for status, number in counts.items() if number]
+    if invalid:
+        words.append(f"{len(invalid)} of them invalid")
+    console.print(", ".join(words))
+    print_missing_features(run.choice.engine, done)
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
+    _print_suspects(folder, frame)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1
+
+
+def _print_suspects(run: Path, frame: pd.DataFrame) -> None:
+    """Print how many trials are suspect, and why the first of them is."""
+    suspect = frame[frame["verdict"] == "suspect"].drop_duplicates("trial")
+    if suspect.empty:
+        return
+    count, trials = len(suspect), frame["trial"].nunique()
+    are = "is" if count == 1 else "are"
+    first = suspect.iloc[0]
+    errors.print(
+        f"testbed: {count} of {trials} trials {are} suspect: {first['why']}", soft_wrap=True
+    )
+    path = run.parent.parent / str(first["trial"])
+    errors.print(f"    hint: testbed report {shlex.quote(str(path))}", soft_wrap=True)
 
 
 def _show_numbers(
@@ -159,7 +178,7 @@ def _show_numbers(
 
     run_output.print_results(rows, own, printed)
     links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))
-    if printed.format not in ("table", "md"):
+    if printed.format not in ("table", "md", "latex"):
         return
     if len(links):
         run_output.print_table(links_table(links), printed)

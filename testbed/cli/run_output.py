@@ -8,8 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.console import JustifyMethod
 from rich.table import Table
+from rich.text import Text
 
+from testbed.errors import printable_lines
 from testbed.runs.progress import console
 
 if TYPE_CHECKING:
@@ -55,24 +58,38 @@ def print_results(
 
 
 def print_table(table: text_tables.TextTable, printed: Printed) -> None:
-    """Print one table, as Markdown if that was asked for."""
-    from analysis.statistics import text_tables
+    """Print one table, as Markdown or LaTeX if that was asked for."""
+    from analysis.statistics import table_layout, text_tables
 
     if printed.format == "md":
         sys.stdout.write(text_tables.as_markdown(table))
+    elif printed.format == "latex":
+        sys.stdout.write(table_layout.as_latex(table))
     else:
-        _print_table(table)
+        narrow = table_layout.narrowed(table, console.width)
+        for part in table_layout.blocks(narrow, console.width):
+            _print_table(part)
+
+
+VERDICT_STYLES = {"invalid": "red", "suspect": "yellow", "failed": "red", "valid": "green"}
 
 
 def _print_table(shown: text_tables.TextTable) -> None:
+    from analysis.statistics.table_layout import headings, is_number
+
     table = Table(box=None, header_style="")
-    for name, cell in zip(shown.header, shown.rows[0] if shown.rows else shown.header, strict=True):
-        number = cell[:1] in "0123456789–"
-        table.add_column(
-            name, justify="right" if number else "left", vertical="bottom", no_wrap=not number
-        )
+    cells = shown.rows[0] if shown.rows else shown.header
+    for heading, cell in zip(headings(shown, console.width), cells, strict=True):
+        side: JustifyMethod = "right" if is_number(cell) else "left"
+        table.add_column(heading, justify=side, vertical="bottom", no_wrap=True)
     for row in shown.rows:
-        table.add_row(*row)
+        table.add_row(*map(_styled, row))
     console.print(table)
     if shown.note:
         console.print(shown.note)
+
+
+def _styled(cell: str) -> Text:
+    """Return a cell, that of verdicts in the colour of its worst; a file or pipe has no colours."""
+    style = next((style for word, style in VERDICT_STYLES.items() if word in cell.split()), "")
+    return Text(printable_lines(cell), style=style)

@@ -25,6 +25,7 @@ from testbed.runs.results_folders import (
 DEFAULT_RESULTS = Path("results")
 REMOVE = "remove"
 MB = 1e6
+WIDE_TERMINAL = 120  # columns, from which on a run's command is beside it
 
 
 def runs(options: argparse.Namespace) -> int:
@@ -47,13 +48,17 @@ def _say(sentence: str) -> None:
 def _list(folders: Sequence[Path]) -> int:
     folders = [store for folder in folders for store in stores(folder)]
     table = Table("run", "when", "trials", "made by", box=None, header_style="")
+    wide = wide_console()
     found = [run for store in folders for run in runs_in(store)]
     for run in sorted(found, key=lambda run: run.ended_s, reverse=True):
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.ended_s))
         table.add_row(str(run.path), when, _existing(run), run.command)
-    if found:
-        wide_console().print(table)
-    else:
+        if wide.width < WIDE_TERMINAL:  # the names are whole: `runs remove` takes them
+            console.print(f"{run.path}  {when}  {_existing(run)} trials", soft_wrap=True)
+            console.print(f"    {run.command}", soft_wrap=True)
+    if found and wide.width >= WIDE_TERMINAL:
+        wide.print(table)
+    if not found:
         console.print("no runs: `testbed run` makes them")
     for line in _unreferenced_lines(folders):
         console.print(line, soft_wrap=True)

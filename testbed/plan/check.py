@@ -33,6 +33,7 @@ LEAST_INTERVAL_MS = 0.1
 MOST_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
 LONGEST_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
+SHORT_BUFFER_BDP = 0.9
 SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 
@@ -152,7 +153,7 @@ def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[str]:
 
 def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     """Yield what a user should know of a scenario without faults before it runs."""
-    yield from _queue_warnings(network)
+    yield from _queue_warnings(network, sum(flow.parallel for flow in scenario.flows))
     yield from _no_round_trip(scenario, network)
     yield from _unmarked(scenario)
     yield from _too_fast(scenario, network)
@@ -187,19 +188,20 @@ def _unmarked(scenario: Scenario) -> Iterator[str]:
                 )
 
 
-def _queue_warnings(network: Network) -> Iterator[str]:
+def _queue_warnings(network: Network, flows: int) -> Iterator[str]:
     """Yield the warnings about observed queues, each once with all its interfaces."""
     places: dict[str, list[str]] = {}
     for hop in network.shaped:
         if hop.is_observed:
-            for warning in (*_short_buffer(hop), *queues.warnings(hop.queue, hop.full)):
+            for warning in (*_short_buffer(hop, flows), *queues.warnings(hop.queue, hop.full)):
                 places.setdefault(warning, []).append(hop.out.name)
     for warning, interfaces in places.items():
         yield f"{', '.join(interfaces)}: {warning}"
 
 
-def _short_buffer(hop: Hop) -> Iterator[str]:
-    if hop.full.bdp is not None and hop.full.bdp < 1:
+def _short_buffer(hop: Hop, flows: int) -> Iterator[str]:
+    """Yield a warning for one flow behind a short buffer, beyond what whole packets round off."""
+    if hop.full.bdp is not None and hop.full.bdp < SHORT_BUFFER_BDP and flows == 1:
         yield f"the buffer is {hop.full.bdp:.2f} BDP: one flow may not fill the link"
 
 

@@ -27,6 +27,7 @@ from testbed.store import (
     belongs_in_results,
     is_trial,
     listed_trials,
+    run_command,
 )
 
 NAME_BY_TIME = "%Y%m%d-%H%M%S"  # the name of a run without --name
@@ -103,7 +104,7 @@ def _read(path: Path) -> StoredRun:
     )  # checked by listed_trials
     ended = data.get("ended_s")
     ended_s = ended if isinstance(ended, float) else 0.0
-    return StoredRun(path, str(data.get("command", "")), ended_s, names)
+    return StoredRun(path, run_command(path), ended_s, names)
 
 
 def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> StoredRun:
@@ -186,10 +187,12 @@ def remove_run(run: StoredRun) -> list[Path]:
     with safe_files.folder(run.path.parent) as parent:
         safe_files.remove(parent, run.name)
     left = runs_in(run.store)
-    for latest in (run.store / LATEST, run.store.parent / LATEST):
+    others = [other for store in stores(run.store.parent) for other in runs_in(store)]
+    for latest, runs in ((run.store / LATEST, left), (run.store.parent / LATEST, others)):
         if latest.is_symlink() and not latest.exists():
-            if left:
-                place = left[0].path.resolve().relative_to(latest.parent.resolve())
+            if runs:
+                newest = max(runs, key=lambda other: (other.ended_s, other.name))
+                place = newest.path.resolve().relative_to(latest.parent.resolve())
                 set_latest_link(latest, str(place))
             else:
                 safe_files.remove_file(latest)

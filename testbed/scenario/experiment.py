@@ -21,6 +21,19 @@ Axes = Mapping[str, tuple[Value, ...]]
 ALONE = "alone"  # in place of another flow: one has the link to itself
 
 
+MOST_TRIALS = 100_000  # of one request
+
+
+def refuse_too_many(settings: int, seeds: int) -> None:
+    """Raise for more trials than anyone runs: each is planned before the first begins."""
+    if settings * seeds > MOST_TRIALS:
+        raise UsageError(
+            f"{settings * seeds:,} trials ({settings:,} settings with {seeds:,} seeds): at most "
+            f"{MOST_TRIALS:,} are planned",
+            f"--seeds {MOST_TRIALS // settings}" if settings <= MOST_TRIALS else "fewer values",
+        )
+
+
 @dataclass(frozen=True)
 class Experiment:
     """Scenarios as products of axes; `--set` narrows or changes an axis.
@@ -68,6 +81,7 @@ class Experiment:
         points = dict.fromkeys(
             point for part in parts for point in itertools.product(*part.values())
         )
+        refuse_too_many(len(points), seeds)
         return [self._scenario(point, seed) for seed in range(1, seeds + 1) for point in points]
 
     def values(self) -> Axes:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import UsageError, nearest, quoted
+from testbed.scenario.experiment import refuse_too_many
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import LONGEST_NAME
 from testbed.scenario.reading import ScenarioDocument, read_document
@@ -59,6 +60,7 @@ def sweep(
     """
     axes = _axes(document, settings)
     points = list(itertools.product(*(dict.fromkeys(axis.values) for axis in axes)))
+    refuse_too_many(len(points), seeds)
     scenarios = [_scenario(document, axes, point) for point in points]
     return [
         dataclasses.replace(each, seed=document.scenario.seed + repeat)

@@ -110,10 +110,9 @@ def test_a_bucket_lets_its_bytes_go_at_once(tmp_path: Any) -> None:
 def test_a_bucket_grows_with_the_rate(tmp_path: Any) -> None:
     link = Link(tmp_path, burst_bytes=1514)
     (tmp_path / "samples").mkdir()
-    at_once = ([0, 0, 0, 0, 0], [0] * 5, [1514] * 5)
     for rates, bad in (("[[0, 10], [1, 8]]", "windows"), ("[[0, 10], [1, 250]]", "bucket")):
         (tmp_path / "samples" / "capacity.json").write_text(f'{{"e": {{"rates": {rates}}}}}')
-        assert link.bad(*at_once) == {bad}
+        assert link.bad([0] * 5, [0] * 5, [1514] * 5) == {bad}
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,12 @@ from analysis.metrics import digest
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
 from testbed.store import Status
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
 MOST_TIMELINES = 4  # flows, or panels over time
+MOST_PARTS, FEW_PARTS = 4, 3  # values of an axis in a figure: all up to 4, or 3 of more
 MOST_DELAYS = 2  # the same, of the distributions, which are large
 
 
@@ -58,7 +60,8 @@ def named(results: ExperimentResults) -> pd.DataFrame:
     """Return the TCP flows with the names of their series: the variant, and the flow if needed."""
     rows = results.tcp
     variant = rows["variant"].where(rows["variant"] != "", rows["flow"])
-    several = rows.groupby(["trial", "variant"])["flow"].transform("count") > 1
+    count = rows.groupby(["trial", "variant"])["flow"].transform("count")
+    several = (count > 1) & (count <= SINGLE_FLOWS)
     return rows.assign(**{SERIES: variant.where(~several, variant + " (" + rows["flow"] + ")")})
 
 
@@ -93,8 +96,8 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the variants' shares and Jain's index, where flows share the network."""
-    rows = results.tcp
-    if rows.empty or not variant_shares.several_flows(rows):
+    rows = flows_apart(results.tcp)
+    if rows.empty or not variant_shares.several_flows(rows) or rows["variant"].nunique() < 2:
         return
     found = variant_shares.by_variant(rows)
     parts = [(cases.case_words(case), own) for case, own in few_cases(found, varied_axes(found))]
@@ -113,7 +116,7 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
-    rows = results.tcp
+    rows = flows_apart(results.tcp)
     if rows.empty or not _has(results, digest.THROUGHPUT_SERIES):  # flows of less than a second
         return
     parts = [
@@ -121,7 +124,8 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
         for case, own in few_cases(rows, others(rows, series="variant"), MOST_TIMELINES)
     ]
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
-    together = " Flows of one variant are added." if variant_shares.several_flows(rows) else ""
+    several = rows.groupby(["trial", "variant"])["flow"].nunique().gt(1).any()
+    together = " Flows of one variant are added." if several else ""
     yield dataclasses.replace(
         over_time.figure(parts, results.digest),
         stem=cases.stem(results.key, "time"),
@@ -131,9 +135,27 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     )
 
 
+def flows_apart(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with a variant for each flow where there is one variant: who shares is asked.
+
+    Of more flows than a legend can tell apart, the variant stays.
+    """
+    if rows["variant"].nunique() > 1 or not 1 < rows["flow"].nunique() <= SINGLE_FLOWS:
+        return rows
+    return rows.assign(variant=rows["flow"])
+
+
+def few_series(results: ExperimentResults) -> pd.DataFrame:
+    """Return the rows with their series; many flows of a variant are one row, their mean."""
+    rows = named(results)
+    if rows.empty or rows.groupby(["trial", "variant"])["flow"].nunique().max() <= SINGLE_FLOWS:
+        return rows
+    return variant_means(rows)
+
+
 def sweeps(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput, drops and delay over the main axis; without one, side by side per variant."""
-    rows = named(results)
+    rows = few_series(results)
     axis = main_axis(rows)
     if rows.empty or not measures(rows):
         return
@@ -156,7 +178,7 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
 
 def planes(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput against delay, as paths along the main axis if it is numeric."""
-    rows = named(results).dropna(subset=[plane.X, plane.Y])
+    rows = few_series(results).dropna(subset=[plane.X, plane.Y])
     if rows.empty:
         return
     axis = main_axis(rows)
@@ -174,7 +196,7 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def distributions(results: ExperimentResults) -> Iterator[Figure]:
-    """Round trips and one-way delays, at up to three values of the main axis."""
+    """Round trips and one-way delays, at up to four values of the main axis, or three of more."""
     rows = named(results)
     if rows.empty or not _has(results, *distribution.DELAY_KINDS):
         return
@@ -184,6 +206,9 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
         figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
         title = f"{results.experiment}: distributions of delay"
+        there = own[AXIS + axis].nunique() if axis else 1
+        if len(parts) < there:
+            title += f" ({len(parts)} of {there} values of {axis} shown)"
         yield dataclasses.replace(
             figure,
             stem=cases.stem(results.key, "delays", *case.values()),
@@ -200,9 +225,12 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
         return [("", rows)]
     column = AXIS + axis
     if load_sweep.is_number(rows, axis):
-        values = cases.exemplary(sorted(rows[column].unique()))
+        values = sorted(rows[column].unique())
+        few = cases.exemplary(values)
     else:
-        values = cases.papers_first(rows[column].unique())[:3]
+        values = list(cases.papers_first(rows[column].unique()))
+        few = values[:FEW_PARTS]
+    values = values if len(values) <= MOST_PARTS else few
     return [
         (f"{load_sweep.axis_label(axis)}: {cases.text(value)}", rows[rows[column] == value])
         for value in values

@@ -66,7 +66,7 @@ def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> 
         began_s if start_s is None else start_s,
         flow.stopped_s + AFTERWARDS_S if stop_s is None else stop_s,
     )
-    if span.seconds <= 0:
+    if span.seconds <= 0 or span.start_s > flow.stopped_s or span.stop_s < flow.started_s:
         raise UsageError(
             f"from {span.start_s:g} s to {span.stop_s:g} s: nothing lies between",
             f"flow {flow.name} ran from {flow.started_s:g} s to {flow.stopped_s:g} s",
