@@ -58,7 +58,9 @@ def narrowed(table: TextTable, width: int) -> TextTable:
         return table
     columns = list(zip(*table.rows, strict=True))
     same = [
-        place for place, cells in enumerate(columns) if is_number(cells[0]) and len(set(cells)) == 1
+        place
+        for place, cells in enumerate(columns)
+        if len(set(cells)) == 1 and (is_number(cells[0]) or table.header[place] == "status")
     ]
     if not same:
         return table
