@@ -80,12 +80,13 @@ class DebuggedGuest(GuestEngine):
     def _debug(self, go: Path, pid: int) -> None:
         assert self.kernel is not None
         with workplace("rewind") as folder:
-            back, orders = folder / "back", folder / "orders"
+            back, orders, why = (folder / name for name in ("back", "orders", "why"))
             place: Mapping[str, object] = {
                 **asdict(self._orders),
                 "pid": pid,
                 "go": str(go),
                 "back": str(back),
+                "why": str(why),
                 "hz": self._hz(),
                 "linux": str(self.kernel / "linux"),
                 "symbols": str(self._symbols),
@@ -95,7 +96,8 @@ class DebuggedGuest(GuestEngine):
             environment = {**os.environ, "TESTBED_REWIND": str(orders)}
             status = run_on_terminal((*GDB, *options), environment, self._output)
             if status:
-                raise TestbedError(f"gdb ended with status {status}", "it says why above")
+                said = why.read_text() if why.exists() else f"gdb ended with status {status}"
+                raise TestbedError(said, "testbed rewind --help")
             if back.exists():
                 self.back_s = float(back.read_text())
 

@@ -212,6 +212,10 @@ def functions(pattern: str) -> list[str]:
     if ":" in pattern:
         return [TRACEPOINTS[name] for name in fnmatch.filter(TRACEPOINTS, pattern)]
     if not set(pattern) & set("*?["):
+        try:
+            gdb.decode_line(pattern)
+        except gdb.error:
+            return []
         return [pattern]
     regex = fnmatch.translate(pattern).replace("(?s:", "^").replace(r")\Z", "$")
     said = gdb.execute(f"info functions -q -n {regex}", to_string=True)
@@ -392,9 +396,12 @@ def look() -> None:
         run_until(lambda: gdb.newest_frame().name() == "packet_seen")
         stop.delete()
     FLOW_SOCKETS.update(sockets())
-    if traced := [f for pattern in ORDERS["functions"] for f in functions(pattern)]:
-        for function in traced:
-            Probe(function, ORDERS["expressions"], traced)
+    if ORDERS["functions"]:
+        traced = [name for pattern in ORDERS["functions"] for name in functions(pattern)]
+        if not traced:
+            raise gdb.GdbError(f"the kernel has no function {', '.join(ORDERS['functions'])}")
+        for name in traced:
+            Probe(name, ORDERS["expressions"], traced)
         if ORDERS["until_s"] is not None:
             events.add(ORDERS["until_s"])
         run_until(at_instant)
@@ -408,7 +415,7 @@ def look() -> None:
 try:
     look()
 except Exception as error:  # whatever it is, gdb is to end, and the guest to go on
-    say(f"rewind: {error}")
+    Path(ORDERS["why"]).write_text(f"{error}")
     gdb.execute("quit 1")
 set_silent(False)
 if not ORDERS["interactive"]:

@@ -62,6 +62,10 @@ def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
             "rewind: to which instant or packet?",
             "for example --at 3.217, or --packet retransmission",
         )
+    if request.until_s is not None and request.until_s < at_s:
+        raise UsageError(
+            f"--until {request.until_s}: before second {at_s}", "calls are printed from --at on"
+        )
     return DebuggerOrders(
         at_s,
         epoch_ns(trial),

@@ -71,3 +71,18 @@ def test_a_change_is_told(trial: Trial) -> None:
     done = rewound(trial, "--at", "1", "--gdb", typed=script)
     assert done.returncode == 1
     assert "other packets: sender1-eth0 of sender1: packet" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--at", "1000"), "the trial was over before second 1000"),
+        (("--at", "1", "--probe", "no_such"), "the kernel has no function no_such"),
+        (("--at", "1", "--trace", "zzz*"), "the kernel has no function zzz*"),
+    ],
+)
+def test_what_is_not_there_is_one_line(trial: Trial, words: tuple[str, ...], message: str) -> None:
+    done = rewound(trial, *words)
+    assert done.returncode == 1
+    said, hint = done.stderr.splitlines()
+    assert said.startswith(f"testbed: {message}") and "hint: " in hint
