@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from experiments import all_variants, incast, transfers
-from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations, space
+from experiments.evaluation import (
+    bbr_draft,
+    flow_evaluations,
+    path_evaluations,
+    queue_evaluations,
+    space,
+)
 from experiments.fall_floyd import fall_floyd
 from experiments.guo_yuan_sheng import router_bottleneck, router_fairness
 from experiments.kapre_saxena_joshi_hattikar import (
@@ -50,5 +56,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         queue_evaluations.ECN,
         queue_evaluations.AQM,
         space.SPACE,
+        bbr_draft.BBR_DRAFT,
     )
 }

@@ -15,9 +15,9 @@ from experiments.evaluation.path_evaluations import losses
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.experiment import ALONE, on_demand
 from testbed.scenario.model import CapturePoint, Flow, Scenario
-from testbed.scenario.network import Queue
+from testbed.scenario.network import Change, Queue, Schedule
 from testbed.scenario.queues import FRAME_BYTES
-from testbed.scenario.space import DrawnSetting, NameChoice, NumberRange, SettingSpace
+from testbed.scenario.space import Adversary, DrawnSetting, NameChoice, NumberRange, SettingSpace
 
 MIXES = {"1:1": (1, 1), "1:4": (1, 4), "4:1": (4, 1), "1:16": (1, 16)}  # subject's : victim's flows
 MOST_IN_FLIGHT_BYTES = 12e6  # a guest's sockets have some 15 MB before windows shrink
@@ -105,6 +105,7 @@ def space_trial(
     loss_percent: float,
     queue: str,
     signal: str,
+    change: float,
     seed: int,
 ) -> Scenario:
     """Run flows of a variant beside a victim's, or the victim's number of them alone.
@@ -114,17 +115,25 @@ def space_trial(
 
     `mix` is the number of the variant's flows to that of the victim's; `loss_percent` of the data
     are lost behind the bottleneck; the buffer has at least ten packets; queues that can mark do so
-    with `signal=marks`, and drop otherwise.
+    with `signal=marks`, and drop otherwise. In the middle third of the trial the rate is `change`
+    times what it is before and after; 0: it does not change.
     """
     lasts_s = duration_s(rate_mbit, rtt_ms)
     number = round(flows)
     marks = signal == "marks" and queue != settings.FIFO
+    schedule: Schedule = ()
+    if change:
+        schedule = (
+            Change(round(lasts_s / 3, 3), rate_mbit=change * rate_mbit),
+            Change(round(2 * lasts_s / 3, 3), rate_mbit=rate_mbit),
+        )
     network = settings.dumbbell(
         bottleneck_queue(queue, buffer_bdp, rate_mbit * rtt_ms * 1e3 / 8, ecn=marks),
         2 * PAIRS_OF_A_SIDE,
         (rtt_ms,),
         rate_mbit,
         delay_ms=round(BOTTLENECK_PART * rtt_ms / 2, 3),
+        schedule=schedule,
     )
     trial = settings.trial(
         "space",
@@ -161,6 +170,7 @@ SPACE = settings.evaluation(
         "loss_percent": (0.0,),
         "queue": (settings.FIFO,),
         "signal": ("drops",),
+        "change": (0.0,),
     },
     build=space_trial,
     quick={},
@@ -181,8 +191,17 @@ SPACE = settings.evaluation(
             NumberRange("loss_percent", 0.001, 5, zero=0.5),
             NameChoice("queue", ("pfifo", "pfifo", "codel", "fq_codel", "pie")),
             NameChoice("signal", ("drops", "marks")),
+            NumberRange("change", 0.1, 4, zero=0.75),
         ),
         refused,
         on_demand("experiments.evaluation.space_effects", "is_decided"),
+        {
+            name: Adversary(about, victims, on_demand("experiments.evaluation.space_effects", name))
+            for name, about, victims in (
+                ("starvation", "the victims' time below a tenth of fair", ("incumbent",)),
+                ("stall", "a flow's longest time below a tenth of fair, alone", (ALONE,)),
+                ("harm", "the harm to the victims' throughput", ("incumbent", ALONE)),
+            )
+        },
     ),
 )

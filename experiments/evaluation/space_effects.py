@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -31,6 +31,7 @@ from experiments.evaluation.space_scores import OWN_SCORES, SPACE_HARM_SCORES, S
 from testbed.scenario.experiment import ALONE
 
 SAME, OTHER = 1, 2  # the seed that all subjects have, and the incumbent's second
+SettingKey = tuple[tuple[str, str], ...]  # axis and value, by the axis's name
 MARGIN_PERCENT = 5.0  # percentage points from which on an effect counts in a setting
 SPACE_LEVEL = 0.05
 CELL_AXES = (("rate_mbit", "rtt_ms"), ("buffer_bdp", "flows"))
@@ -266,3 +267,40 @@ def _is_known(effect: SpaceEffect) -> bool:
     wide = stats.t.ppf(1 - SPACE_LEVEL / MOST_LOOKS / 2, len(values) - 1) * stats.sem(values)
     mean = abs(float(values.mean()))
     return bool(mean > wide or mean + wide < MARGIN_PERCENT)
+
+
+def starvation(results: ExperimentResults, subject: str) -> Mapping[SettingKey, float]:
+    """Return how much more a subject starves the incumbent's flows than the incumbent does."""
+    return _by_key(results, STARVATION_SCORES[0], subject)
+
+
+def stall(results: ExperimentResults, subject: str) -> Mapping[SettingKey, float]:
+    """Return how much longer a subject's flows stall, alone, than the incumbent's do."""
+    return _by_key(results, STARVATION_SCORES[1], subject, alone=True)
+
+
+def harm(results: ExperimentResults, subject: str) -> Mapping[SettingKey, float]:
+    """Return how much more a subject harms the incumbent's throughput than the incumbent does."""
+    return _by_key(results, SPACE_HARM_SCORES[0], subject)
+
+
+def _by_key(
+    results: ExperimentResults, score: Score, subject: str, *, alone: bool = False
+) -> Mapping[SettingKey, float]:
+    """Return a score's effect by setting, as a search knows settings; more is worse."""
+    raw = scored_trials(results)
+    if raw.empty or results.definition is None or results.definition.space is None:
+        return {}
+    if score in SPACE_HARM_SCORES:
+        raw = with_harm(raw, SPACE_HARM_SCORES)
+    places = [AXIS + axis.name for axis in results.definition.space.axes]
+    index = pd.MultiIndex.from_frame(raw[places].map(cases.text))
+    values = raw.assign(place=index.to_flat_index())[raw[VICTIM].eq(ALONE) == alone]
+    table = values.pivot_table(score.name, "place", SUBJECT)
+    if subject not in table or table.shape[1] != 2:
+        return {}
+    (incumbent,) = (name for name in table if name != subject)
+    effect = (-score.better * (table[subject] - table[incumbent])).dropna()
+    names = [name.removeprefix(AXIS) for name in places]
+    keys = (dict(zip(names, map(str, place), strict=True)) for place in effect.index)
+    return {tuple(sorted(k.items())): float(v) for k, v in zip(keys, effect, strict=True)}

@@ -39,7 +39,7 @@ from experiments.evaluation.space_scores import (
 )
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
-from testbed.runs.drawn_settings import budget_s, drawn_settings, in_settings
+from testbed.runs.drawn_settings import budget_s, compared_in, drawn_settings
 from testbed.runs.evaluation import standard_evaluation
 from testbed.scenario.experiment import ALONE
 from testbed.scenario.space import NumberRange
@@ -83,7 +83,7 @@ def test_a_buffer_has_some_packets_however_short_the_path() -> None:
 def test_every_drawn_setting_can_be_planned_and_has_the_trials_of_a_comparison() -> None:
     evaluation = standard_evaluation("bbr", "", ("cubic", "reno"))
     settings = drawn()
-    scenarios = in_settings(evaluation, SPACE, settings).scenarios(1)
+    scenarios = compared_in(evaluation, SPACE, settings).scenarios(1)
     assert len(scenarios) == len(settings) * (3 * 2 + 2)
     for scenario in scenarios:
         make_plan(scenario)

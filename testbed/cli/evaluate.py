@@ -10,17 +10,19 @@ import dataclasses
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
-from testbed.errors import UsageError
+from testbed.errors import UsageError, nearest, quoted
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
 from testbed.indented import indented
 from testbed.machine.atomic import replace
+from testbed.machine.safe_files import make_folder
+from testbed.runs.adversary import AdversaryFinding, AdversarySearch, find_worst
 from testbed.runs.drawn_settings import DECIDED, Effort, budget_s, evaluate_space
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.evaluation import (
@@ -34,9 +36,10 @@ from testbed.runs.evaluation import (
     usual_incumbent,
     with_settings,
 )
-from testbed.runs.orchestration import RunOptions
+from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
 from testbed.runs.progress import ConsoleListener, console, errors
-from testbed.runs.selection import Settings, parse_settings
+from testbed.runs.results_folders import claimed
+from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
 from testbed.store import EVALUATION_JSON, REPORT, results_folder
@@ -46,7 +49,10 @@ if TYPE_CHECKING:
     from analysis.figures.sheet import Sheet
     from analysis.results.experiment_results import ExperimentResults, ResultSet
     from analysis.statistics.text_tables import TextTable
+    from testbed.scenario.experiment import Experiment
+    from testbed.scenario.space import SettingSpace
 
+USUAL_SEARCH = "10min"
 RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
 
@@ -56,6 +62,10 @@ def run_evaluations(options: argparse.Namespace) -> int:
         if options.engine == HostEngine.name:
             raise real_time_refusal()
         options.engine = GuestEngine.name
+    if options.suite:
+        return _run_suite(options)
+    if options.adversary:
+        return _find_worst(options)
     if options.budget or options.until:
         return _evaluate_space(options)
     return _evaluate_all(options)
@@ -65,20 +75,10 @@ def _evaluate_space(options: argparse.Namespace) -> int:
     """Run settings of the space until the budget is spent or the results are decided."""
     if options.until not in ("", DECIDED):
         raise UsageError(f"--until {options.until}: not {DECIDED}", f"e.g. --until {DECIDED}")
-    if not options.name:
-        raise UsageError(
-            "--budget: name a congestion control", "testbed evaluate bbr --budget 10min"
-        )
-    against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
-    evaluation = dataclasses.replace(_evaluation(options, against), realistic=options.realistic)
-    (experiment,) = (each for each in options.experiments.values() if each.space)
-    assert experiment.space is not None
-    decided = experiment.space.decided
+    evaluation, experiment, space = _in_space(options)
 
     def is_decided(folder: Path) -> bool:
-        from analysis.results.experiment_results import collect
-
-        return all(decided(each) for each in collect([folder], options.experiments).experiments)
+        return all(map(space.decided, _collected([folder], options).experiments))
 
     effort = Effort(
         *((budget_s(options.budget),) if options.budget else (math.inf,)),
@@ -97,6 +97,93 @@ def _evaluate_space(options: argparse.Namespace) -> int:
     page = options.out or results_folder(evaluation.name) / REPORT
     _report_space(evaluation, folder, options, page)
     return 0
+
+
+def _run_suite(options: argparse.Namespace) -> int:
+    """Run a suite of test cases, which is an experiment of its own, and write its page."""
+    from analysis.figures.general.presentation import summaries
+    from analysis.report import make_report
+
+    experiment = options.experiments.get(options.suite)
+    if experiment is None or not experiment.is_suite:
+        suites = [name for name, each in options.experiments.items() if each.is_suite]
+        raise UsageError(
+            f"--suite: unknown {quoted(options.suite)}", nearest(options.suite, suites)
+        )
+    settings = dict(_settings(options)) | ({"variant": (options.name,)} if options.name else {})
+    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
+    run = plan_run(
+        select_experiment(experiment, settings, quick=options.quick),
+        RunOptions(**{"engine": AUTO, **given, "name": f"evaluate-{options.name}"}),
+        ConsoleListener(),
+    )
+    with claimed(run.out, errors.print):
+        done = carry_out(run, shlex.join(("testbed", *options.arguments)), ConsoleListener())
+    found = _collected([done.folder], options)
+    for table in summaries(list(found.experiments)):
+        run_output.print_table(table, run_output.Printed("table", None))
+    page = make_report(found, options.out or done.folder / REPORT)
+    console.print(f"report: {page}", soft_wrap=True)
+    return 0
+
+
+def _in_space(
+    options: argparse.Namespace,
+) -> tuple[StandardEvaluation, Experiment, SettingSpace]:
+    """Return whom to compare in drawn settings, and the experiment with its space."""
+    if not options.name:
+        raise UsageError(
+            "drawn settings need a congestion control", "testbed evaluate bbr --budget 10min"
+        )
+    against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
+    evaluation = dataclasses.replace(_evaluation(options, against), realistic=options.realistic)
+    ((experiment, space),) = (
+        (each, each.space) for each in options.experiments.values() if each.space
+    )
+    return evaluation, experiment, space
+
+
+def _find_worst(options: argparse.Namespace) -> int:
+    """Search for the subject's worst setting, and write it as a scenario that runs again."""
+    evaluation, experiment, space = _in_space(options)
+    if options.adversary not in space.adversaries:
+        raise UsageError(
+            f"--adversary: unknown {quoted(options.adversary)}",
+            nearest(options.adversary, space.adversaries),
+        )
+    adversary = space.adversaries[options.adversary]
+    name = f"{evaluation.name}-{options.adversary}"
+    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
+    search = AdversarySearch(
+        evaluation,
+        experiment,
+        adversary,
+        RunOptions(**{"engine": AUTO, "captures": "drop", "name": name, **given}),
+        RunListener(),
+        lambda line: console.print(line, soft_wrap=True),
+        shlex.join(("testbed", *options.arguments)),
+        lambda folder: _collected([folder], options).experiments[0],
+    )
+    found = find_worst(search, budget_s(options.budget or USUAL_SEARCH))
+    path = options.out or results_folder(evaluation.name) / f"{options.adversary}.json"
+    make_folder(path.parent)
+    replace(path, lambda file: file.write_text(found.scenario.to_json()))
+    for line in finding_lines(found, evaluation, adversary.about):
+        console.print(line, soft_wrap=True)
+    console.print(f"scenario: {path}; again: testbed run {path}", soft_wrap=True)
+    return 0
+
+
+def finding_lines(
+    found: AdversaryFinding, evaluation: StandardEvaluation, about: str
+) -> Iterator[str]:
+    """Yield what an adversary found, as sentences."""
+    yield f"searched for: {about}, with {evaluation.subject} less with {evaluation.others[0]}"
+    for words, each in (("worst", found.worst), ("plainest", found.plain)):
+        values = ", ".join(f"{name}={value}" for name, value in each.setting.items())
+        yield f"{words} of {found.tried} settings: {each.effect:+.0f} points: {values}"
+    others = ", ".join(f"{each:+.0f}" for each in found.other_seeds)
+    yield f"the plainest one with other seeds: {others} points"
 
 
 def _evaluate_all(options: argparse.Namespace) -> int:
@@ -209,7 +296,6 @@ def _report(
     from analysis.evaluation.evaluation_document import evaluation_document
     from analysis.report import make_report
     from analysis.report.page import Standings
-    from testbed.machine.safe_files import make_folder
 
     subject = evaluation.subject
     run_output.print_table(table, run_output.Printed("table", None))

@@ -204,7 +204,11 @@ def _evaluate_options(parser: Parser) -> None:
     about = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
     about += "as there is time for"
     _value(parser, "--budget", "30min", about, default="")
-    about = "the same, until every mean effect is known"
+    about = "search for the worst setting (10min unless --budget says), and write it as a scenario"
+    _value(parser, "--adversary", "starvation|stall|harm", about, default="")
+    about = "the test cases of the BBR draft, step by step"
+    _value(parser, "--suite", "bbr-draft", about, default="")
+    about = "as --budget, until every mean effect is known"
     _value(parser, "--until", "decided", about, default="")
     _place_options(parser)
     _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)

@@ -67,26 +67,44 @@ def drawn_settings(space: SettingSpace) -> Iterator[DrawnSetting]:
 
 
 def in_settings(
-    evaluation: StandardEvaluation, experiment: Experiment, drawn: Sequence[DrawnSetting]
+    evaluation: StandardEvaluation,
+    experiment: Experiment,
+    drawn: Sequence[DrawnSetting],
+    *,
+    victims: Sequence[str],
+    seeds: int,
+    wanted: Callable[[Scenario], bool],
 ) -> RunSelection:
-    """Return the trials of all subjects in these settings.
-
-    The first of the others, whom the subject is to be deployed beside, has a second seed: how much
-    differs by chance.
-    """
-    incumbent = evaluation.others[0]
-    fixed = {**evaluation.settings(experiment), VICTIM_AXIS: (incumbent, ALONE)}
+    """Return the wanted ones of the trials of all subjects and seeds in these settings."""
+    fixed = {**evaluation.settings(experiment), VICTIM_AXIS: victims}
     parts = [
         select_experiment(experiment, {**{k: (v,) for k, v in each.items()}, **fixed})
         for each in drawn
     ]
 
     def scenarios(_seeds: int) -> list[Scenario]:
-        both = [scenario for part in parts for scenario in part.scenarios(2)]
-        return [s for s in both if s.seed == 1 or s.axes[evaluation.axis] == incumbent]
+        return [each for part in parts for each in part.scenarios(seeds) if wanted(each)]
 
     selection = dataclasses.replace(parts[0], scenarios=scenarios)
     return selection.made_realistic() if evaluation.realistic else selection
+
+
+def compared_in(
+    evaluation: StandardEvaluation, experiment: Experiment, drawn: Sequence[DrawnSetting]
+) -> RunSelection:
+    """Return the trials of all subjects in these settings, alone and beside the incumbent.
+
+    The incumbent is the first of the others. It has a second seed: how much differs by chance.
+    """
+    incumbent = evaluation.others[0]
+    return in_settings(
+        evaluation,
+        experiment,
+        drawn,
+        victims=(incumbent, ALONE),
+        seeds=2,
+        wanted=lambda each: each.seed == 1 or each.axes[evaluation.axis] == incumbent,
+    )
 
 
 def evaluate_space(
@@ -109,7 +127,7 @@ def evaluate_space(
     options = dataclasses.replace(options, name=evaluation.name)
     drawn = [next(source) for _ in range(FIRST_SETTINGS)]
     while True:
-        planned = plan_run(in_settings(evaluation, experiment, drawn), options, listener)
+        planned = plan_run(compared_in(evaluation, experiment, drawn), options, listener)
         with claimed(planned.out, listener.warn):
             done = carry_out(planned, command, listener)
         after_each(planned, done)

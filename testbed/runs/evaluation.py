@@ -115,7 +115,9 @@ def with_settings(
 ) -> StandardEvaluation:
     """Return an evaluation some of whose axes have one value, the kernel among them."""
     kernel, fixed = "", dict(evaluation.fixed)
-    axes = {axis for each in evaluation.experiments(experiments) for axis in each.axes}
+    compared = {each.name for each in evaluation.experiments(experiments)}
+    own = (each for each in experiments if each.name in compared or each.space)
+    axes = {axis for each in own for axis in each.axes}
     for axis, values in settings.items():
         if len(values) > 1 or axis == evaluation.axis:
             raise UsageError(

@@ -66,6 +66,7 @@ class Experiment:
     claims: Callable[[], Sequence[Any]] | None = None
     conclusion: Callable[[Any, str], str] | None = None
     space: SettingSpace | None = None
+    is_suite: bool = False  # test cases, each with steps that are met or not: `evaluate --suite`
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool

@@ -46,12 +46,22 @@ DrawnSetting = Mapping[str, str]  # axis → value
 
 
 @dataclass(frozen=True)
+class Adversary:
+    """What a search for a subject's worst setting makes as large as it can."""
+
+    about: str
+    victims: tuple[str, ...]  # beside whom a subject runs: ALONE, or any name for the incumbent
+    effects: Callable[[Any, str], Mapping[Any, float]]  # of results and a subject, by setting
+
+
+@dataclass(frozen=True)
 class SettingSpace:
     """The axes of a space, what of it cannot run, and when enough of it has."""
 
     axes: tuple[SpaceAxis, ...]
     refuse: Callable[[DrawnSetting], str]  # the reason, or nothing
     decided: Callable[[Any], bool]  # whether the results of its experiment need no more settings
+    adversaries: Mapping[str, Adversary]  # by name
 
     def at(self, parts: Sequence[float]) -> DrawnSetting:
         """Return the setting at a point of the unit cube."""

@@ -1,0 +1,413 @@
+"""The steps of the draft's test cases: what was measured, and whether it is as the draft says.
+
+Steps that need a variable which BBRv1 does not have, or which no socket shows, say so; so do the
+cases that need a sender that pauses, or a policer.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from analysis.figures.sheet import Sheet, as_sheet
+from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.text_tables import TextTable
+from experiments.evaluation.bbr_draft import CHANGE_AT_S, SPIKE_S
+from experiments.evaluation.bbr_states import PACING_PART, BbrSamples
+from testbed.store import Status, Trial
+
+CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
+STARTUP_S, PROBING_FROM_S = 1.0, 2.0  # when STARTUP and its queue are gone on the plain path
+NO_PAUSE = "no sender here is limited by its application and sampled"
+NOT_IN_V1 = "BBRv1 has no such state or variable"
+
+
+class StepVerdict(enum.StrEnum):
+    """Whether a step is as the draft says."""
+
+    MET = "met"
+    NOT_MET = "not met"
+    OPEN = "not testable"
+
+
+@dataclass(frozen=True)
+class StepReading:
+    """What was measured, and whether it is as the draft says."""
+
+    said: str
+    met: bool
+
+
+@dataclass(frozen=True)
+class DraftStep:
+    """A step of a case: its number in the draft, what it asks, and its check or why it has none."""
+
+    number: str
+    words: str
+    check: Callable[[BbrSamples], StepReading] | str
+
+
+@dataclass(frozen=True)
+class DraftCase:
+    """A test case of the draft, the path that it is tested on, and its steps."""
+
+    number: int
+    name: str
+    path: str
+    steps: tuple[DraftStep, ...]
+
+
+def near(value: float, wanted: float, unit: str, within: float = CLOSE_PART) -> StepReading:
+    """Compare a number with the draft's."""
+    met = abs(value / wanted - 1) <= within
+    return StepReading(f"{value:.3g} {unit}, draft: {wanted:.3g}", met)
+
+
+def close_to_link(estimate_mbit: float, seen: BbrSamples) -> StepReading:
+    """Compare a bandwidth estimate with the link's rate."""
+    part = 100 * (estimate_mbit / seen.link_mbit - 1)
+    return StepReading(f"{part:+.1f} % of the link's rate", abs(part) <= 100 * CLOSE_PART)
+
+
+def startup_gain(seen: BbrSamples) -> StepReading:
+    """Read the gain of STARTUP."""
+    gain = seen.startup_mbit * 2.885 / seen.link_mbit
+    return StepReading(f"pacing at {gain:.2f} times the link's rate", gain > 2)
+
+
+def plateau_rounds(seen: BbrSamples) -> StepReading:
+    """Count the round trips between the last growth by a quarter and DRAIN."""
+    if seen.drain is None:
+        return StepReading("no DRAIN", False)
+    before = seen.between(0, seen.drain.begin_s)
+    pacing = before["pacing_mbps"]
+    begin = float(before["time_s"][pacing >= pacing.max() / 1.25].iloc[0])
+    rounds = seen.rounds(begin, seen.drain.begin_s)
+    return StepReading(f"{rounds:.1f} round trips", 3 <= rounds <= 6)
+
+
+def drains(seen: BbrSamples) -> StepReading:
+    """Say when STARTUP ended."""
+    if seen.drain is None:
+        return StepReading("no DRAIN", False)
+    return StepReading(f"DRAIN at {seen.drain.begin_s:.2f} s", True)
+
+
+def drain_gain(seen: BbrSamples) -> StepReading:
+    """Read the gain of DRAIN."""
+    if seen.drain is None:
+        return StepReading("no DRAIN", False)
+    return near(seen.drain.mbit / PACING_PART / seen.link_mbit, 0.5, "times the bandwidth")
+
+
+def drained(seen: BbrSamples) -> StepReading:
+    """Compare the data in flight at DRAIN's end with the BDP."""
+    if seen.drain is None:
+        return StepReading("no DRAIN", False)
+    left, bdp = seen.in_flight(seen.drain.end_s), seen.bdp_packets()
+    return StepReading(f"{left:.0f} packets in flight, BDP {bdp:.0f}", left <= 1.1 * bdp + 3)
+
+
+def rounds_in_drain(seen: BbrSamples) -> StepReading:
+    """Count DRAIN's round trips."""
+    if seen.drain is None:
+        return StepReading("no DRAIN", False)
+    rounds = seen.rounds(seen.drain.begin_s, seen.drain.end_s)
+    left, bdp = seen.in_flight(seen.drain.end_s), seen.bdp_packets()
+    said = f"{rounds:.1f} round trips, then {left:.0f} packets in flight, BDP {bdp:.0f}"
+    return StepReading(said, 2.5 <= rounds <= 3.5)
+
+
+def phases_of(gain: float, following: float) -> Callable[[BbrSamples], StepReading]:
+    """Return a check that phases of a gain come, and are followed by those of another."""
+
+    def check(seen: BbrSamples) -> StepReading:
+        found = seen.of_gain(gain, PROBING_FROM_S, seen.scenario.duration_s)
+        after = [abs(each / following - 1) < 0.05 for _, each in found]
+        lengths = [(phase.end_s - phase.begin_s) / seen.rtt_s for phase, _ in found]
+        mean = sum(lengths) / len(lengths) if lengths else math.nan
+        said = f"{len(found)} of {mean:.1f} round trips, {sum(after)} followed by {following:g}"
+        return StepReading(said, bool(found) and sum(after) >= 0.9 * len(found))
+
+    return check
+
+
+def losses_while_probing(seen: BbrSamples) -> StepReading:
+    """Count the phases of gain 1.25 that packets are sent again in, or a round trip later."""
+    found = seen.of_gain(1.25, PROBING_FROM_S, seen.scenario.duration_s)
+    counts = [
+        seen.at("total_retrans", p.end_s + seen.rtt_s) - seen.at("total_retrans", p.begin_s)
+        for p, _ in found
+    ]
+    lost = sum(count > 0 for count in counts)
+    return StepReading(f"{lost} of {len(found)} phases with losses", lost > 0)
+
+
+def no_losses_while_probing(seen: BbrSamples) -> StepReading:
+    """Say that nothing is sent again in phases of gain 1.25."""
+    found = losses_while_probing(seen)
+    return StepReading(found.said, not found.met)
+
+
+def first_probe_rtt(seen: BbrSamples) -> tuple[float, float] | None:
+    """Return the first time at four packets."""
+    return next((each for each in seen.probe_rtts() if each[0] > 0.5), None)
+
+
+def probe_rtt_interval(seen: BbrSamples) -> StepReading:
+    """Say how long after the connection's beginning PROBE_RTT comes."""
+    found = first_probe_rtt(seen)
+    return near(found[0], 5.0, "s", 0.1) if found else StepReading("none", False)
+
+
+def probe_rtt_window(seen: BbrSamples) -> StepReading:
+    """Compare PROBE_RTT's window with half of the BDP."""
+    if (found := first_probe_rtt(seen)) is None:
+        return StepReading("none", False)
+    return near(seen.at("cwnd", found[1]), 0.5 * seen.bdp_packets(), "packets", 0.1)
+
+
+def probe_rtt_length(seen: BbrSamples) -> StepReading:
+    """Compare PROBE_RTT's length with 200 ms and a round trip."""
+    if (found := first_probe_rtt(seen)) is None:
+        return StepReading("none", False)
+    length, least = found[1] - found[0], 0.2
+    return StepReading(f"{1e3 * length:.0f} ms", length >= least)
+
+
+def resumes(seen: BbrSamples) -> StepReading:
+    """Compare the estimate after PROBE_RTT with the link."""
+    if (found := first_probe_rtt(seen)) is None:
+        return StepReading("none", False)
+    return close_to_link(seen.cruise_mbit(found[1] + 0.1, seen.scenario.duration_s), seen)
+
+
+def returns_to_startup(seen: BbrSamples) -> StepReading:
+    """Say whether the pacing rate goes on growing after a PROBE_RTT that came before DRAIN."""
+    found, drain = first_probe_rtt(seen), seen.drain
+    if found is None or (drain is not None and drain.begin_s < found[0]):
+        return StepReading("no PROBE_RTT before DRAIN", False)
+    before = float(seen.between(0, found[0])["pacing_mbps"].max())
+    grown = float(seen.column("pacing_mbps").max()) / before
+    said = f"PROBE_RTT at {found[0]:.1f} s, then pacing grows {grown:.1f} times"
+    return StepReading(said, grown > 1.25)
+
+
+def window_in_bdp(begin_s: float, end_s: float) -> Callable[[BbrSamples], StepReading]:
+    """Return a check that the window is above two BDP."""
+
+    def check(seen: BbrSamples) -> StepReading:
+        window = float(seen.between(begin_s, end_s)["cwnd"].max()) / seen.bdp_packets()
+        return StepReading(f"{window:.2f} BDP", window > 2)
+
+    return check
+
+
+def used(begin_s: float) -> Callable[[BbrSamples], StepReading]:
+    """Return a check of the link's use from a time on."""
+
+    def check(seen: BbrSamples) -> StepReading:
+        found = seen.goodput_mbit(begin_s, seen.scenario.duration_s)
+        part = 100 * found / seen.link_mbit
+        return StepReading(f"{part:.1f} % of the link's rate", part >= 95)
+
+    return check
+
+
+def least_window(seen: BbrSamples) -> StepReading:
+    """Read the smallest window."""
+    least = float(seen.between(STARTUP_S, seen.scenario.duration_s)["cwnd"].min())
+    return StepReading(f"{least:.0f} packets, BDP {seen.bdp_packets():.1f}", least >= 4)
+
+
+def discovers(seen: BbrSamples) -> StepReading:
+    """Count the round trips until the estimate is that of the faster link."""
+    faster = seen.changed_link_mbit
+    rows = seen.between(CHANGE_AT_S, seen.scenario.duration_s)
+    there = rows[rows["delivery_mbps"] >= (1 - CLOSE_PART) * faster]
+    bound = 2 * math.log2(seen.bdp_packets() * faster / seen.link_mbit)
+    if there.empty:
+        return StepReading("not within the trial", False)
+    at = float(there["time_s"].iloc[0])
+    rounds = seen.rounds(CHANGE_AT_S, at)
+    said = f"{rounds:.0f} round trips, {at - CHANGE_AT_S:.2f} s; 2 log2(BDP) is {bound:.0f}"
+    return StepReading(said, rounds <= bound)
+
+
+def adapts_down(seen: BbrSamples) -> StepReading:
+    """Say how long the estimate stays above the slower link's rate."""
+    slower = seen.payload_mbit(
+        min(c.rate_mbit or 0 for c in seen.scenario.network.bottleneck.schedule)
+    )
+    rows = seen.between(CHANGE_AT_S, seen.scenario.duration_s)
+    above = rows[rows["pacing_mbps"] > 1.25 * (1 + CLOSE_PART) * slower]
+    last = float(above["time_s"].iloc[-1]) if len(above) else CHANGE_AT_S
+    rounds = seen.rounds(CHANGE_AT_S, last)
+    is_there = last < float(rows["time_s"].iloc[-1]) - 0.5
+    return StepReading(f"after {last - CHANGE_AT_S:.1f} s, {rounds:.0f} round trips", is_there)
+
+
+def in_state(state: str) -> Callable[[BbrSamples], StepReading]:
+    """Return a check that the kernel's recovery state occurs after STARTUP."""
+
+    def check(seen: BbrSamples) -> StepReading:
+        rows = seen.between(PROBING_FROM_S, seen.scenario.duration_s)
+        count = int((rows["ca_state"] == state).sum())
+        return StepReading(f"{count} samples in {state}", count > 0)
+
+    return check
+
+
+def has_window_again(seen: BbrSamples) -> StepReading:
+    """Say how long after the spike the window is what it was before."""
+    before = 0.9 * seen.at("cwnd", CHANGE_AT_S)
+    rows = seen.between(CHANGE_AT_S, seen.scenario.duration_s)
+    low = rows[rows["cwnd"] < before]
+    if low.empty:
+        return StepReading("never below", True)
+    back = float(low["time_s"].iloc[-1]) - CHANGE_AT_S - SPIKE_S
+    return StepReading(f"{back:+.2f} s after the spike", back < 1)
+
+
+def same_estimate(seen: BbrSamples) -> StepReading:
+    """Compare the estimate at the end with the link."""
+    end = seen.scenario.duration_s
+    return close_to_link(seen.cruise_mbit(end - 2, end), seen)
+
+
+def startup_estimate(seen: BbrSamples) -> StepReading:
+    """Compare STARTUP's estimate with the link."""
+    return close_to_link(seen.startup_mbit, seen)
+
+
+def full_bandwidth(seen: BbrSamples) -> StepReading:
+    """Say whether STARTUP found all of the bandwidth."""
+    found = startup_estimate(seen)
+    return StepReading(found.said, seen.startup_mbit >= (1 - CLOSE_PART) * seen.link_mbit)
+
+
+def untestable(number: int, name: str, why: str) -> DraftCase:
+    """Return a case that has no trial."""
+    return DraftCase(number, name, "", (DraftStep("all", "", why),))
+
+
+DRAFT_CASES = (
+    DraftCase(1, "STARTUP ends on a plateau", "plain", (
+        DraftStep("1", "begins in STARTUP", startup_gain),
+        DraftStep("3", "estimate within 2 %", startup_estimate),
+        DraftStep("4", "three rounds without growth", plateau_rounds),
+        DraftStep("5", "goes to DRAIN", drains),
+    )),
+    untestable(2, "STARTUP ends on loss when application-limited", NO_PAUSE),
+    DraftCase(3, "DRAIN ends by what is in flight", "plain", (
+        DraftStep("2", "gain 0.5", drain_gain),
+        DraftStep("4", "ends at a BDP in flight", drained),
+    )),
+    DraftCase(4, "DRAIN ends by time", "slower-in-drain", (
+        DraftStep("5", "ends after three rounds", rounds_in_drain),
+    )),
+    DraftCase(5, "PROBE_UP ends on a plateau", "plain", (
+        DraftStep("1", "comes, and goes to PROBE_DOWN", phases_of(1.25, 0.75)),
+        DraftStep("2", "without losses", no_losses_while_probing),
+        DraftStep("4", "full_bw_now", NOT_IN_V1),
+    )),
+    untestable(6, "PROBE_UP ends on loss when application-limited", NO_PAUSE),
+    untestable(7, "PROBE_UP does not end when application-limited", NO_PAUSE),
+    DraftCase(8, "PROBE_DOWN ends by what is in flight", "plain", (
+        DraftStep("2", "gain 0.90", lambda seen: StepReading("0.75 in BBRv1", False)),
+        DraftStep("5", "goes to PROBE_CRUISE", phases_of(0.75, 1.0)),
+    )),
+    untestable(9, "PROBE_DOWN ends by time", f"{NOT_IN_V1}: PROBE_REFILL, bw_probe_wait"),
+    DraftCase(10, "PROBE_RTT", "plain", (
+        DraftStep("2", "after 5 s", probe_rtt_interval),
+        DraftStep("3", "window of half a BDP", probe_rtt_window),
+        DraftStep("4", "at least 200 ms", probe_rtt_length),
+        DraftStep("5", "goes back to PROBE_BW", resumes),
+    )),
+    untestable(11, "PROBE_RTT is skipped after idleness", NO_PAUSE),
+    DraftCase(12, "STARTUP on a link that aggregates", "batches", (
+        DraftStep("3", "window above 2 BDP", window_in_bdp(0, STARTUP_S)),
+        DraftStep("4", "finds the full bandwidth", full_bandwidth),
+    )),
+    DraftCase(13, "cruising on a link that aggregates", "batches", (
+        DraftStep("3", "extra_acked", "no socket shows it"),
+        DraftStep("4", "window above 2 BDP", window_in_bdp(PROBING_FROM_S, math.inf)),
+        DraftStep("4", "full use", used(PROBING_FROM_S)),
+    )),
+    DraftCase(14, "a BDP below a packet", "sub-packet", (
+        DraftStep("3", "window of at least 4", least_window),
+        DraftStep("4", "estimate within 2 %", same_estimate),
+        DraftStep("4", "no stalls", used(PROBING_FROM_S)),
+    )),
+    DraftCase(15, "ten times the bandwidth", "faster", (
+        DraftStep("3", "inflight_longterm doubles", NOT_IN_V1),
+        DraftStep("4", "full bandwidth in O(log BDP)", discovers),
+    )),
+    DraftCase(16, "a tenth of the bandwidth", "slower", (
+        DraftStep("3", "bw_shortterm", NOT_IN_V1),
+        DraftStep("4", "max_bw drops to the new rate", adapts_down),
+    )),
+    untestable(17, "policers", "no queue here drops by a bucket of tokens and holds nothing"),
+    DraftCase(18, "spurious fast recovery", "reordered", (
+        DraftStep("1", "occurs", in_state("recovery")),
+        DraftStep("4", "estimate within 2 %", same_estimate),
+    )),
+    DraftCase(19, "spurious retransmission timeout", "spike", (
+        DraftStep("1", "occurs", in_state("loss")),
+        DraftStep("3", "window restored", has_window_again),
+        DraftStep("4", "estimate within 2 %", same_estimate),
+    )),
+    DraftCase(20, "PROBE_RTT during STARTUP", "long", (
+        DraftStep("3", "goes back to STARTUP", returns_to_startup),
+    )),
+    DraftCase(21, "loss during PROBE_UP", "shallow", (
+        DraftStep("1", "inflight_longterm", NOT_IN_V1),
+        DraftStep("3", "losses while probing", losses_while_probing),
+        DraftStep("5", "goes to PROBE_DOWN", phases_of(1.25, 0.75)),
+    )),
+    untestable(22, "application-limited in PROBE_REFILL", NO_PAUSE),
+)  # fmt: skip
+DRAFT_HEADS = ("case", "what", "step", "asked", "measured", "so")
+
+
+def draft_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each variant, kernel and step."""
+    groups: dict[str, dict[str, Trial]] = {}
+    for trial in results.trials:
+        axes = trial.scenario.axes
+        name = f"{axes['variant']} on {trial.scenario.kernel}"
+        groups.setdefault(name, {}).setdefault(axes["path"], trial)
+    for name, trials in groups.items():
+        seen: dict[str, BbrSamples] = {}
+        for case in DRAFT_CASES:
+            for step in case.steps:
+                if case.path in trials and case.path not in seen:
+                    ran = trials[case.path].record.status is Status.OK
+                    seen |= {case.path: BbrSamples(trials[case.path])} if ran else {}
+                said, verdict = judged_step(step, seen.get(case.path))
+                yield name, str(case.number), case.name, step.number, step.words, said, verdict
+
+
+def judged_step(step: DraftStep, seen: BbrSamples | None) -> tuple[str, StepVerdict]:
+    """Return what a step measured, and whether it is as the draft says."""
+    if isinstance(step.check, str):
+        return step.check, StepVerdict.OPEN
+    if seen is None or seen.rows.empty:
+        return "its path did not run", StepVerdict.OPEN
+    found = step.check(seen)
+    return found.said, StepVerdict.MET if found.met else StepVerdict.NOT_MET
+
+
+def draft_summary(results: ExperimentResults) -> TextTable:
+    """Tabulate the steps for the terminal."""
+    rows = tuple(draft_rows(results))
+    tally = ", ".join(f"{sum(row[-1] == each for row in rows)} {each}" for each in StepVerdict)
+    note = f"{len(DRAFT_CASES)} cases of draft-ietf-ccwg-bbr; steps: {tally}."
+    return TextTable(("control", *DRAFT_HEADS), rows, note)
+
+
+def draft_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Tabulate the steps for the page."""
+    yield "Test cases of the BBR draft", as_sheet(("control", *DRAFT_HEADS), draft_rows(results))

@@ -1,0 +1,84 @@
+"""The search for the worst setting: it finds one, makes it plainer, and keeps what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from experiments.catalogue import EXPERIMENTS
+from experiments.evaluation.space import SPACE
+from testbed.cli.parser import build_parser
+from testbed.errors import TestbedError, UsageError
+from testbed.runs.adversary import AdversarySearch, find_worst
+from testbed.runs.evaluation import standard_evaluation
+from testbed.runs.orchestration import RunListener, RunOptions
+from testbed.scenario.space import DrawnSetting
+
+
+@dataclass
+class MadeUp(AdversarySearch):
+    """A search in which bad are slow links with deep buffers, and nothing else matters."""
+
+    hopeless: bool = False
+
+    def effects(self, settings: Sequence[DrawnSetting], seed: int = 1) -> list[float]:
+        assert self.experiment.space is not None
+        found = []
+        for setting in settings:
+            is_bad = float(setting["buffer_bdp"]) > 4 and float(setting["rate_mbit"]) < 100
+            effect = 80.0 - float(setting["rate_mbit"]) / 10 if is_bad else -3.0
+            effect = 0.0 if self.hopeless or self.experiment.space.refuse(setting) else effect
+            self.known[(tuple(sorted(setting.items())), seed)] = effect
+            found.append(effect)
+        return found
+
+
+def search(**changes: Any) -> MadeUp:
+    assert SPACE.space is not None
+    evaluation = standard_evaluation("bbr", "", ("cubic",))
+    adversary = SPACE.space.adversaries["harm"]
+    lines: list[str] = []
+    parts = (evaluation, SPACE, adversary, RunOptions(), RunListener(), lines.append, "testbed")
+    return MadeUp(*parts, lambda _folder: None, **changes)
+
+
+def test_the_worst_setting_is_found_and_made_plain() -> None:
+    found = find_worst(search(), budget_s=1.0)
+    assert found.worst.effect > 70
+    assert found.plain.effect >= 0.85 * found.worst.effect
+    usual = {
+        name: f"{v[0]:g}" if isinstance(v[0], float) else v[0] for name, v in SPACE.axes.items()
+    }
+    differ = {name for name, value in found.plain.setting.items() if value != usual[name]}
+    assert "buffer_bdp" in differ
+    assert differ <= {"buffer_bdp", "rate_mbit"}
+    assert found.scenario.axes["variant"] == "bbr"
+    assert found.scenario.axes["buffer_bdp"] == found.plain.setting["buffer_bdp"]
+    assert len(found.other_seeds) == 2
+
+
+def test_a_subject_that_is_nowhere_worse_gets_one_line() -> None:
+    with pytest.raises(TestbedError, match="in none of"):
+        find_worst(search(hopeless=True), budget_s=0.2)
+
+
+def test_what_a_search_runs_is_what_its_adversary_needs() -> None:
+    assert SPACE.space is not None
+    setting = {axis.name: axis.at(0.5) for axis in SPACE.space.axes}
+    own = search()
+    names = sorted(each.label for each in own.selection([setting], 2).scenarios(2))
+    assert names == ["bbr-alone", "bbr-on-cubic", "cubic-alone", "cubic-on-cubic"]
+    own.adversary = SPACE.space.adversaries["stall"]
+    names = sorted(each.label for each in own.selection([setting], 1).scenarios(1))
+    assert names == ["bbr-alone", "cubic-alone"]
+
+
+def test_an_unknown_adversary_is_refused_with_those_that_there_are() -> None:
+    options = build_parser().parse_args(["evaluate", "bbr", "--adversary", "starvaton"])
+    options.experiments = EXPERIMENTS
+    with pytest.raises(UsageError) as caught:
+        options.act(options)
+    assert "starvation" in caught.value.hint
