@@ -352,6 +352,7 @@ def test_a_node_is_read_from_its_kernel(tmp_path: Path) -> None:
         programme.send("it", message.kind, message.flags, message.content, *places)
     name = "net.ipv4.tcp_rmem"
     plan: Any = SimpleNamespace(
+        network=SimpleNamespace(graph=SimpleNamespace(ip=4)),
         sysctls=(("it", ((name, ""),)),),
         parameters=(),
         nodes=("it",),
