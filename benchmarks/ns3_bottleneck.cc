@@ -180,7 +180,8 @@ int main(int argc, char* argv[]) {
     Simulator::Stop(Seconds(options.seconds));
     Simulator::Run();
 
-    std::cout << "{\"goodput_mbps\": " << measured.bytes * 8 / (options.seconds - options.from) / 1e6
+    const double seconds = options.seconds - options.from;
+    std::cout << "{\"goodput_mbps\": " << measured.bytes * 8 / seconds / 1e6
               << ", \"drop_rate\": " << measured.dropRate()
               << ", \"queue_mean_ms\": " << measured.waitedMs / measured.left
               << ", \"packets\": " << packetsReceived << "}" << std::endl;
