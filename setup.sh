@@ -312,11 +312,20 @@ set_up() { # PACKAGE…
     finish_kernel
 }
 
+# The guest's kernel is User-Mode Linux, which runs on x86 alone.
+refuse_other_machines() {
+    if [[ $(uname -m) != x86_64 ]]; then
+        die "this machine is $(uname -m): trials need x86-64" \
+            "use a remote x86-64 machine by ssh, or a container: docker build --platform linux/amd64 (emulated, slow)"
+    fi
+}
+
 main() {
     if (($# > 1)); then
         usage >&2
         exit 2
     fi
+    [[ ${1-} == -h || ${1-} == --help ]] || refuse_other_machines
     case ${1-} in
         "")
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"

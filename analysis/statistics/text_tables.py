@@ -17,7 +17,7 @@ from analysis.metrics.metric_rows import invalid
 from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
-from testbed.errors import UsageError, nearest, printable_lines
+from testbed.errors import UsageError, near, printable_lines
 from testbed.store import LINKS_CSV, spreadsheet_frame
 
 NO_VALUE = "–"
@@ -141,12 +141,17 @@ def every_column() -> tuple[str, ...]:
     return tuple(column.metric for column in SUMMARY_COLUMNS)
 
 
+def _column_hint(name: str) -> str:
+    close = near(name, NUMBER_COLUMNS)
+    return f"did you mean {close!r}?" if close else "`testbed columns` lists them"
+
+
 def parse_columns(text: str) -> tuple[str, ...]:
     """Read the columns of metrics.csv that the user names: `goodput_mbps,jain`."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in NUMBER_COLUMNS:
-            raise UsageError(f"--columns {name}: no such column", nearest(name, NUMBER_COLUMNS))
+            raise UsageError(f"--columns {name}: no such column", _column_hint(name))
     return names
 
 

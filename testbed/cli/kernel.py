@@ -34,7 +34,7 @@ def kernel(options: argparse.Namespace) -> int:
     """Run `testbed kernel`."""
     what, *words = options.words or ["list"]
     if what not in ACTS:
-        raise UsageError(f"kernel {what}: no such thing to do", nearest(what, ACTS))
+        raise UsageError(f"kernel {what}: unknown action", nearest(what, ACTS))
     return ACTS[what](options, words)
 
 

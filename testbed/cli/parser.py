@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from testbed.cli.columns import columns
 from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
+from testbed.cli.doctor import doctor
 from testbed.cli.evaluate import run_evaluations
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.kernel import FORMATS, kernel
@@ -127,6 +129,11 @@ def _check_options(parser: Parser) -> None:
     _flag(parser, "--variants", "each TCP variant: its recipe, its deviations")
 
 
+def _doctor_options(parser: Parser) -> None:
+    about = "first compile what is missing, and remove what killed runs left behind"
+    _flag(parser, "--mend", about)
+
+
 def _experiment_options(parser: Parser) -> None:
     about = f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}"
     _value(parser, "experiment", None, about, nargs="?", default="")
@@ -144,6 +151,10 @@ def _experiment_options(parser: Parser) -> None:
     about += "delays, ECN, timers; `report --claims` says which answers they change"
     _flag(parser, "--sensitivity", about)
     _flag(parser, "--realistic", "links aggregate, hosts hold interrupts and take time to receive")
+
+
+def _columns_options(parser: Parser) -> None:
+    _value(parser, "words", "WORD", "only columns with such a word in their names", nargs="*")
 
 
 def _new_options(parser: Parser) -> None:
@@ -171,7 +182,7 @@ def _run_options(parser: Parser) -> None:
     about += f"the results is then the run's {REPORT}"
     _flag(parser, "--watch", about)
     _value(parser, "--out", "DIR", "results folder (results/EXPERIMENT)", type=Path)
-    about = "the run's name (its time); a run of that name is replaced, its trials stay"
+    about = "the run's name (its time); an existing run of that name is replaced, its trials stay"
     _value(parser, "--name", None, about, default="")
     about = "how the results are printed; all but `table` are alone on stdout"
     formats = ("table", "csv", "json", "md", "latex")
@@ -277,7 +288,7 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "words", "list|build|remove|same|compare", about, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
     _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
-    about = "more patches; one with the name of ours replaces it"
+    about = "additional patches; one with the same name replaces ours"
     _value(parser, "--patches", "DIR", about, type=Path)
     about = "lines of a configuration, which override ours"
     _value(parser, "--config", "FILE", about, type=Path)
@@ -355,6 +366,13 @@ def _runs_options(parser: Parser) -> None:
 
 VERBS = (
     Verb("check", check, "what this machine can run, and what is missing", "check", _check_options),
+    Verb(
+        "doctor",
+        doctor,
+        "check, and how fast a trial is, and what disk and caches hold; mend what can be mended",
+        "doctor --mend",
+        _doctor_options,
+    ),
     Verb("list", list_experiments, "the experiments, with those in files of this folder", "list"),
     Verb(
         "new",
@@ -462,6 +480,13 @@ VERBS = (
         "a shell as root of a guest, at this terminal and in real time; piped input: virtual time",
         "shell",
         _shell_options,
+    ),
+    Verb(
+        "columns",
+        columns,
+        "every column of the tables, with its unit and its definition",
+        "columns rtt",
+        _columns_options,
     ),
     Verb("clean", clean, "remove what killed runs left behind, and nothing else", "clean"),
     Verb(

@@ -1,0 +1,93 @@
+"""`testbed doctor`: what this machine can run, how fast, what its disk holds; and it mends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from testbed.cli.machine import check, clean
+from testbed.errors import TestbedError
+from testbed.guest.worker import cache_folder
+from testbed.machine.journal import state_folder
+from testbed.machine.process import run
+from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
+from testbed.runs.progress import console, errors
+from testbed.runs.selection import select
+from testbed.runs.sources import BUILT, PROJECT
+from testbed.store import Status
+
+PROBE = {"variant": ["linux-reno"], "queue": ["bfifo"], "path": ["receiver"], "duration_s": ["1"]}
+PROBE_EXPERIMENT = "router-bottleneck"
+RESULTS = Path("results")
+MB, GB = 1e6, 1e9
+LITTLE_DISK = 2 * GB  # README's longest example takes more
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Run `testbed doctor`: check, then speed and disk; --mend first mends what it can."""
+    if options.mend:
+        _mend()
+    status = check(argparse.Namespace(variants=False))
+    status |= _speed(options)
+    for line in _disk():
+        console.print(line, soft_wrap=True)
+    if status and not options.mend:
+        errors.print("    hint: testbed doctor --mend, or ./setup.sh", soft_wrap=True)
+    return status
+
+
+def _mend() -> None:
+    """Compile what is missing or older than its sources, and remove what killed runs left."""
+    stale = [each.file.name for each in BUILT if not each.file.exists() or each.is_stale()]
+    if stale:
+        console.print(f"compiling {', '.join(stale)}", soft_wrap=True)
+        run(["make", "--silent"], cwd=PROJECT)
+    clean(argparse.Namespace())
+
+
+def _speed(options: argparse.Namespace) -> int:
+    """Run a trial of a second in a folder that is removed; return 1 if it fails."""
+    console.print("a trial of a second:")
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="testbed-doctor-") as folder:
+            settings = RunOptions(out=Path(folder) / "results")
+            selection = select(PROBE_EXPERIMENT, PROBE, options.experiments)
+            planned = plan_run(selection, settings, RunListener())
+            (trial,) = carry_out(planned, "testbed doctor", RunListener()).trials
+            record = trial.record  # read before the folder is gone
+    except TestbedError as error:
+        console.print(f"missing speed: {error.message}", soft_wrap=True)
+        return 1
+    if record.status is not Status.OK:
+        console.print(f"missing speed: {record.reason}", soft_wrap=True)
+        return 1
+    whole_s = time.monotonic() - begun
+    rest = f"{whole_s:.1f} s with plan, verdict and numbers"
+    console.print(f"ok      {record.wall_s:.1f} s, {rest}", soft_wrap=True)
+    return 0
+
+
+def _disk() -> Iterator[str]:
+    """Yield what is free, and what caches, state and the results of this folder take."""
+    free = shutil.disk_usage(Path()).free
+    mark = "ok     " if free > LITTLE_DISK else "-      "
+    yield f"{mark} disk: {free / GB:.1f} GB free here"
+    for name, folder, remedy in (
+        ("kernels", cache_folder(), "`testbed kernel remove NAME`"),
+        ("state", state_folder(), "`testbed clean`"),
+        (str(RESULTS), RESULTS, "`testbed runs remove RUN`"),
+    ):
+        if folder.is_dir():
+            yield f"ok      {name}: {_size(folder) / MB:.0f} MB in {folder} ({remedy})"
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes that a folder's files take on the disk."""
+    files = (Path(top) / name for top, _, names in os.walk(folder) for name in names)
+    return sum(path.lstat().st_blocks * 512 for path in files if path.is_symlink() or path.exists())
