@@ -314,8 +314,8 @@ set_up() { # PACKAGE…
 
 # The guest's kernel is User-Mode Linux, which runs on x86 alone.
 refuse_other_machines() {
-    if [[ $(uname -m) != x86_64 ]]; then
-        die "this machine is $(uname -m): trials need x86-64" \
+    if [[ $HOSTTYPE != x86_64 ]]; then
+        die "this machine is $HOSTTYPE: trials need x86-64" \
             "use a remote x86-64 machine by ssh, or a container: docker build --platform linux/amd64 (emulated, slow)"
     fi
 }

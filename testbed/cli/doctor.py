@@ -24,8 +24,8 @@ from testbed.store import Status
 PROBE = {"variant": ["linux-reno"], "queue": ["bfifo"], "path": ["receiver"], "duration_s": ["1"]}
 PROBE_EXPERIMENT = "router-bottleneck"
 RESULTS = Path("results")
-MB, GB = 1e6, 1e9
-LITTLE_DISK = 2 * GB  # README's longest example takes more
+MEGABYTE, GIGABYTE = 1e6, 1e9
+LITTLE_DISK = 2 * GIGABYTE  # README's longest example takes more
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -77,14 +77,14 @@ def _disk() -> Iterator[str]:
     """Yield what is free, and what caches, state and the results of this folder take."""
     free = shutil.disk_usage(Path()).free
     mark = "ok     " if free > LITTLE_DISK else "-      "
-    yield f"{mark} disk: {free / GB:.1f} GB free here"
+    yield f"{mark} disk: {free / GIGABYTE:.1f} GB free here"
     for name, folder, remedy in (
         ("kernels", cache_folder(), "`testbed kernel remove NAME`"),
         ("state", state_folder(), "`testbed clean`"),
         (str(RESULTS), RESULTS, "`testbed runs remove RUN`"),
     ):
         if folder.is_dir():
-            yield f"ok      {name}: {_size(folder) / MB:.0f} MB in {folder} ({remedy})"
+            yield f"ok      {name}: {_size(folder) / MEGABYTE:.0f} MB in {folder} ({remedy})"
 
 
 def _size(folder: Path) -> int:

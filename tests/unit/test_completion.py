@@ -53,7 +53,13 @@ def test_bash_offers_what_comes_next(script: Script) -> None:
     axes = [f"{axis}=" for axis in EXPERIMENTS["router-fairness"].axes]
     assert completed(text, "testbed", "run", "router-fairness", "--set", "") == axes
     assert completed(text, "testbed", "run", "x", "--engine", "g") == ["guest"]
-    assert completed(text, "testbed", "run", "x", "--format", "") == ["table", "csv", "json", "md"]
+    assert completed(text, "testbed", "run", "x", "--format", "") == [
+        "table",
+        "csv",
+        "json",
+        "md",
+        "latex",
+    ]
     assert completed(text, "testbed", "run", "x", "--order", "") == ["listed"]
     assert completed(text, "testbed", "run", "x", "--out", "") == []  # a folder: bash's own
     assert completed(text, "testbed", "completion", "z") == ["zsh"]
