@@ -52,6 +52,11 @@ def main(
     except BrokenPipeError:  # `testbed … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        limits = "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"
+        return _fail(TestbedError("no other thread can be started", limits), 1)
     except MemoryError:
         return _fail(TestbedError("too little memory", HINTS[errno.ENOMEM]), 1)
     except OSError as error:

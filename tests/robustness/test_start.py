@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.cli.entry import main
+
 TESTBED = Path(sys.prefix) / "bin" / "testbed"
 CLOSED = ("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-')
 
@@ -40,3 +42,17 @@ def test_an_interrupt_at_the_start_is_no_traceback() -> None:
             said = child.communicate()[1]
         assert child.returncode in (-signal.SIGINT, 130, 0)
         assert b"Traceback" not in said
+
+
+def test_a_thread_that_cannot_be_started_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As under a small `ulimit -v` or `ulimit -u`."""
+
+    def refuse() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("testbed.own_files.json_schema.scenario_schema", refuse)
+    assert main(["schema"]) == 1
+    said = capsys.readouterr().err
+    assert "no other thread can be started" in said and "ulimit" in said
