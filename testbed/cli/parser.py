@@ -15,6 +15,7 @@ from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
 from testbed.cli.doctor import doctor
 from testbed.cli.evaluate import run_evaluations
+from testbed.cli.export import VIEWERS, export
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.kernel import FORMATS, kernel
 from testbed.cli.machine import check, clean
@@ -255,6 +256,15 @@ def _report_options(parser: Parser) -> None:
     _value(parser, "--out", "PATH", about, type=Path)
 
 
+def _export_options(parser: Parser) -> None:
+    parser.add_argument("trial", type=Path, help="a trial's directory")
+    _value(
+        parser, "--format", None, "whose format (perfetto)", choices=[*VIEWERS], default="perfetto"
+    )
+    _value(parser, "--flow", "NAME", "the flow (the first)", default="")
+    _value(parser, "--out", "FILE", "the file (beside the trial)", type=Path)
+
+
 def _inspect_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _value(parser, "--flow", "NAME", "the flow to show (the first)", default="")
@@ -429,6 +439,13 @@ VERBS = (
         "timelines; several trials: their checks side by side",
         f"report results/dumbbell-load results/dumbbell-pairs --out {REPORT}",
         _report_options,
+    ),
+    Verb(
+        "export",
+        export,
+        "a trial's TCP flow as qlog, as a trace for Perfetto, or as tcptrace's graph for xplot",
+        "export results/fall-floyd/tahoe-lost4-… --format xplot",
+        _export_options,
     ),
     Verb(
         "inspect",

@@ -1,0 +1,1 @@
+"""A flow's trial in the formats of other viewers: qlog, Perfetto, xplot."""
