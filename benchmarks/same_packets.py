@@ -114,6 +114,9 @@ convergence variant=cubic flows=4 step_s=1
 reverse-traffic variant=linux-reno reverse_flows=1 duration_s=4
 reordering variant=cubic reordered_percent=1 duration_s=4
 cellular variant=bbr trace=step duration_s=4
+space variant=bbr victim=cubic
+bbr-draft variant=bbr path=plain
+incast variant=dctcp queue=step senders=5
 """
 
 
