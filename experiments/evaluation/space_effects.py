@@ -158,8 +158,10 @@ def bins_of(values: pd.Series) -> tuple[pd.Series[int], list[str]]:
     if not pd.api.types.is_numeric_dtype(values) or len(names) <= CELLS_OF_AXIS:
         words = [cases.text(name) for name in names]
         return values.map({name: n for n, name in enumerate(names)}), words
-    cut, edges = pd.qcut(values, CELLS_OF_AXIS, labels=False, retbins=True, duplicates="drop")
-    words = [f"{low:.2g} – {high:.2g}" for low, high in itertools.pairwise(edges)]
+    cells = min(CELLS_OF_AXIS, max(2, math.isqrt(len(values) // LEAST_IN_A_CELL)))
+    cut, edges = pd.qcut(values, cells, labels=False, retbins=True, duplicates="drop")
+    ends = [cases.text(float(f"{edge:.2g}")) for edge in edges]
+    words = [f"{low} – {high}" for low, high in itertools.pairwise(ends)]
     return cut, words
 
 

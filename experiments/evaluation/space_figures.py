@@ -245,6 +245,7 @@ def _map(
         Axis(_axis_words(axes[0]), names=x_words, rotation=45, grid=False),
         Axis(_axis_words(axes[1]) if first else "", names=y_words, names_shown=first, grid=False),
         title=effect.score.words if top else "",
+        empty="" if own else "too few settings",
     )
 
 
