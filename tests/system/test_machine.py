@@ -1,0 +1,201 @@
+"""Whole programs in the guest: `testbed exec` and `testbed mininet`."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
+from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
+from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT, MACHINE_RECORD
+
+TESTBED = (sys.executable, "-m", "experiments")
+HAS_SWITCH = shutil.which("ovs-vswitchd", path="/usr/sbin") and shutil.which("ovs-testcontroller")
+LAB = """
+from mininet.cli import CLI
+from mininet.link import TCLink
+from mininet.net import Mininet
+
+net = Mininet(link=TCLink, controller=None)
+h1, h2 = net.addHost("h1"), net.addHost("h2")
+net.addLink(h1, h2, bw=10, delay="10ms")
+net.start()
+print(h1.cmd("ping -c 3", h2.IP()))
+print(net.iperf((h1, h2), seconds=5))
+CLI(net)
+net.stop()
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A program's run with what it printed."""
+
+    run: ProgramRun
+    out: Path
+    said: str
+
+    @property
+    def status(self) -> int:
+        return self.run.end.status
+
+    def file(self, name: str) -> str:
+        return (self.out / MACHINE_FILES / name).read_text()
+
+
+def execute(
+    tmp_path: Path, *words: str, seed: int = 1, limit_s: int = 3600, text: str = ""
+) -> Done:
+    """Run a command in a folder of its own."""
+    folder, out = tmp_path / "work", tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
+    folder.mkdir(exist_ok=True)
+    (tmp_path / "input").write_text(text)
+    program = MachineProgram(
+        words,
+        folder,
+        root_environment(tmp_path, {}, ()),
+        input=tmp_path / "input",
+        seed=seed,
+        limit_s=limit_s,
+        patience_s=300,
+    )
+    kernel = machine_kernel("", lambda _line: None)
+    printed = io.BytesIO()
+    run = run_in_folder(program, kernel, out, printed, io.BytesIO())
+    assert (out / MACHINE_OUTPUT).read_bytes() == printed.getvalue()
+    return Done(run, out, printed.getvalue().decode())
+
+
+def test_output_status_and_virtual_time(tmp_path: Path) -> None:
+    script = "echo out; echo err >&2; sleep 3000; read word; echo $word $(id -u); exit 3"
+    done = execute(tmp_path, "sh", "-c", script, text="typed before\n")
+    assert (done.status, done.said) == (3, "out\ntyped before 0\n")
+    assert (done.out / MACHINE_ERRORS).read_text() == "err\n"
+    assert 3000 <= done.run.end.took_s < 3001
+    record = json.loads((done.out / MACHINE_RECORD).read_text())
+    assert record["status"] == 3 and record["deterministic"]
+
+
+def test_what_is_written_in_the_folder_comes_back_and_nothing_else_changes(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "old").write_text("old\n")
+    (folder / "deleted").write_text("still here\n")
+    script = """
+        echo new >>old; rm deleted; mkdir -p a/b; echo "a b" >"a/b/with blank"
+        ln -s /etc/passwd link; mkfifo pipe; echo x >/etc/testbed-was-here; ls -d deep
+        cat /etc/testbed-was-here
+    """
+    done = execute(tmp_path, "sh", "-e", "-c", script)
+    assert (done.status, done.said) == (0, "deep\nx\n")
+    files = done.out / MACHINE_FILES
+    assert sorted(str(p.relative_to(files)) for p in files.rglob("*") if p.is_file()) == [
+        "a/b/with blank",
+        "old",
+    ]
+    assert done.file("old") == "old\nnew\n"
+    assert done.run.end.skipped == 2 and any("links" in note for note in done.run.notes)
+    assert not Path("/etc/testbed-was-here").exists()
+    assert (folder / "old").read_text() == "old\n" and (folder / "deleted").exists()
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    words = ("sh", "-c", "date +%N; head -c 20 /dev/urandom | od -x; echo $$; mktemp -u")
+    said = [execute(tmp_path, *words, seed=seed).said for seed in (5, 5, 6)]
+    assert said[0] == said[1] != said[2]
+
+
+def test_a_program_that_waits_for_ever_ends_at_the_limit(tmp_path: Path) -> None:
+    done = execute(tmp_path, "sh", "-c", "echo 1 >kept; sleep infinity", limit_s=7200)
+    assert (done.status, done.run.end.at_limit, done.run.end.took_s) == (124, True, 7200)
+    assert done.file("kept") == "1\n"
+
+
+def test_closing_descriptors_takes_no_time(tmp_path: Path) -> None:
+    """Before it runs a command, mnexec closes each of the 8192 that could be open."""
+    close = "import os\nfor n in range(50000):\n try: os.close(n + 10)\n except OSError: pass"
+    assert execute(tmp_path, "/usr/bin/python3", "-c", close).run.end.took_s < 0.01
+
+
+def test_a_loop_without_calls_ends_and_says_so(tmp_path: Path) -> None:
+    loop = "timeout 2 /usr/bin/python3 -c 'while True: pass'; echo $?"
+    done = execute(tmp_path, "sh", "-c", loop)
+    assert done.said == "124\n"
+    assert 2 <= done.run.end.took_s < 2.2 and done.run.end.charged_s > 1
+    assert any("not the same for the same seed" in note for note in done.run.notes)
+
+
+def test_the_kernel_has_what_scripts_use(tmp_path: Path) -> None:
+    script = """
+        for kind in dummy bond bridge veth ifb wireguard "vrf table 5" "vxlan id 7 dstport 4789" \\
+            "geneve id 7 remote 10.0.0.1" "gre remote 10.0.0.1 local 10.0.0.2"; do
+            ip link add type $kind
+        done
+        for kind in macvlan ipvlan "vlan id 7"; do ip link add link dummy0 type $kind; done
+        ip tuntap add tap0 mode tap
+        ip netns add a
+        ip netns exec a ip link set lo up
+        ip netns exec a ping -q -c 1 ::1 >/dev/null
+        sysctl -q net.mptcp.enabled=1 net.ipv4.tcp_fastopen=3
+        test -e /sys/kernel/tracing/events/tcp/tcp_probe/enable
+        test -e /sys/fs/cgroup/cpu/cpu.cfs_quota_us -a -e /sys/fs/cgroup/unified/cgroup.procs
+        unshare -Ur true
+    """
+    done = execute(tmp_path, "sh", "-e", "-c", script)
+    assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
+
+
+def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lab.py").write_text(LAB)
+    done = execute(tmp_path, "/usr/bin/python3", "lab.py", text="h1 echo from the CLI\n")
+    assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
+    assert "3 received" in done.said and "from the CLI" in done.said
+    mean = re.search(r"= [\d.]+/([\d.]+)/", done.said)
+    assert mean and 20 <= float(mean[1]) < 31
+    rate = re.search(r"\['([\d.]+) Mbits/sec'", done.said)
+    assert rate and 9 < float(rate[1]) <= 10.5
+    assert any("Mininet 2.3.0 waits" in note for note in done.run.notes)
+
+
+@pytest.mark.skipif(not HAS_SWITCH, reason="needs openvswitch-switch, openvswitch-testcontroller")
+def test_open_vswitch_and_its_controller_run_inside(tmp_path: Path) -> None:
+    done = execute(tmp_path, "mn", "--topo", "tree,2", "--test", "pingall")
+    errors = (done.out / MACHINE_ERRORS).read_text()
+    assert done.status == 0 and "0% dropped (12/12 received)" in errors
+
+
+def test_files_are_not_copied_in_place_behind_links(tmp_path: Path) -> None:
+    files, folder, other = (tmp_path / name for name in ("files", "folder", "other"))
+    for path in (files / "sub", folder, other):
+        path.mkdir(parents=True)
+    for name in ("plain", "to-file", "sub/below"):
+        (files / name).write_text(name)
+    (other / "precious").write_text("precious")
+    (folder / "to-file").symlink_to(other / "precious")
+    (folder / "sub").symlink_to(other)
+    (folder / "plain").write_text("older")
+    assert copy_in_place(files, folder) == ["to-file", "sub/below"]
+    assert (folder / "plain").read_text() == "plain"
+    assert [path.name for path in other.iterdir()] == ["precious"]
+    assert (other / "precious").read_text() == "precious"
+
+
+def test_the_verb(tmp_path: Path) -> None:
+    """The script's output and status are ours, and its files go where they are asked to go."""
+    (tmp_path / "lab.sh").write_text('echo "$1 in ${PWD##*/}"; echo made >made; exit 5\n')
+    command = (*TESTBED, "mininet", "--in-place", "--out", f"{tmp_path}/out", "lab.sh", "--odd")
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    assert (done.returncode, done.stdout) == (5, f"--odd in {tmp_path.name}\n"), done.stderr
+    assert "1 file in" in done.stderr
+    assert (tmp_path / "made").read_text() == "made\n"
