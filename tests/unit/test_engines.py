@@ -106,7 +106,8 @@ def test_no_two_flows_have_the_same_port(flows: int, most: int) -> None:
     assert len(set(ports)) == flows * most
     assert CLIENT_PORTS[0] <= min(ports) and max(ports) <= CLIENT_PORTS[1]
     assert len({flow.dst_port for flow in plan.flows}) == flows
-    why = f"parallel: {most + 1} is not between 1 and {most}, because each of {flows} flows has"
+    where = rf"parallel to flows\[{flows - 1}\].parallel \({flows}\)"
+    why = f"{where}: {most + 1} is not between 1 and {most}, because each of {flows} flows has"
     with pytest.raises(UsageError, match=f"{why} {most} of the local ports 40001 to 49999"):
         make_plan(many(flows, parallel=most + 1))
 
