@@ -110,7 +110,7 @@ def kernel_states() -> Iterator[ToolState]:
 
 
 def _needs() -> list[Need]:
-    controls = [control_need(v.control) for v in VARIANTS.values()]
+    controls = dict.fromkeys(control_need(v.control) for v in VARIANTS.values())
     queues = [
         Need("queue discipline", q.name, q.symbol, f"sch_{q.name}") for q in DISCIPLINES.values()
     ]
