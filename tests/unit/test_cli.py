@@ -17,8 +17,11 @@ from rich.table import Table
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
+from testbed.cli.parser import VERBS
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import progress
+from testbed.scenario.fault_hints import FIELDS_HINT
+from testbed.store import SCENARIO
 from tests.papers import PAPERS
 from tests.scenarios import router
 
@@ -32,48 +35,77 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["frob"], "unknown verb 'frob'", "known: check"),
-        (["run"], "nothing to run", "an experiment"),
-        (["run", "router-botleneck"], "unknown experiment", "did you mean 'router-bottleneck'?"),
+        (["frob"], ["unknown verb 'frob'"], f"known: {', '.join(sorted(v.name for v in VERBS))}"),
+        (
+            ["run"],
+            ["nothing to run: name an experiment"],
+            "an experiment (`testbed list`), or --topo tree,2,2 --link bw=10,delay=5ms "
+            "--flow h1,h4",
+        ),
+        (
+            ["run", "router-botleneck"],
+            ["unknown experiment 'router-botleneck'"],
+            "did you mean 'router-bottleneck'?",
+        ),
         (
             ["run", "router-bottleneck", "--engine", "gest"],
-            "unknown engine 'gest'",
+            ["unknown engine 'gest'"],
             "did you mean 'guest'?",
         ),
         (
             ["run", "router-bottleneck", "--seeds", "0"],
-            "'0' is not a whole number above 0",
-            "--help",
+            ["argument --seeds: '0' is not a whole number above 0"],
+            "testbed run --help",
         ),
-        (["run", "router-bottleneck", "--set", "variant"], "not KEY=VALUE", "axes: variant"),
-        (["plan", "router-bottleneck", "--set", "varant=reno"], "no such axis", "'variant'"),
+        (
+            ["run", "router-bottleneck", "--set", "variant"],
+            ["--set variant: not KEY=VALUE"],
+            f"axes: {', '.join(EXPERIMENTS['router-bottleneck'].axes)}, kernel",
+        ),
+        (
+            ["plan", "router-bottleneck", "--set", "varant=reno"],
+            ["--set varant: no such axis"],
+            "did you mean 'variant'?",
+        ),
         (
             ["plan", "router-bottleneck", "--set", "duration_s=long"],
-            "not a number",
+            ["--set duration_s=long: not a number"],
             "duration_s is in s: --set duration_s=60",
         ),
-        (["plan", "router-bottleneck", "--set", "variant=Ren0!"], "unknown variant", "correct"),
+        (
+            ["plan", "router-bottleneck", "--set", "variant=Ren0!"],
+            ["variant=Ren0!: unknown variant 'Ren0!': did you mean 'reno'?"],
+            "correct the spelling",
+        ),
         (
             ["plan", "router-bottleneck", "--set", "queue=bfido"],
-            "unknown queue 'bfido'",
+            [
+                f"network.links[{place}.queue.discipline: unknown queue 'bfido': did you mean "
+                "'bfifo'?"
+                for place in ("0].reverse", "1].forward")
+            ],
             "correct the spelling",
         ),
         (
             ["plan", "router-bottleneck", "--set", "rate_mbit=-1"],
-            "rate_mbit=-1: -1 is not",
-            "correct",
+            ["rate_mbit=-1: -1 is not between 0.001 and 100000"],
+            FIELDS_HINT,
         ),
-        (["plan", "nowhere.json"], "nowhere.json: no such file", "name an experiment"),
+        (
+            ["plan", "nowhere.json"],
+            ["nowhere.json: no such file"],
+            f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
+        ),
     ],
 )
 def test_wrong_requests(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, hint: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: list[str], hint: str
 ) -> None:
+    """One line, or one for each fault, and one that says what to type instead."""
     status, said = failing(capsys, *arguments)
     assert status == 2
-    assert said[0].startswith("testbed: ") and said[1].startswith("    "), said
-    assert message in "\n".join(said[:-1])
-    assert hint in said[-1]
+    first, *others = message
+    assert said == [f"testbed: {first}", *(f"    {each}" for each in others), f"    hint: {hint}"]
 
 
 @pytest.fixture
@@ -101,8 +133,13 @@ def test_a_scenario_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[
     path.write_text(json.dumps(data))
     status, said = failing(capsys, "run", str(path), "--out", str(tmp_path / "out"))
     assert status == 2
-    assert said[0].endswith("duration_s: -1 is not above 0 and at most 86400")
-    assert any(line.startswith("    flows[0].dst: unknown node 'juliet'") for line in said)
+    assert said == [
+        f"testbed: {path}: duration_s: -1 is not above 0 and at most 86400",
+        "    measure_from_s: 0 is not within the trial's -1 s",
+        "    flows[0].dst: unknown node 'juliet': known: receiver, router, sender1",
+        "    flows[0].start_s: 0 is not within the trial's -1 s",
+        f"    hint: {FIELDS_HINT}",
+    ]
     assert not (tmp_path / "out").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError, UsageError, quoted
 from testbed.runs import results_folders
 from testbed.store import LATEST, RUN_FILE, belongs_in_results, trials_in
 from tests.trial_writer import write_trial
@@ -146,5 +146,9 @@ def test_a_name_that_is_none_is_refused_before_anything_runs(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "router-bottleneck", "--name", name, "--out", str(tmp_path / "out")]) == 2
-    assert "not a name" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == [
+        f"testbed: --name {quoted(name)}: not a name",
+        "    hint: names are letters, digits, `.`, `_` and `-`, not beginning with a dot, at most "
+        "64",
+    ]
     assert not (tmp_path / "out").exists()
