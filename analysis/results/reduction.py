@@ -212,7 +212,7 @@ def _in_any_case(trial: Trial) -> Reduction:
     """Return a trial's reduction; one whose files are damaged counts as failed, with a warning."""
     try:
         return reduction_of(trial)
-    except (TestbedError, OSError, ArithmeticError, *DAMAGED) as error:
+    except (TestbedError, OSError) as error:
         why = f"it cannot be reduced: {error}"
         record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)
         failed = reduce_trial(dataclasses.replace(trial, record=record))

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from analysis.results import reduction
+from analysis.results.reduction import Reduction
 from testbed.cli.entry import main
 from testbed.errors import TestbedError
-from testbed.store import RECORD, open_trial
+from testbed.store import RECORD, Trial, open_trial
 from tests.trial_writer import write_trial
 
 STRANGE = (
@@ -73,3 +75,15 @@ def test_a_report_of_a_number_that_cannot_be(tmp_path: Path, name: str, strange:
             part[name] = PLACE
     file.write_text(json.dumps(data).replace(json.dumps(PLACE), strange))
     assert main(["report", str(tmp_path / "x")]) in (0, 1)
+
+
+def test_an_error_of_ours_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug must not look like a trial that failed."""
+    trial = open_trial(write_trial(tmp_path / "trial"))
+
+    def wrong(_trial: Trial) -> Reduction:
+        raise KeyError("goodput_mbps")
+
+    monkeypatch.setattr(reduction, "reduction_of", wrong)
+    with pytest.raises(KeyError):
+        reduction.reductions_of([trial])
