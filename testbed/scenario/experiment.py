@@ -19,8 +19,6 @@ Axes = Mapping[str, tuple[Value, ...]]
 
 
 ALONE = "alone"  # in place of another flow: one has the link to itself
-
-
 MOST_TRIALS = 100_000  # of one request
 
 
@@ -45,8 +43,8 @@ class Experiment:
     The rest says how its results are shown and judged. `figures`, `tables`, `summary` and `laws`
     are functions of its results on one engine (`ExperimentResults` in `analysis.results`); `scores`
     and `claims` return the scores of a standard evaluation, and the papers with the claims that
-    are tested on its trials. `conclusion`
-    says in a sentence what the results show of a subject. `space` is what `evaluate` draws from.
+    are tested on its trials. `conclusion` says in a sentence what the results show of a subject.
+    `space` is what `evaluate` draws from.
     """
 
     name: str
