@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from testbed.cli.run import selected
-from testbed.plan.plan import Plan, Task, make_plan, tasks
+from testbed.plan.plan import Plan, Task, tasks
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments
@@ -27,7 +27,7 @@ def list_experiments(options: argparse.Namespace) -> int:
     table.columns[0].no_wrap = True
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
-        seconds = estimate.all_guest_seconds((make_plan(s), s) for s in scenarios)
+        seconds = estimate.guest_seconds_of(scenarios)
         paper = f" ({each.paper})" if each.paper else ""
         table.add_row(each.name, str(len(scenarios)), f"{seconds:.0f} s", each.about + paper)
     for path, about in files_with_experiments(Path()):

@@ -6,6 +6,7 @@ The time is corrected by earlier trials' times on this machine.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import statistics
@@ -16,7 +17,7 @@ from testbed.guest.engine import MEMORY_MB, OVERHEAD_MB
 from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
-from testbed.plan.plan import Plan
+from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.queues import FRAME_BYTES
@@ -104,6 +105,19 @@ def guest_seconds(plan: Plan, scenario: Scenario) -> float:
 def all_guest_seconds(trials: Iterable[tuple[Plan, Scenario]]) -> float:
     """Estimate the wall time of several trials one after the other."""
     return pace() * sum(_seconds(plan, scenario) for plan, scenario in trials)
+
+
+def guest_seconds_of(scenarios: Iterable[Scenario]) -> float:
+    """Estimate the wall time of several scenarios; those that differ in variants share a plan."""
+    plans: dict[str, Plan] = {}
+    trials = []
+    for each in scenarios:
+        flows = tuple(dataclasses.replace(flow, variant=None) for flow in each.flows)
+        cell = repr(dataclasses.replace(each, flows=flows, label="", axes={}))
+        if cell not in plans:
+            plans[cell] = make_plan(each)
+        trials.append((plans[cell], each))
+    return all_guest_seconds(trials)
 
 
 def _seconds(plan: Plan, scenario: Scenario) -> float:

@@ -26,6 +26,19 @@ def test_a_faster_link_takes_longer() -> None:
     assert estimate.guest_seconds(plans[0], slow) < estimate.guest_seconds(plans[1], fast)
 
 
+def test_scenarios_that_differ_in_variants_are_planned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenarios = [
+        router(variant=name, rate_mbit=rate) for name in ("reno", "bbr") for rate in (1, 9)
+    ]
+    each_alone = sum(estimate.guest_seconds(make_plan(one), one) for one in scenarios)
+    planned = []
+    monkeypatch.setattr(estimate, "make_plan", lambda one: planned.append(one) or make_plan(one))
+    assert estimate.guest_seconds_of(scenarios) == pytest.approx(each_alone)
+    assert planned == scenarios[:2]
+
+
 def test_a_video_takes_as_long_as_it_is_large() -> None:
     """Whatever the line could bring; a player that chooses may choose the largest."""
 
