@@ -2,8 +2,8 @@
 
 One direction of a call, as datagrams of RTP. A voice sends at an even pace. A video's frames follow
 the statistical model of RFC 8593, section 5, at a rate that does not change: the intervals and the
-sizes of frames deviate from their means by Laplace's distribution. The section's number,
-and 0.15 for its SCALE_t and SCALE_B, are as an implementation of the model has them
+sizes of frames deviate from their means by Laplace's distribution. The section's number, and
+0.15 for its SCALE_t and SCALE_B, are as an implementation of the model has them
 (github.com/mengelbart/syncodec); they have not been compared with the RFC's own text.
 """
 
