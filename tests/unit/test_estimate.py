@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
-from testbed.plan.plan import make_plan
+from testbed.plan.plan import Plan, make_plan
 from testbed.runs import estimate
+from testbed.scenario.model import Scenario
 from testbed.scenario.video import PlayerKind
 from testbed.video_site import Transport
 from tests.scenarios import router, video
@@ -34,7 +35,12 @@ def test_scenarios_that_differ_in_variants_are_planned_once(
     ]
     each_alone = sum(estimate.guest_seconds(make_plan(one), one) for one in scenarios)
     planned = []
-    monkeypatch.setattr(estimate, "make_plan", lambda one: planned.append(one) or make_plan(one))
+
+    def noted(scenario: Scenario) -> Plan:
+        planned.append(scenario)
+        return make_plan(scenario)
+
+    monkeypatch.setattr(estimate, "make_plan", noted)
     assert estimate.guest_seconds_of(scenarios) == pytest.approx(each_alone)
     assert planned == scenarios[:2]
 
