@@ -22,7 +22,7 @@ from testbed.plan.flows import (
     session_count,
 )
 from testbed.plan.host_settings import sent_with
-from testbed.plan.network import IPV6
+from testbed.plan.network import IPV6, ip_version
 from testbed.scenario import call, losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
@@ -101,7 +101,7 @@ def _ip_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.ip: {flow.ip}: 4 or 6"
     elif flow.ip == IPV6 != scenario.network.ip:
         yield f"{where}.ip: 6: give the network `ip: 6`, so that its nodes have such addresses"
-    elif (flow.ip or scenario.network.ip) == IPV6 and flow.kind not in KINDS_OVER_IPV6:
+    elif ip_version(scenario.network, flow) == IPV6 and flow.kind not in KINDS_OVER_IPV6:
         kinds = ", ".join(KINDS_OVER_IPV6)
         yield f"{where}: a flow of kind {flow.kind} is over IPv4: give it `ip: 4` (6: {kinds})"
 

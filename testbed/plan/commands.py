@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from testbed import store
-from testbed.plan.network import Network
+from testbed.plan.network import Network, ip_version
 from testbed.scenario.model import Flow
 
 
@@ -42,7 +42,7 @@ def neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
 
 def addresses_of(network: Network, flow: Flow) -> tuple[str, str]:
     """Return the addresses of the first and the last interface on a flow's path."""
-    path, version = network.path(flow.src, flow.dst), flow.ip or network.graph.ip
+    path, version = network.path(flow.src, flow.dst), ip_version(network.graph, flow)
     return path[0].out.ip_of(version), path[-1].into.ip_of(version)
 
 

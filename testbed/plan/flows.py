@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from testbed.plan.commands import Command, addresses_of, ipv4_addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, server_ports
-from testbed.plan.network import IPV6, Network
+from testbed.plan.network import IPV6, Network, ip_version
 from testbed.plan.video_commands import Serving, Watching
 from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.call import Call, Datagram, datagrams
@@ -147,7 +147,7 @@ def _plan_iperf3(
         if flow.bytes:
             client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
             env = (("LIMIT_BYTES", str(flow.bytes)),)
-    if (flow.ip or network.graph.ip) == IPV6:
+    if ip_version(network.graph, flow) == IPV6:
         env += (("CONTROL_ADDRESS", ipv4_addresses_of(network, flow)[1]),)
     return FlowPlan(
         flow=flow,

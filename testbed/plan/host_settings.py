@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import mixed_senders, own_port
-from testbed.plan.network import IPV6, Network
+from testbed.plan.network import IPV6, Network, ip_version
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.variants import Variant, variant
@@ -196,7 +196,7 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     mixed = mixed_senders(scenario.flows)
     found: dict[tuple[str, str, int], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
-        version = flow.ip or network.graph.ip
+        version = ip_version(network.graph, flow)
         forward = found.setdefault((flow.src, flow.dst, version), {})
         forward.update(profile.sender_route)
         if flow.src in mixed and flow.kind is not FlowKind.TCP:  # iperf3 chooses at its socket

@@ -16,6 +16,7 @@ from testbed.memo import cached_by_repr
 from testbed.scenario import queues
 from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.discipline import Limit
+from testbed.scenario.model import Flow
 from testbed.scenario.network import (
     PLAIN_QUEUE,
     Direction,
@@ -35,6 +36,11 @@ from testbed.scenario.trace import OPPORTUNITY_BYTES, parse_trace
 
 IPV6 = 6  # the version; the other is 4
 CACHED_NETWORKS = 32  # those of a sweep are few, and come again and again
+
+
+def ip_version(graph: Graph, flow: Flow) -> int:
+    """Return the version of IP that a flow uses: its own choice, or the network's."""
+    return flow.ip or graph.ip
 
 
 @shows_added

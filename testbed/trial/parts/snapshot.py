@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attribute, attributes
 from testbed.plan.commands import LEAF
+from testbed.plan.network import IPV6
 from testbed.plan.plan import Plan
 from testbed.runner.programme import Answers, Programme
 from testbed.scenario.discipline import Field, Setting
@@ -155,7 +156,7 @@ class _Dumps:
         self._classes = [
             dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, 0, 0, 0, 0), name) for name in shaped
         ]
-        families = (socket.AF_INET, socket.AF_INET6)[: 2 if plan.network.graph.ip == 6 else 1]
+        families = (socket.AF_INET, socket.AF_INET6)[: 2 if plan.network.graph.ip == IPV6 else 1]
         self._routes = [
             (family, dump(RTM_GETROUTE, struct.pack("=B11x", family))) for family in families
         ]
