@@ -55,7 +55,7 @@ def _events(found: Sequence) -> Iterator[tuple[float, str, int, int]]:
 def as_perfetto(trial: Trial, flow: FlowRecord) -> str:
     """Return the flow for ui.perfetto.dev: counters, and an instant for each loss and repair."""
     events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": f"{flow.name}"}}
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": flow.name}}
     ]
     for name, (time_s, values) in _counters(trial, flow).items():
         events += [
