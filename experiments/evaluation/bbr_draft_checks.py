@@ -7,6 +7,7 @@ cases that need a sender that pauses, or a policer.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from analysis.figures.sheet import Sheet, as_sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.bbr_draft import CHANGE_AT_S, SPIKE_S
-from experiments.evaluation.bbr_states import PACING_PART, BbrSamples
+from experiments.evaluation.bbr_states import PACING_PART, STARTUP_GAIN, BbrSamples, Phase
 from testbed.store import Status, Trial
 
 CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
 STARTUP_S, PROBING_FROM_S = 1.0, 2.0  # when STARTUP and its queue are gone on the plain path
+LEAST_PROBE_RTT_S = 0.2
 NO_PAUSE = "no sender here is limited by its application and sampled"
 NOT_IN_V1 = "BBRv1 has no such state or variable"
 
@@ -40,13 +42,17 @@ class StepReading:
     met: bool
 
 
+StepCheck = Callable[[BbrSamples], StepReading]
+PhaseCheck = Callable[[BbrSamples, Phase], StepReading]
+
+
 @dataclass(frozen=True)
 class DraftStep:
     """A step of a case: its number in the draft, what it asks, and its check or why it has none."""
 
     number: str
     words: str
-    check: Callable[[BbrSamples], StepReading] | str
+    check: StepCheck | str
 
 
 @dataclass(frozen=True)
@@ -71,56 +77,72 @@ def close_to_link(estimate_mbit: float, seen: BbrSamples) -> StepReading:
     return StepReading(f"{part:+.1f} % of the link's rate", abs(part) <= 100 * CLOSE_PART)
 
 
+def of_drain(check: PhaseCheck) -> StepCheck:
+    """Make a check of DRAIN one of the samples, which is not met if there is no DRAIN."""
+
+    @functools.wraps(check)
+    def checked(seen: BbrSamples) -> StepReading:
+        return check(seen, seen.drain) if seen.drain else StepReading("no DRAIN", False)
+
+    return checked
+
+
+def of_probe_rtt(check: PhaseCheck) -> StepCheck:
+    """Make a check of the first PROBE_RTT one of the samples, not met if there is no PROBE_RTT."""
+
+    @functools.wraps(check)
+    def checked(seen: BbrSamples) -> StepReading:
+        first = seen.first_probe_rtt
+        return check(seen, first) if first else StepReading("none", False)
+
+    return checked
+
+
 def startup_gain(seen: BbrSamples) -> StepReading:
     """Read the gain of STARTUP."""
-    gain = seen.startup_mbit * 2.885 / seen.link_mbit
+    gain = seen.startup_mbit * STARTUP_GAIN / seen.link_mbit
     return StepReading(f"pacing at {gain:.2f} times the link's rate", gain > 2)
 
 
-def plateau_rounds(seen: BbrSamples) -> StepReading:
+@of_drain
+def plateau_rounds(seen: BbrSamples, drain: Phase) -> StepReading:
     """Count the round trips between the last growth by a quarter and DRAIN."""
-    if seen.drain is None:
-        return StepReading("no DRAIN", False)
-    before = seen.between(0, seen.drain.begin_s)
+    before = seen.between(0, drain.begin_s)
     pacing = before["pacing_mbps"]
     begin = float(before["time_s"][pacing >= pacing.max() / 1.25].iloc[0])
-    rounds = seen.rounds(begin, seen.drain.begin_s)
+    rounds = seen.rounds(begin, drain.begin_s)
     return StepReading(f"{rounds:.1f} round trips", 3 <= rounds <= 6)
 
 
-def drains(seen: BbrSamples) -> StepReading:
+@of_drain
+def drains(_seen: BbrSamples, drain: Phase) -> StepReading:
     """Say when STARTUP ended."""
-    if seen.drain is None:
-        return StepReading("no DRAIN", False)
-    return StepReading(f"DRAIN at {seen.drain.begin_s:.2f} s", True)
+    return StepReading(f"DRAIN at {drain.begin_s:.2f} s", True)
 
 
-def drain_gain(seen: BbrSamples) -> StepReading:
+@of_drain
+def drain_gain(seen: BbrSamples, drain: Phase) -> StepReading:
     """Read the gain of DRAIN."""
-    if seen.drain is None:
-        return StepReading("no DRAIN", False)
-    return near(seen.drain.mbit / PACING_PART / seen.link_mbit, 0.5, "times the bandwidth")
+    return near(drain.mbit / PACING_PART / seen.link_mbit, 0.5, "times the bandwidth")
 
 
-def drained(seen: BbrSamples) -> StepReading:
+@of_drain
+def drained(seen: BbrSamples, drain: Phase) -> StepReading:
     """Compare the data in flight at DRAIN's end with the BDP."""
-    if seen.drain is None:
-        return StepReading("no DRAIN", False)
-    left, bdp = seen.in_flight(seen.drain.end_s), seen.bdp_packets()
+    left, bdp = seen.in_flight(drain.end_s), seen.bdp_packets()
     return StepReading(f"{left:.0f} packets in flight, BDP {bdp:.0f}", left <= 1.1 * bdp + 3)
 
 
-def rounds_in_drain(seen: BbrSamples) -> StepReading:
+@of_drain
+def rounds_in_drain(seen: BbrSamples, drain: Phase) -> StepReading:
     """Count DRAIN's round trips."""
-    if seen.drain is None:
-        return StepReading("no DRAIN", False)
-    rounds = seen.rounds(seen.drain.begin_s, seen.drain.end_s)
-    left, bdp = seen.in_flight(seen.drain.end_s), seen.bdp_packets()
+    rounds = seen.rounds(drain.begin_s, drain.end_s)
+    left, bdp = seen.in_flight(drain.end_s), seen.bdp_packets()
     said = f"{rounds:.1f} round trips, then {left:.0f} packets in flight, BDP {bdp:.0f}"
     return StepReading(said, 2.5 <= rounds <= 3.5)
 
 
-def phases_of(gain: float, following: float) -> Callable[[BbrSamples], StepReading]:
+def phases_of(gain: float, following: float) -> StepCheck:
     """Return a check that phases of a gain come, and are followed by those of another."""
 
     def check(seen: BbrSamples) -> StepReading:
@@ -151,51 +173,43 @@ def no_losses_while_probing(seen: BbrSamples) -> StepReading:
     return StepReading(found.said, not found.met)
 
 
-def first_probe_rtt(seen: BbrSamples) -> tuple[float, float] | None:
-    """Return the first time at four packets."""
-    return next((each for each in seen.probe_rtts() if each[0] > 0.5), None)
-
-
-def probe_rtt_interval(seen: BbrSamples) -> StepReading:
+@of_probe_rtt
+def probe_rtt_interval(_seen: BbrSamples, found: Phase) -> StepReading:
     """Say how long after the connection's beginning PROBE_RTT comes."""
-    found = first_probe_rtt(seen)
-    return near(found[0], 5.0, "s", 0.1) if found else StepReading("none", False)
+    return near(found.begin_s, 5.0, "s", 0.1)
 
 
-def probe_rtt_window(seen: BbrSamples) -> StepReading:
+@of_probe_rtt
+def probe_rtt_window(seen: BbrSamples, found: Phase) -> StepReading:
     """Compare PROBE_RTT's window with half of the BDP."""
-    if (found := first_probe_rtt(seen)) is None:
-        return StepReading("none", False)
-    return near(seen.at("cwnd", found[1]), 0.5 * seen.bdp_packets(), "packets", 0.1)
+    return near(seen.at("cwnd", found.end_s), 0.5 * seen.bdp_packets(), "packets", 0.1)
 
 
-def probe_rtt_length(seen: BbrSamples) -> StepReading:
-    """Compare PROBE_RTT's length with 200 ms and a round trip."""
-    if (found := first_probe_rtt(seen)) is None:
-        return StepReading("none", False)
-    length, least = found[1] - found[0], 0.2
-    return StepReading(f"{1e3 * length:.0f} ms", length >= least)
+@of_probe_rtt
+def probe_rtt_length(_seen: BbrSamples, found: Phase) -> StepReading:
+    """Compare PROBE_RTT's length with the least of 200 ms."""
+    length_s = found.end_s - found.begin_s
+    return StepReading(f"{1e3 * length_s:.0f} ms", length_s >= LEAST_PROBE_RTT_S)
 
 
-def resumes(seen: BbrSamples) -> StepReading:
+@of_probe_rtt
+def resumes(seen: BbrSamples, found: Phase) -> StepReading:
     """Compare the estimate after PROBE_RTT with the link."""
-    if (found := first_probe_rtt(seen)) is None:
-        return StepReading("none", False)
-    return close_to_link(seen.cruise_mbit(found[1] + 0.1, seen.scenario.duration_s), seen)
+    return close_to_link(seen.cruise_mbit(found.end_s + 0.1, seen.scenario.duration_s), seen)
 
 
 def returns_to_startup(seen: BbrSamples) -> StepReading:
     """Say whether the pacing rate goes on growing after a PROBE_RTT that came before DRAIN."""
-    found, drain = first_probe_rtt(seen), seen.drain
-    if found is None or (drain is not None and drain.begin_s < found[0]):
+    found, drain = seen.first_probe_rtt, seen.drain
+    if found is None or (drain is not None and drain.begin_s < found.begin_s):
         return StepReading("no PROBE_RTT before DRAIN", False)
-    before = float(seen.between(0, found[0])["pacing_mbps"].max())
+    before = float(seen.between(0, found.begin_s)["pacing_mbps"].max())
     grown = float(seen.column("pacing_mbps").max()) / before
-    said = f"PROBE_RTT at {found[0]:.1f} s, then pacing grows {grown:.1f} times"
+    said = f"PROBE_RTT at {found.begin_s:.1f} s, then pacing grows {grown:.1f} times"
     return StepReading(said, grown > 1.25)
 
 
-def window_in_bdp(begin_s: float, end_s: float) -> Callable[[BbrSamples], StepReading]:
+def window_in_bdp(begin_s: float, end_s: float) -> StepCheck:
     """Return a check that the window is above two BDP."""
 
     def check(seen: BbrSamples) -> StepReading:
@@ -205,7 +219,7 @@ def window_in_bdp(begin_s: float, end_s: float) -> Callable[[BbrSamples], StepRe
     return check
 
 
-def used(begin_s: float) -> Callable[[BbrSamples], StepReading]:
+def used(begin_s: float) -> StepCheck:
     """Return a check of the link's use from a time on."""
 
     def check(seen: BbrSamples) -> StepReading:
@@ -249,7 +263,7 @@ def adapts_down(seen: BbrSamples) -> StepReading:
     return StepReading(f"after {last - CHANGE_AT_S:.1f} s, {rounds:.0f} round trips", is_there)
 
 
-def in_state(state: str) -> Callable[[BbrSamples], StepReading]:
+def in_state(state: str) -> StepCheck:
     """Return a check that the kernel's recovery state occurs after STARTUP."""
 
     def check(seen: BbrSamples) -> StepReading:
@@ -380,12 +394,13 @@ def draft_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
         name = f"{axes['variant']} on {trial.scenario.kernel}"
         groups.setdefault(name, {}).setdefault(axes["path"], trial)
     for name, trials in groups.items():
-        seen: dict[str, BbrSamples] = {}
+        seen = {
+            path: BbrSamples(trial)
+            for path, trial in trials.items()
+            if trial.record.status is Status.OK
+        }
         for case in DRAFT_CASES:
             for step in case.steps:
-                if case.path in trials and case.path not in seen:
-                    ran = trials[case.path].record.status is Status.OK
-                    seen |= {case.path: BbrSamples(trials[case.path])} if ran else {}
                 said, verdict = judged_step(step, seen.get(case.path))
                 yield name, str(case.number), case.name, step.number, step.words, said, verdict
 

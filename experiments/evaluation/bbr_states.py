@@ -23,6 +23,7 @@ PACING_PART = 0.99  # of the bandwidth times the gain (bbr_pacing_margin_percent
 STARTUP_GAIN = 2.885  # 2 / ln 2
 SAME_GAIN = 0.03  # relative: rates that differ by less are of one gain
 PROBE_RTT_PACKETS = 4
+FIRST_ROUNDS_S = 0.5  # in which a window may be small without PROBE_RTT
 IN_FLIGHT = ((1, "unacked"), (1, "retrans"), (-1, "lost"))
 
 Floats = npt.NDArray[np.float64]
@@ -122,12 +123,20 @@ class BbrSamples:
             if abs(own / gain - 1) < SAME_GAIN
         ]
 
-    def probe_rtts(self) -> list[tuple[float, float]]:
-        """Return when the window was down to four packets, and until when."""
+    def probe_rtts(self) -> list[Phase]:
+        """Return the times in which the window is down to four packets."""
         held = (self.column("cwnd") <= PROBE_RTT_PACKETS).astype(int)
         edges = np.flatnonzero(np.diff(np.concatenate(([0], held, [0]))))
-        times = np.append(self.time_s, self.time_s[-1])
-        return [(float(times[a]), float(times[b])) for a, b in edges.reshape(-1, 2)]
+        times, pacing = np.append(self.time_s, self.time_s[-1]), self.column("pacing_mbps")
+        return [
+            Phase(float(times[a]), float(times[b]), float(pacing[a]))
+            for a, b in edges.reshape(-1, 2)
+        ]
+
+    @property
+    def first_probe_rtt(self) -> Phase | None:
+        """The first PROBE_RTT: a window of four packets after the connection's beginning."""
+        return next((each for each in self.probe_rtts() if each.begin_s > FIRST_ROUNDS_S), None)
 
     def rounds(self, begin_s: float, end_s: float) -> float:
         """Return how many round trips pass, by the socket's smoothed one."""

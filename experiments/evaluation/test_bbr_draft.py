@@ -93,13 +93,14 @@ def test_a_flow_that_never_drains_does_not_meet_what_is_asked_of_drain(
     assert seen.drain is None
     assert not checks.drains(seen).met
     assert not checks.drained(seen).met
+    assert checks.probe_rtt_length(seen) == checks.StepReading("none", False)
 
 
 def test_probe_rtt_is_where_the_window_is_four_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = samples(monkeypatch, STARTUP + CYCLE * 12)
     seen.rows.loc[(seen.rows["time_s"] > 2) & (seen.rows["time_s"] <= 2.25), "cwnd"] = 4
     (found,) = seen.probe_rtts()
-    assert found == pytest.approx((2.001, 2.251))
+    assert (found.begin_s, found.end_s) == pytest.approx((2.001, 2.251))
     assert checks.probe_rtt_length(seen).met
     assert not checks.probe_rtt_window(seen).met  # half of 33 packets
 
