@@ -32,7 +32,7 @@ from experiments.evaluation.scores import (
 )
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.runs import evaluation
+from testbed.runs import evaluation, orchestration
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
 from testbed.scenario.experiment import ALONE
 
@@ -299,7 +299,7 @@ def test_each_run_is_an_ordinary_command(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert {task.scenario.axes["variant"] for task in run.tasks} == {"veno", "cubic"}
         return CompletedRun(tmp_path / run.selection.name, [])
 
-    monkeypatch.setattr(evaluation, "carry_out", carried_out)
+    monkeypatch.setattr(orchestration, "carry_out", carried_out)
     listener, ended = Recorded(), list[str]()
     wanted = evaluation.standard_evaluation("veno", "", ["cubic"])
     folders = evaluation.evaluate(

@@ -12,7 +12,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
@@ -36,9 +36,8 @@ from testbed.runs.evaluation import (
     usual_incumbent,
     with_settings,
 )
-from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
+from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.progress import ConsoleListener, console, errors
-from testbed.runs.results_folders import claimed
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
@@ -81,14 +80,13 @@ def _evaluate_space(options: argparse.Namespace) -> int:
         return all(map(space.decided, _collected([folder], options).experiments))
 
     effort = Effort(
-        *((budget_s(options.budget),) if options.budget else (math.inf,)),
-        *((is_decided,) if options.until else ()),
+        budget_s(options.budget) if options.budget else math.inf,
+        is_decided if options.until else None,
     )
-    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
     folder = evaluate_space(
         evaluation,
         experiment,
-        RunOptions(**{"engine": AUTO, "captures": "drop", **given}),
+        _run_options(options, captures="drop"),
         ConsoleListener(),
         effort=effort,
         command=shlex.join(("testbed", *options.arguments)),
@@ -111,14 +109,12 @@ def _run_suite(options: argparse.Namespace) -> int:
             f"--suite: unknown {quoted(options.suite)}", nearest(options.suite, suites)
         )
     settings = dict(_settings(options)) | ({"variant": (options.name,)} if options.name else {})
-    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
-    run = plan_run(
+    _, done = plan_and_carry_out(
         select_experiment(experiment, settings, quick=options.quick),
-        RunOptions(**{"engine": AUTO, **given, "name": f"evaluate-{options.name}"}),
+        _run_options(options, name=f"evaluate-{options.name or options.suite}"),
+        shlex.join(("testbed", *options.arguments)),
         ConsoleListener(),
     )
-    with claimed(run.out, errors.print):
-        done = carry_out(run, shlex.join(("testbed", *options.arguments)), ConsoleListener())
     found = _collected([done.folder], options)
     for table in summaries(list(found.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
@@ -152,13 +148,11 @@ def _find_worst(options: argparse.Namespace) -> int:
             nearest(options.adversary, space.adversaries),
         )
     adversary = space.adversaries[options.adversary]
-    name = f"{evaluation.name}-{options.adversary}"
-    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
     search = AdversarySearch(
         evaluation,
         experiment,
         adversary,
-        RunOptions(**{"engine": AUTO, "captures": "drop", "name": name, **given}),
+        _run_options(options, captures="drop", name=f"{evaluation.name}-{options.adversary}"),
         RunListener(),
         lambda line: console.print(line, soft_wrap=True),
         shlex.join(("testbed", *options.arguments)),
@@ -184,6 +178,16 @@ def finding_lines(
         yield f"{words} of {found.tried} settings: {each.effect:+.0f} points: {values}"
     others = ", ".join(f"{each:+.0f}" for each in found.other_seeds)
     yield f"the plainest one with other seeds: {others} points"
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """Return those options of a run that the user has given."""
+    return {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
+
+
+def _run_options(options: argparse.Namespace, **usual: Any) -> RunOptions:
+    """Return a run's options: those that the user has given, else the usual ones."""
+    return RunOptions(**{"engine": AUTO, **usual, **_given(options)})
 
 
 def _evaluate_all(options: argparse.Namespace) -> int:
@@ -226,11 +230,11 @@ def _evaluated(
     experiments = list(options.experiments.values())
     seeds = options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
     _print_cost(options, evaluation, seeds)
-    given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
+    given = _given(options)
     folders = evaluate(
         evaluation,
         experiments,
-        RunOptions(**{"engine": AUTO, **given, "seeds": seeds}),
+        _run_options(options, seeds=seeds),
         ConsoleListener(),
         quick=options.quick,
         command=[word for name, value in given.items() for word in (f"--{name}", str(value))],

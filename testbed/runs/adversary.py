@@ -18,8 +18,7 @@ import numpy.typing as npt
 from testbed.errors import TestbedError
 from testbed.runs.drawn_settings import in_settings
 from testbed.runs.evaluation import StandardEvaluation
-from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
-from testbed.runs.results_folders import claimed
+from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.selection import RunSelection
 from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.model import Scenario
@@ -87,9 +86,9 @@ class AdversarySearch:
         settings = [self._fixed(each) for each in settings]
         fitting = {_key(each): each for each in settings if not self.experiment.space.refuse(each)}
         if new := [each for key, each in fitting.items() if (key, seed) not in self.known]:
-            planned = plan_run(self.selection(new, seed), self.options, self.listener)
-            with claimed(planned.out, self.listener.warn):
-                done = carry_out(planned, self.command, self.listener)
+            _, done = plan_and_carry_out(
+                self.selection(new, seed), self.options, self.command, self.listener
+            )
             results = self.collect(done.folder)
             found: Mapping[Key, float] = self.adversary.effects(results, self.evaluation.subject)
             self.known |= {(_key(each), seed): found.get(_key(each), 0.0) for each in new}

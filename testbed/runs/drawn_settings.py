@@ -20,10 +20,8 @@ from testbed.runs.orchestration import (
     PlannedRun,
     RunListener,
     RunOptions,
-    carry_out,
-    plan_run,
+    plan_and_carry_out,
 )
-from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, select_experiment
 from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.model import Scenario
@@ -42,8 +40,8 @@ TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 class Effort:
     """When to stop: after a time, or when `decided`, which sees the run's folder, says so."""
 
-    budget_s: float = float("inf")
-    decided: Callable[[Path], bool] = lambda _folder: False
+    budget_s: float
+    decided: Callable[[Path], bool] | None
 
 
 def budget_s(text: str) -> float:
@@ -127,14 +125,13 @@ def evaluate_space(
     options = dataclasses.replace(options, name=evaluation.name)
     drawn = [next(source) for _ in range(FIRST_SETTINGS)]
     while True:
-        planned = plan_run(compared_in(evaluation, experiment, drawn), options, listener)
-        with claimed(planned.out, listener.warn):
-            done = carry_out(planned, command, listener)
+        selection = compared_in(evaluation, experiment, drawn)
+        planned, done = plan_and_carry_out(selection, options, command, listener)
         after_each(planned, done)
         spent_s = time.monotonic() - begun
         listener.say(f"{len(drawn)} settings, {len(done.trials)} trials, {spent_s / 60:.1f} min")
         fitting = SPENT_PART * (effort.budget_s - spent_s) * len(drawn) / spent_s
         more = int(min(len(drawn), fitting, MOST_DRAWN - len(drawn)))
-        if more < 1 or effort.decided(done.folder):
+        if more < 1 or (effort.decided and effort.decided(done.folder)):
             return done.folder
         drawn += [next(source) for _ in range(more)]

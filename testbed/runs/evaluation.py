@@ -18,10 +18,8 @@ from testbed.runs.orchestration import (
     PlannedRun,
     RunListener,
     RunOptions,
-    carry_out,
-    plan_run,
+    plan_and_carry_out,
 )
-from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, Settings, select_experiment
 from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
@@ -201,13 +199,14 @@ def evaluate(
     for number, experiment in enumerate(chosen, start=1):
         listener.say(f"evaluation {number} of {len(chosen)}: {experiment.name}")
         settings = evaluation.settings(experiment)
-        planned = plan_run(evaluation.selection(experiment, quick=quick), options, listener)
         words = ["testbed", "run", experiment.name, "--seeds", str(options.seeds)]
         words += ["--name", evaluation.name, *(["--quick"] if quick else [])]
         words += ["--realistic"] if evaluation.realistic else []
         words += [w for key, v in settings.items() for w in ("--set", f"{key}={','.join(v)}")]
-        with claimed(planned.out, listener.warn):
-            done = carry_out(planned, shlex.join([*words, *command]), listener)
+        selection = evaluation.selection(experiment, quick=quick)
+        planned, done = plan_and_carry_out(
+            selection, options, shlex.join([*words, *command]), listener
+        )
         after_each(planned, done)
         folders.append(done.folder)
     return folders

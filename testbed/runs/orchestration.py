@@ -22,7 +22,7 @@ from testbed.plan.plan import Task, make_plan, tasks
 from testbed.plan.requirements import Need
 from testbed.runs import estimate
 from testbed.runs.engine_choice import AUTO, Choice, choose
-from testbed.runs.results_folders import keep_run, set_latest_link
+from testbed.runs.results_folders import claimed, keep_run, set_latest_link
 from testbed.runs.selection import RunSelection
 from testbed.runs.sweep import (
     SweepEvent,
@@ -142,6 +142,15 @@ def carry_out(run: PlannedRun, command: str, listener: RunListener) -> Completed
     if options.out is None:
         set_latest_link(run.out.parent / LATEST, f"{run.out.name}/{RUNS}/{kept.name}")
     return CompletedRun(kept.path, done)
+
+
+def plan_and_carry_out(
+    selection: RunSelection, options: RunOptions, command: str, listener: RunListener
+) -> tuple[PlannedRun, CompletedRun]:
+    """Plan a run, and carry it out in its results folder."""
+    planned = plan_run(selection, options, listener)
+    with claimed(planned.out, listener.warn):
+        return planned, carry_out(planned, command, listener)
 
 
 def choose_engine(planned: Sequence[Task], name: str) -> Choice:
