@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -39,8 +40,11 @@ from experiments.evaluation.space_scores import (
 )
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
+from testbed.runs import drawn_settings as drawing
 from testbed.runs.drawn_settings import budget_s, compared_in, drawn_settings
 from testbed.runs.evaluation import standard_evaluation
+from testbed.runs.orchestration import RunListener, RunOptions
+from testbed.runs.selection import RunSelection
 from testbed.scenario.experiment import ALONE
 from testbed.scenario.space import NumberRange
 
@@ -121,6 +125,40 @@ def test_budgets(text: str, seconds: float) -> None:
 def test_what_is_no_budget(text: str) -> None:
     with pytest.raises(UsageError, match="no time"):
         budget_s(text)
+
+
+def test_results_are_looked_at_only_when_the_settings_have_doubled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a budget of 40 s and settings of 1 s, the last rounds are short, and not looked at."""
+    settings: list[int] = []
+
+    def carried_out(selection: RunSelection, *_others: object) -> Any:
+        settings.append(len(selection.scenarios(1)) // 6)
+        return None, SimpleNamespace(folder=Path(str(settings[-1])), trials=[])
+
+    def now() -> float:
+        return float(settings[-1] if settings else 0)
+
+    looks: list[int] = []
+
+    def is_decided(folder: Path) -> bool:
+        looks.append(int(str(folder)))
+        return False
+
+    monkeypatch.setattr(drawing, "plan_and_carry_out", carried_out)
+    monkeypatch.setattr("time.monotonic", now)
+    folder = drawing.evaluate_space(
+        standard_evaluation("bbr", "", ("cubic",)),
+        SPACE,
+        RunOptions(),
+        RunListener(),
+        effort=drawing.Effort(40, is_decided),
+        command="testbed",
+        after_each=lambda _run, _done: None,
+    )
+    assert settings == [4, 8, 16, 32, 38, 39] and str(folder) == "39"
+    assert looks == [4, 8, 16, 32]
 
 
 def starving(monkeypatch: pytest.MonkeyPatch, acked: dict[str, list[float]]) -> Any:

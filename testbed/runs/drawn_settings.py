@@ -118,12 +118,14 @@ def evaluate_space(
     """Run settings until the effort ends; return the folder of the run.
 
     Each round has as many settings as fit into the time that is left, and at most as many as there
-    were before it.
+    were before it. The results are looked at whenever there are twice as many settings as at the
+    last look: each further look makes a decision by chance more likely.
     """
     assert experiment.space is not None
     begun, source = time.monotonic(), drawn_settings(experiment.space)
     options = dataclasses.replace(options, name=evaluation.name)
     drawn = [next(source) for _ in range(FIRST_SETTINGS)]
+    next_look = FIRST_SETTINGS
     while True:
         selection = compared_in(evaluation, experiment, drawn)
         planned, done = plan_and_carry_out(selection, options, command, listener)
@@ -132,6 +134,10 @@ def evaluate_space(
         listener.say(f"{len(drawn)} settings, {len(done.trials)} trials, {spent_s / 60:.1f} min")
         fitting = SPENT_PART * (effort.budget_s - spent_s) * len(drawn) / spent_s
         more = int(min(len(drawn), fitting, MOST_DRAWN - len(drawn)))
-        if more < 1 or (effort.decided and effort.decided(done.folder)):
+        if more < 1:
             return done.folder
+        if effort.decided and len(drawn) >= next_look:
+            if effort.decided(done.folder):
+                return done.folder
+            next_look = 2 * len(drawn)
         drawn += [next(source) for _ in range(more)]
