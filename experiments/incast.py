@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 
+from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
@@ -46,8 +47,12 @@ def scenario(
     rto_min_ms: float,
     seed: int,
 ) -> Scenario:
-    """One request."""
+    """Request equal parts from all senders at once."""
     count = int(senders)
+    if count < 1:
+        raise UsageError(f"senders: {senders:g}: at least one")
+    if queue not in QUEUES:
+        raise UsageError(f"queue: unknown {quoted(queue)}", nearest(queue, QUEUES))
     part = -(-int(request_bytes) // count)
     return Scenario(
         experiment="incast",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis.figures import means
+from analysis.figures import cases, means
 from analysis.figures.figure import Figure
 from analysis.figures.general import load_sweep
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
-from analysis.statistics.intervals import half_width, known
-from analysis.statistics.text_tables import NO_VALUE, TextTable, decimals_for_three_digits
+from analysis.statistics.intervals import half_width
+from analysis.statistics.text_tables import TextTable, mean_text
 
 CELL = ("variant", "queue", "senders")
 NOTE = (
@@ -57,22 +56,11 @@ def requests_table(results: ExperimentResults) -> TextTable:
     lines = []
     for key, trials in requests(results).groupby(list(CELL), sort=False):
         cells = [str(part) if isinstance(part, str) else f"{part:g}" for part in key]
-        cells += [_mean(trials[name]) for name in columns]
+        cells += [mean_text(trials[name].mean(), half_width(trials[name])) for name in columns]
         lines.append(
             (*cells, str(int((trials["flows"] - trials["finished"]).sum())), str(len(trials)))
         )
     return TextTable((*CELL, *columns.values(), "unfinished", "n"), tuple(lines), NOTE)
-
-
-def _mean(values: pd.Series[float]) -> str:
-    numbers = known(values)
-    if not len(numbers):
-        return NO_VALUE
-    mean, half = float(numbers.mean()), half_width(numbers)
-    decimals = decimals_for_three_digits(mean)
-    return (
-        f"{mean:.{decimals}f}" if math.isnan(half) else f"{mean:.{decimals}f} ± {half:.{decimals}f}"
-    )
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
@@ -94,6 +82,18 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     yield dataclasses.replace(
         drawn,
         stem="incast",
-        title="Time until the last of all senders has answered",
-        reading=means.READING,
+        title="A request to many senders: when its last part is there",
+        caption=_caption(rows),
+        foot=cases.foot(results, results.good),
     )
+
+
+def _caption(rows: pd.DataFrame) -> str:
+    """Name the quickest and the slowest with most senders, by their means."""
+    most = rows["senders"].max()
+    of_most = rows[rows["senders"] == most].groupby(["variant", "queue"], sort=False)
+    times = of_most["request_ms"].mean().dropna()
+    if times.empty:
+        return f"No request to {most:g} senders was complete."
+    said = (f"{', '.join(key)} {times[key]:.3g} ms" for key in (times.idxmin(), times.idxmax()))
+    return f"{most:g} senders: " + ("; ".join(said) if len(times) > 1 else next(said)) + "."

@@ -51,6 +51,15 @@ def decimals_for_three_digits(value: float) -> int:
     return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
 
 
+def mean_text(mean: float, half: float, decimals: int | None = None) -> str:
+    """Write `3.20 ± 0.15`, a mean and half of its interval; three digits without `decimals`."""
+    if math.isnan(mean):
+        return NO_VALUE
+    decimals = decimals_for_three_digits(mean) if decimals is None else decimals
+    text = f"{mean:.{decimals}f}"
+    return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
+
+
 # Flows
 
 
@@ -66,12 +75,7 @@ class SummaryColumn:
     def write(self, cell: CellSummary) -> str:
         """Return the mean and its confidence interval over the seeds."""
         mean = self.factor * cell.mean(self.metric)
-        half = self.factor * cell.half_width(self.metric)
-        if math.isnan(mean):
-            return NO_VALUE
-        decimals = decimals_for_three_digits(mean) if self.decimals is None else self.decimals
-        text = f"{mean:.{decimals}f}"
-        return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
+        return mean_text(mean, self.factor * cell.half_width(self.metric), self.decimals)
 
 
 SUMMARY_COLUMNS = (
