@@ -20,6 +20,7 @@ from testbed.scenario.queues import FRAME_BYTES
 from testbed.scenario.space import Adversary, DrawnSetting, NameChoice, NumberRange, SettingSpace
 
 MIXES = {"1:1": (1, 1), "1:4": (1, 4), "4:1": (4, 1), "1:16": (1, 16)}  # subject's : victim's flows
+SIGNALS = ("drops", "marks")
 MOST_IN_FLIGHT_BYTES = 12e6  # a guest's sockets have some 15 MB before windows shrink
 MOST_PACKETS = 80_000  # that a trial's link carries
 SHORTEST_TRIAL_S, LONGEST_TRIAL_S = 0.5, 40.0
@@ -35,6 +36,8 @@ PAIRS_OF_A_SIDE = 2
 
 def parts_of_flows(flows: int, mix: str) -> tuple[int, int]:
     """Return the numbers of the subject's and of the victim's flows, each at least one."""
+    if flows < 2:
+        raise UsageError(f"flows: {flows}: the subject and the victim have at least one each")
     if mix not in MIXES:
         raise UsageError(f"mix: unknown {quoted(mix)}", nearest(mix, MIXES))
     one, other = MIXES[mix]
@@ -118,6 +121,10 @@ def space_trial(
     with `signal=marks`, and drop otherwise. In the middle third of the trial the rate is `change`
     times what it is before and after; 0: it does not change.
     """
+    if rate_mbit <= 0:
+        raise UsageError(f"rate_mbit: {rate_mbit:g} is not above 0")
+    if signal not in SIGNALS:
+        raise UsageError(f"signal: unknown {quoted(signal)}", nearest(signal, SIGNALS))
     lasts_s = duration_s(rate_mbit, rtt_ms)
     number = round(flows)
     marks = signal == "marks" and queue != settings.FIFO
@@ -190,7 +197,7 @@ SPACE = settings.evaluation(
             NameChoice("mix", tuple(MIXES)),
             NumberRange("loss_percent", 0.001, 5, zero=0.5),
             NameChoice("queue", ("pfifo", "pfifo", "codel", "fq_codel", "pie")),
-            NameChoice("signal", ("drops", "marks")),
+            NameChoice("signal", SIGNALS),
             NumberRange("change", 0.1, 4, zero=0.75),
         ),
         refused,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.evaluation.outcome_rows import judged
 from analysis.figures import cases, style
 from analysis.figures.figure import Axis, Boxes, Figure, Panel
 from analysis.figures.sheet import Sheet, as_sheet
@@ -55,6 +54,8 @@ def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) 
     """Say where a subject can be deployed beside the incumbent, and where it is worst."""
     chance = harmless(effects, found.incumbent)
     good = harmless(effects, subject)
+    if good.empty:
+        return f"No setting has valid trials of {subject} beside {found.incumbent}."
     harm = next(e for e in effects if (e.subject, e.score) == (subject, SPACE_HARM_SCORES[0]))
     worst = float((-harm.score.better * harm.by_setting).max())
     said = (
@@ -178,6 +179,9 @@ def space_figures(results: ExperimentResults) -> Iterator[Figure]:
     with_cells = corrected_cells(_of_subjects(found, effects))
     for subject in found.subjects:
         own = [(e, c) for e, c in with_cells if e.subject == subject and e.score in MAPPED_SCORES]
+        if not any(cells for _, cells in own):
+            continue
+        settings = len(own[0][0].by_setting)
         panels = [
             [_map(effect, cells, axes, first=n == 0, top=axes is CELL_AXES[0])
              for n, (effect, cells) in enumerate(own)]
@@ -191,7 +195,7 @@ def space_figures(results: ExperimentResults) -> Iterator[Figure]:
             reading="Means of the settings in a cell: red is worse than the incumbent, blue is "
             f"better; a star is no chance at {SPACE_LEVEL:g} among all cells (Benjamini and "
             "Hochberg).",
-            foot=cases.foot(results, judged(results)),
+            foot=f"{settings} settings · engine {results.engine}",
             row_inches=1.6,
             data=_data(own),
             static=True,

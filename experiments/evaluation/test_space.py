@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -107,6 +108,14 @@ def test_flows_are_divided_by_the_mix_and_both_have_some() -> None:
     assert parts_of_flows(2, "1:16") == parts_of_flows(2, "4:1") == (1, 1)
     with pytest.raises(UsageError, match="mix"):
         parts_of_flows(4, "2:1")
+
+
+@pytest.mark.parametrize(
+    ("axis", "value"), [("flows", "1"), ("rate_mbit", "0"), ("signal", "mark"), ("mix", "2:1")]
+)
+def test_a_setting_that_cannot_be_is_refused_by_its_axis(axis: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"^{axis}: "):
+        SPACE.scenarios({axis: [value]}, 1, quick=False)
 
 
 def test_a_trial_lasts_many_round_trips_but_carries_no_more_than_it_may() -> None:
@@ -228,6 +237,14 @@ def test_what_harms_no_more_than_the_incumbent_is_deployable() -> None:
     found = made_up({}, noise=0.1)
     said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
     assert "in 100 %" in said
+
+
+def test_without_valid_trials_beside_the_incumbent_the_sentence_says_so() -> None:
+    found = made_up({}, noise=1.0, settings=8)
+    beside = found.beside.drop("bbr")
+    nothing = replace(found, beside=beside)
+    said = space_figures.sentence(nothing, space_effects.space_effects(nothing), "bbr")
+    assert said == "No setting has valid trials of bbr beside cubic."
 
 
 def test_of_a_control_against_itself_little_is_found_in_fifty_evaluations() -> None:

@@ -309,7 +309,10 @@ def _report(
     make_folder(page.parent)
     title = f"{subject} beside {', '.join(evaluation.others)}"
     title += ", realistic" if evaluation.realistic else ""
-    make_report(found, page, standings=Standings(title, said, sheet, table.note))
+    note = table.note
+    for sentence in said:  # which the page has above the note
+        note = note.replace(sentence, "").strip()
+    make_report(found, page, standings=Standings(title, said, sheet, note))
     document = evaluation_document(found, subject, evaluation.others, said, table)
     data = page.with_name(EVALUATION_JSON)
     replace(data, lambda path: path.write_text(indented(document, 2) + "\n"))
