@@ -108,7 +108,7 @@ SUMMED_METRICS = ("share", "retransmitted", "timeouts")
 
 
 def variant_means(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each trial and variant: means of its flows, of shares and counts sums."""
+    """Return a row for each trial and variant: the mean of its flows, or SUMMED_METRICS' sum."""
     groups = metrics.groupby(["trial", "variant"], sort=False, dropna=False)
     rows = []
     for _, flows in groups:
@@ -118,10 +118,8 @@ def variant_means(metrics: pd.DataFrame) -> pd.DataFrame:
                 flows[name].sum(min_count=1) if name in SUMMED_METRICS else flows[name].mean()
             )
         row["flow"], row["setting"] = row["variant"], ""
-        row["goodput_least"], row["goodput_most"] = (
-            flows["goodput_mbps"].min(),
-            flows["goodput_mbps"].max(),
-        )
+        goodputs = flows["goodput_mbps"]
+        row["goodput_least"], row["goodput_most"] = goodputs.min(), goodputs.max()
         row["flow_count"] = len(flows)
         rows.append(row)
     return pd.DataFrame(rows).infer_objects()
@@ -193,8 +191,8 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
         notes.append(f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds")
     if many:
         notes.append(
-            "a row is the mean of a variant's flows, of share and counts their sum; --format csv "
-            "has each flow"
+            f"a row is the mean over a variant's flows ({', '.join(SUMMED_METRICS)}: their sum); "
+            "--format csv has each flow"
         )
     if invalid(metrics).any():
         notes.append("invalid trials are left out")

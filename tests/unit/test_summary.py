@@ -76,6 +76,35 @@ def test_flows_beside_each_other_have_shares() -> None:
     assert [cells(table, row)["flow"] for row in (0, 1)] == ["a", "b"]
 
 
+@pytest.mark.parametrize("flows", [12, 13])
+def test_of_many_flows_a_row_is_a_variant(flows: int) -> None:
+    """The mean, but of shares and retransmissions the sum; the note says so."""
+    table = summary(
+        rows_of(
+            *(
+                {
+                    "trial": "t",
+                    "flow": f"tcp{number}",
+                    "goodput_mbps": 2.0 * number,
+                    "rtt_mean_ms": 10.0 * number,
+                    "retransmitted": 3,
+                    "share": 1 / flows,
+                }
+                for number in range(flows)
+            )
+        )
+    )
+    if flows == 12:
+        assert len(table.rows) == 12 and "mean over a variant" not in table.note
+        return
+    assert len(table.rows) == 1
+    found = cells(table)
+    assert (found["goodput Mbit/s"], found["RTT ms"]) == ("12.0", "60.0")
+    assert (found["least Mbit/s"], found["most Mbit/s"]) == ("0", "24.0")
+    assert (found["retrans."], found["flows"]) == ("39", "13")
+    assert "mean over a variant's flows (share, retransmitted, timeouts: their sum)" in table.note
+
+
 def test_marks_where_there_are_any() -> None:
     assert cells(summary(rows_of({"mark_rate": 0.125})))["marked %"] == "12.50"
     assert "marked %" not in summary(rows_of({"mark_rate": 0.0})).header
