@@ -10,6 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from testbed.own_files.scenario_file import TopoReference
 from testbed.scenario.discipline import Discipline, Option
+from testbed.scenario.fault_hints import SETTING_UNITS
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Direction
@@ -22,19 +23,11 @@ OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
 
 SHARE_UNIT = "a share, 0 to 1"
 FIELD_UNITS = {  # of a number, by its name or the last word of it
+    **SETTING_UNITS,
     "drawn_service_times": "service times",
-    "per_s": "1/s",
     "frames_per_s": "1/s",
-    "bdp": "bandwidth–delay products",
-    "bytes": "bytes",
-    "dbm": "dBm",
-    "mbit": "Mbit/s",
-    "ms": "ms",
     "mss": "bytes",
-    "packets": "packets",
-    "s": "s",
     "spacing": "packets",
-    "us": "µs",
     **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE_UNIT),
     **dict.fromkeys(("rate", "reorder", "share"), SHARE_UNIT),
     **dict.fromkeys(("cdf", "count", "drops", "hosts", "ip", "losses", "number", "parallel"), ""),

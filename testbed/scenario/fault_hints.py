@@ -13,8 +13,9 @@ SETTING_UNITS = {  # by the end of a field's or an axis's name
     "us": "µs",
     "bytes": "bytes",
     "packets": "packets",
-    "bdp": "bandwidth-delay products",
+    "bdp": "bandwidth–delay products",
     "dbm": "dBm",
+    "per_s": "1/s",
 }
 FIELD_HINTS = (  # a pattern of a fault, and what to type; the first that fits
     (
@@ -39,7 +40,8 @@ _UNIT_TYPED = re.compile(
 
 def unit_of_setting(name: str) -> str:
     """Return the unit of a field or an axis by the end of its name; empty if it has none."""
-    return SETTING_UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
+    end = "per_s" if name.endswith("_per_s") else name.rpartition("_")[2]
+    return SETTING_UNITS.get(end, "") if "_" in name else ""
 
 
 def number_hint(name: str, text: str, example: float | str = 30) -> str:

@@ -16,6 +16,7 @@ from testbed.scenario.fault_hints import hint_of, number_hint, of_axes
     [
         ("delay_ms", "20ms", "delay_ms is in ms: --set delay_ms=20"),
         ("rate_mbit", "10Mbit/s", "rate_mbit is in Mbit/s: --set rate_mbit=10"),
+        ("frames_per_s", "25fps", "frames_per_s is in 1/s: --set frames_per_s=25"),
         ("delay_ms", "1..5", "list the values: --set delay_ms=1,5"),
         ("duration_s", "long", "duration_s is in s: --set duration_s=60"),
         ("flows", "x", "flows is a number: --set flows=60"),
@@ -42,7 +43,10 @@ def test_faults_that_differ_in_an_index_count_once() -> None:
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
-        ("flows: h1 sends cubic and bbr: one variant per host", "a sender of its own"),
+        (
+            "flows: h1 sends cubic and bbr: one variant per host that plays a video",
+            "a sender of its own",
+        ),
         ("flows: 3000 flows; between 1 and 1248 can run", "docs/workloads.md"),
         ("links[0].delay_ms: expected a valid number, got '20ms'", "--set delay_ms=20"),
         ("something: else", "testbed schema"),
