@@ -15,7 +15,7 @@ from testbed.errors import TestbedError
 from testbed.guest.worker import cache_folder
 from testbed.machine.journal import state_folder
 from testbed.machine.process import run
-from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
+from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.progress import console, errors
 from testbed.runs.selection import select
 from testbed.runs.sources import BUILT, PROJECT
@@ -58,8 +58,8 @@ def _speed(options: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="testbed-doctor-") as folder:
             settings = RunOptions(out=Path(folder) / "results")
             selection = select(PROBE_EXPERIMENT, PROBE, options.experiments)
-            planned = plan_run(selection, settings, RunListener())
-            (trial,) = carry_out(planned, "testbed doctor", RunListener()).trials
+            _, made = plan_and_carry_out(selection, settings, "testbed doctor", RunListener())
+            (trial,) = made.trials
             record = trial.record  # read before the folder is gone
     except TestbedError as error:
         console.print(f"missing speed: {error.message}", soft_wrap=True)
