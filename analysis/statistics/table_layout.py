@@ -113,5 +113,5 @@ def _part(table: TextTable, keys: int, places: Sequence[int]) -> TextTable:
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell holds a number, or says that there is none."""
+    """Return whether a cell holds a number, or the dash that stands for a missing one."""
     return cell[:1] in f"0123456789{NO_VALUE}" or (cell[:1] == "-" and cell[1:2].isdigit())

@@ -109,7 +109,7 @@ class SpaceEffect:
 
     @property
     def is_discovery(self) -> bool:
-        """Whether the mean effect is not chance."""
+        """Whether the mean effect is significant."""
         return self.p < SPACE_LEVEL
 
 

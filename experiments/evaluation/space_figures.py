@@ -15,6 +15,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.space_effects import (
     CELL_AXES,
+    LEAST_IN_A_CELL,
     MARGIN_PERCENT,
     SPACE_LEVEL,
     SpaceCell,
@@ -42,10 +43,10 @@ SPACE_HEADS = (
     "decided by",
 )
 SPACE_NOTE = (
-    f"Effects are in percentage points, with their 95 % intervals over settings; * is no chance at "
-    f"{SPACE_LEVEL:g} (Benjamini and Hochberg). Worse: by more than {MARGIN_PERCENT:g} points. By "
-    "chance: where the incumbent's second seed is worse than its first by as much. Decided by: the "
-    "axes that explain most of the effect's variance."
+    "Effects are in percentage points, with their 95 % intervals over settings; * is significant "
+    f"at {SPACE_LEVEL:g} (Benjamini and Hochberg). Worse: by more than {MARGIN_PERCENT:g} points. "
+    "By chance: where the incumbent's second seed is worse than its first by as much. Decided by: "
+    "the axes that explain most of the effect's variance."
 )
 NOTHING_DRAWN = "no setting has trials of a variant and of an incumbent, alone and beside it"
 
@@ -125,7 +126,7 @@ def _deciding_words(each: SpaceEffect) -> str:
 
 
 def _worst_cells(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
-    """Tabulate the worst cell of each score, of those that are no chance."""
+    """Tabulate the worst cell of each score, of those whose effect is significant."""
     heads = ("variant", "score", "where", "settings", "effect")
     rows = []
     for effect, cells in corrected_cells(_of_subjects(found, effects)):
@@ -192,9 +193,9 @@ def space_figures(results: ExperimentResults) -> Iterator[Figure]:
             title=f"{subject} less {found.incumbent} in drawn settings, in percentage points",
             panels=panels,
             caption=sentence(found, effects, subject),
-            reading="Means of the settings in a cell: red is worse than the incumbent, blue is "
-            f"better; a star is no chance at {SPACE_LEVEL:g} among all cells (Benjamini and "
-            "Hochberg).",
+            reading="Means of the settings in a cell, blank where there are fewer than "
+            f"{LEAST_IN_A_CELL}: orange is worse than the incumbent, blue is better; a star is "
+            f"significant at {SPACE_LEVEL:g} among all cells (Benjamini and Hochberg).",
             foot=f"{settings} settings · engine {results.engine}",
             row_inches=1.6,
             data=_data(own),
@@ -241,7 +242,7 @@ def _map(
         [value + 0.5 for value in y],
         [style.VERMILLION if part < 0 else style.BLUE for part in parts],
         shades,
-        texts=[f"{c.found.difference:+.0f}{'*' if c.p < SPACE_LEVEL else ''}" for c in own],
+        texts=[f"{c.found.difference:+z.0f}{'*' if c.p < SPACE_LEVEL else ''}" for c in own],
         text_colours=["#ffffff" if shade == 1 else style.BLACK for shade in shades],
     )
     return Panel(
