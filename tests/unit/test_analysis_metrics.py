@@ -20,7 +20,7 @@ from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.identification import settings
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
-from analysis.metrics.rates import add_fairness, steady_after_s
+from analysis.metrics.rates import COMPLETION_GROUP, add_fairness, steady_after_s
 from analysis.metrics.video_columns import VIDEO_GROUP
 from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
@@ -313,6 +313,18 @@ def side_by_side(**goodputs: float) -> pd.DataFrame:
     flows = {name: Sent(0, 10, ()) for name in goodputs}
     add_fairness(frame, cast("Mapping[str, MeasuredFlow]", flows))
     return frame
+
+
+@pytest.mark.parametrize(
+    ("size", "stopped_s", "found"),
+    [(1000, 3.5, {"completion_s": 2.5}), (1000, 10.0, {}), (None, 3.5, {})],
+)
+def test_a_flow_has_a_completion_time_if_its_bytes_are_limited_and_arrived(
+    size: int | None, stopped_s: float, found: dict[str, float]
+) -> None:
+    record = SimpleNamespace(started_s=1.0, stopped_s=stopped_s, planned_stop_s=10.0)
+    flow = SimpleNamespace(record=record, scenario_flow=SimpleNamespace(bytes=size))
+    assert COMPLETION_GROUP.measure(cast("MeasuredFlow", flow)) == found
 
 
 def test_jain_of_two_tcp_flows() -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import statistics
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pandas as pd
 import pytest
 
+from analysis.verdict.calls import received
+from analysis.verdict.checks import Grade
+from analysis.verdict.evidence import Evidence
 from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
@@ -17,6 +24,7 @@ from testbed.scenario.call import Call, Media, datagrams
 from testbed.scenario.model import Flow, FlowKind, Scenario, plain
 from testbed.scenario.programs import Programs, Transmission
 from testbed.scenario.reading import read_scenario
+from testbed.store import report_file
 from tests.scenarios import router
 
 VIDEO = Call(Media.VIDEO, rate_mbit=1.5)
@@ -71,6 +79,27 @@ def test_faults_of_calls(scenario: Scenario, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         validate(scenario)
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize(("read", "grade"), [(1000, Grade.VALID), (500, Grade.INVALID)])
+def test_a_receiver_must_have_read_what_its_capture_has(
+    tmp_path: Path, read: int, grade: Grade
+) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / report_file("call", "server")).write_text(json.dumps({"bytes": read}))
+    captured = SimpleNamespace(data=pd.DataFrame({"payload": [400, 600]}))
+    evidence = SimpleNamespace(
+        trial=SimpleNamespace(path=tmp_path, scenario=with_call(Call())),
+        flows=[SimpleNamespace(name="call", started_s=0.0, stopped_s=1.0)],
+        packets=SimpleNamespace(part=lambda _role, _flow: captured),
+        virtual_time=True,
+    )
+    (check,) = received(cast("Evidence", evidence))
+    assert (check.name, check.subject, check.verdict) == ("goodput", "call", grade)
+    assert check.measured == pytest.approx(read * 8e-6)
+    assert check.expected == pytest.approx(0.008)
+    said = f"{read} bytes by its receiver, 1000 in the capture"
+    assert (said in check.why) == (read != 1000)
 
 
 def test_what_a_flow_does_not_use_is_not_written() -> None:

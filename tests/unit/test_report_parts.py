@@ -25,7 +25,7 @@ from analysis.figures.general import general_figures, load_sweep, plane, present
 from analysis.metrics import digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, show
-from analysis.report.facts import command
+from analysis.report.facts import command, command_note
 from analysis.report.listing import ranges
 from analysis.report.network_drawing import drawing
 from analysis.results.reduction import reduction_of
@@ -33,6 +33,7 @@ from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
 from experiments.kapre_saxena_joshi_hattikar.figures import matrix, widest
 from testbed.errors import TestbedError
+from testbed.runs.results_folders import keep_run
 from testbed.scenario.named_networks import LinkSettings, NetworkName
 from testbed.store import REDUCED, open_trial
 from tests import report_writer
@@ -53,6 +54,23 @@ def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
     assert command(results) == (
         f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
     )
+
+
+def test_the_commands_are_those_of_the_runs_that_have_the_trials(tmp_path: Path) -> None:
+    """As few runs as have all of them; where a trial is in none, a command is made up."""
+    names = [
+        report_writer.write(
+            tmp_path, report_writer.scenario("mine", {"variant": "cubic"}, seed)
+        ).name
+        for seed in (1, 2, 3)
+    ]
+    keep_run(tmp_path, "small", "testbed run small", names[:1])
+    keep_run(tmp_path, "large", "testbed run large", names[:2])
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    assert command(results) == "testbed run mine --set variant=cubic --seeds 3 --engine guest"
+    keep_run(tmp_path, "other", "testbed run other", names[2:])
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    assert (command(results), command_note(results)) == ("testbed run large\ntestbed run other", "")
 
 
 @pytest.mark.parametrize("name", ["parking-lot", "fall-floyd", "newreno-models"])
