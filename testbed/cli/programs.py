@@ -97,7 +97,7 @@ def _run(
     if options.in_place:
         for left_out in copy_in_place(out / MACHINE_FILES, folder):
             _tell(f"{left_out}: not copied: there is a link in its place")
-    _tell_end(run, out, options.limit)
+    _tell_end(program, run, out)
     return run.end.status
 
 
@@ -137,11 +137,14 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"testbed: {printable(line)}\n")
 
 
-def _tell_end(run: ProgramRun, out: Path, limit_s: int) -> None:
+def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     end = run.end
     for note in run.notes:
         _tell(note)
     if end.at_limit:
-        _tell(f"ended after {limit_s} s of virtual time: --limit SECONDS gives it more")
+        _tell(f"ended after {program.limit_s} s of virtual time: --limit SECONDS gives it more")
+    if end.too_many_processes:
+        most = program.most_processes
+        _tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")
     files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
     _tell(f"{end.took_s:.1f} s of virtual time in {run.wall_s:.1f} s; {files}")

@@ -2,14 +2,15 @@
  * Runs one command in the guest as on a machine of its own, as root: any file can be changed, and
  * every change but those in its folder is gone when the guest ends.
  *
- *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S [terminal]
+ *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES [terminal]
  *
- *   FOLDER    the command's working folder
- *   PROGRAMS  a folder of programs that come before the machine's own: sudo, service, …; the one
- *             called `prepare` runs first
- *   BEGIN_NS  the instant of the wall clock at which the command starts
- *   LIMIT_S   the time after which it is ended
- *   terminal  the command is at the guest's console
+ *   FOLDER     the command's working folder
+ *   PROGRAMS   a folder of programs that come before the machine's own: sudo, service, …; the one
+ *              called `prepare` runs first
+ *   BEGIN_NS   the instant of the wall clock at which the command starts
+ *   LIMIT_S    the time after which it is ended
+ *   PROCESSES  how many processes and threads it may have at once: with one more it is ended
+ *   terminal   the command is at the guest's console
  *
  * Its own working directory is the trial's.  There it reads
  *
@@ -31,6 +32,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -39,6 +41,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -49,6 +52,8 @@
 #define OVER "/run/machine" /* what makes up the new root */
 #define ROOT OVER "/root"
 #define CONTROLLERS "/sys/fs/cgroup"
+#define GROUP CONTROLLERS "/pids/program" /* the command's, which limits its processes */
+#define MOST_THREADS "3500" /* of the guest: more than PROCESSES, the kernel's and ours */
 #define PROGRAMS "/run/programs" /* the first folder of the command's PATH */
 #define NOTES "/run/notes"	 /* lines that they leave for whoever started the guest */
 #define MOST_NOTES 65536
@@ -57,7 +62,11 @@
 #define NS 1000000000LL
 #define LARGEST_FILE (1LL << 30)
 
-static int trial; /* the trial's folder */
+/* Why a command is ended that has not ended by itself. */
+enum { TIME_IS_UP = -1, TOO_MANY_PROCESSES = -2 };
+
+static int trial;	 /* the trial's folder */
+static int refused = -1; /* has POLLPRI from when the command was first refused a process */
 
 struct brought {
 	long long files, bytes, skipped;
@@ -103,7 +112,7 @@ static void make_folder(const char *path)
 static void make_root(void)
 {
 	static const char *const parts[] = { "root", "upper", "work", "folder", "folder-work",
-					     "programs", "programs-work" };
+					     "programs", "programs-work", "tmp", "run", "shm" };
 	size_t part;
 
 	make_folder(OVER);
@@ -116,14 +125,28 @@ static void make_root(void)
 	       "lowerdir=/,upperdir=" OVER "/upper,workdir=" OVER "/work");
 }
 
-/* The guest's own file systems, which init.c has mounted, and fresh ones. */
+/* A fresh folder, open to all if it is for what is temporary. */
+static void mount_fresh(const char *source, const char *target, mode_t mode)
+{
+	if (chmod(source, mode))
+		fail("cannot open %s", source);
+	attach(source, target, NULL, MS_BIND, NULL);
+}
+
+/*
+ * The guest's own file systems, which init.c has mounted, and fresh ones.  All that can be filled
+ * share one size, which leaves memory for programs: a guest that has none left reads their files
+ * again and again and comes to no end.
+ */
 static void mount_system(void)
 {
+	attach(NULL, "/dev", NULL, MS_REMOUNT, "mode=755,size=1M");
 	attach("/proc", ROOT "/proc", NULL, MS_BIND | MS_REC, NULL);
 	attach("/sys", ROOT "/sys", NULL, MS_BIND | MS_REC, NULL);
 	attach("/dev", ROOT "/dev", NULL, MS_BIND | MS_REC, NULL);
-	attach("tmpfs", ROOT "/tmp", "tmpfs", 0, "mode=1777");
-	attach("tmpfs", ROOT "/run", "tmpfs", 0, "mode=755");
+	mount_fresh(OVER "/shm", ROOT "/dev/shm", 01777);
+	mount_fresh(OVER "/tmp", ROOT "/tmp", 01777);
+	mount_fresh(OVER "/run", ROOT "/run", 0755);
 	make_folder(ROOT "/run/lock");
 	mount("debugfs", ROOT "/sys/kernel/debug", "debugfs", 0, NULL);
 	mount("tracefs", ROOT "/sys/kernel/tracing", "tracefs", 0, NULL);
@@ -137,7 +160,7 @@ static void mount_cgroups(void)
 	char path[256];
 	size_t each;
 
-	attach("cgroup", ROOT CONTROLLERS, "tmpfs", 0, "mode=755");
+	attach("cgroup", ROOT CONTROLLERS, "tmpfs", 0, "mode=755,size=1M");
 	for (each = 0; each < sizeof(controllers) / sizeof(*controllers); each++) {
 		snprintf(path, sizeof(path), ROOT CONTROLLERS "/%s", controllers[each]);
 		make_folder(path);
@@ -146,6 +169,28 @@ static void mount_cgroups(void)
 	}
 	make_folder(ROOT CONTROLLERS "/unified");
 	mount("cgroup2", ROOT CONTROLLERS "/unified", "cgroup2", 0, NULL);
+}
+
+static void set(const char *path, const char *value)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (file < 0 || write(file, value, strlen(value)) < 0)
+		fail("cannot set %s", path);
+	close(file);
+}
+
+/* A fork bomb takes no virtual time, so that no limit of time ends it. */
+static void limit_processes(const char *most)
+{
+	char text[256];
+
+	if (mkdir(ROOT GROUP, 0755))
+		return; /* a kernel without this controller */
+	set(ROOT GROUP "/pids.max", most);
+	refused = open(ROOT GROUP "/pids.events", O_RDONLY | O_CLOEXEC);
+	if (refused < 0 || read(refused, text, sizeof(text)) < 0) /* news are what comes now */
+		fail("cannot watch the number of processes");
 }
 
 static void show_hidden_paths(void)
@@ -186,19 +231,10 @@ static void enter_root(void)
 		fail("cannot enter the new root");
 }
 
-static void set(const char *path, const char *value)
-{
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (file < 0 || write(file, value, strlen(value)) < 0)
-		fail("cannot set %s", path);
-	close(file);
-}
-
-/* Limits that end a fork bomb, and output that reaches the host while the command runs. */
+/* Room for us beside a fork bomb, and output that reaches the host while the command runs. */
 static void set_kernel(void)
 {
-	set("/proc/sys/kernel/threads-max", "3000");
+	set("/proc/sys/kernel/threads-max", MOST_THREADS);
 	set("/proc/sys/vm/dirty_expire_centisecs", "50");
 	set("/proc/sys/vm/dirty_writeback_centisecs", "50");
 	set("/proc/self/oom_score_adj", "-1000");
@@ -306,6 +342,8 @@ static pid_t start(const char *folder, int at_terminal)
 	if (pid)
 		return pid;
 	set("/proc/self/oom_score_adj", "0");
+	if (refused >= 0)
+		set(GROUP "/cgroup.procs", "0");
 	block_child_signal(SIG_UNBLOCK);
 	open_input(at_terminal);
 	if (chdir(folder))
@@ -316,32 +354,42 @@ static pid_t start(const char *folder, int at_terminal)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Returns the command's status as a shell has it, or -1 if it is still running at the limit. */
+/* Returns the command's status as a shell has it, or why it has to be ended. */
 static int wait_for(pid_t child, long long limit_ns)
 {
 	long long end_ns = now_ns(CLOCK_MONOTONIC) + limit_ns;
 	int status;
 	sigset_t ended;
+	struct signalfd_siginfo about;
+	struct pollfd news[] = { { -1, POLLIN, 0 }, { refused, POLLPRI, 0 } };
 
 	sigemptyset(&ended);
 	sigaddset(&ended, SIGCHLD);
+	news[0].fd = signalfd(-1, &ended, SFD_CLOEXEC);
 	while (waitpid(child, &status, WNOHANG) != child) {
 		long long left_ns = end_ns - now_ns(CLOCK_MONOTONIC);
 		struct timespec left = { left_ns / NS, left_ns % NS };
 
 		if (left_ns <= 0)
-			return -1;
-		sigtimedwait(&ended, NULL, &left);
+			return TIME_IS_UP;
+		if (ppoll(news, 2, &left, NULL) < 0)
+			fail("cannot wait");
+		if (news[1].revents)
+			return TOO_MANY_PROCESSES;
+		if (news[0].revents && read(news[0].fd, &about, sizeof(about)) < 0)
+			fail("cannot wait");
 	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Servers, captures and the like: they write their last data. */
+/* Servers, captures and the like write their last data; a fork bomb gets no time for more. */
 static void end_others(void)
 {
+	struct pollfd bomb = { refused, POLLPRI, 0 };
+
 	if (kill(-1, SIGTERM) == 0) {
 		kill(-1, SIGCONT);
-		sleep(GRACE_S);
+		poll(&bomb, 1, GRACE_S * 1000);
 		kill(-1, SIGKILL);
 	}
 }
@@ -455,13 +503,14 @@ static long long charged_ms(void)
 	return charged;
 }
 
-static void report(long long took_ns, int at_limit, const struct brought *brought)
+static void report(long long took_ns, int status, const struct brought *brought)
 {
 	FILE *file = fdopen(openat(trial, "guest.report", O_WRONLY | O_CREAT | O_TRUNC, 0644), "w");
 
 	if (!file)
 		fail("cannot write the report");
-	fprintf(file, "took_ns %lld\nat_limit %d\ncharged_ms %lld\n", took_ns, at_limit, charged_ms());
+	fprintf(file, "took_ns %lld\nat_limit %d\ntoo_many_processes %d\ncharged_ms %lld\n", took_ns,
+		status == TIME_IS_UP, status == TOO_MANY_PROCESSES, charged_ms());
 	fprintf(file, "files %lld\nbytes %lld\nskipped %lld\n", brought->files, brought->bytes,
 		brought->skipped);
 	if (fclose(file))
@@ -470,13 +519,14 @@ static void report(long long took_ns, int at_limit, const struct brought *brough
 
 int main(int count, char **words)
 {
-	int at_terminal = count == 6 && !strcmp(words[5], "terminal"), status, folder;
+	int at_terminal = count == 7 && !strcmp(words[6], "terminal"), status, folder;
 	struct brought brought = { 0, 0, 0 };
 	long long started_ns, took_ns;
 	pid_t child;
 
-	if (count != 5 && !at_terminal) {
-		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S [terminal]\n", stderr);
+	if (count != 6 && !at_terminal) {
+		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES [terminal]\n",
+		      stderr);
 		return CANNOT;
 	}
 	trial = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -485,6 +535,7 @@ int main(int count, char **words)
 	make_root();
 	mount_system();
 	mount_cgroups();
+	limit_processes(words[5]);
 	show_hidden_paths();
 	mount_folder(words[1], words[1],
 		     "lowerdir=.,upperdir=" OVER "/folder,workdir=" OVER "/folder-work");
@@ -503,6 +554,6 @@ int main(int count, char **words)
 	end_others();
 	bring_files(folder, &brought);
 	bring_notes();
-	report(took_ns, status < 0, &brought);
+	report(took_ns, status, &brought);
 	return status < 0 ? 124 : status; /* as of timeout(1) */
 }

@@ -31,9 +31,9 @@ from testbed.store import (
 MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MACHINE_MEMORY_MB = 1024
-MACHINE_AGE_S = (
-    20  # the machine's age when the command starts: Open vSwitch needs one of at least 10 s
-)
+MOST_PROCESSES = 3000  # however large the memory: each takes one of the host's
+# the machine's age when the command starts: Open vSwitch needs one of at least 10 s
+MACHINE_AGE_S = 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
@@ -54,6 +54,11 @@ class MachineProgram:
     patience_s: float = 3600  # of wall time
     at_terminal: bool = False  # in real time, with our terminal as its own
 
+    @property
+    def most_processes(self) -> int:
+        """The number of processes at once with which it is ended: a fork bomb's do not fit."""
+        return min(self.memory_mb, MOST_PROCESSES)
+
 
 @dataclass(frozen=True)
 class MachineEnd:
@@ -61,7 +66,8 @@ class MachineEnd:
 
     status: int  # as a shell has it
     took_s: float  # of virtual time
-    at_limit: bool  # it was ended
+    at_limit: bool  # of time: it was ended
+    too_many_processes: bool  # it was ended
     charged_s: float  # virtual time for loops without system calls, which depends on the host
     files: int  # that it left in its folder, besides `skipped` links, devices and files over 1 GiB
     total_bytes: int
@@ -127,7 +133,8 @@ def run_on_machine(
     if program.input:
         shutil.copyfile(program.input, place / GUEST_INPUT)
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS
-    argv = [str(MACHINE), str(program.folder), str(PROGRAMS), str(begin_ns), str(program.limit_s)]
+    numbers = (begin_ns, program.limit_s, program.most_processes)
+    argv = [str(MACHINE), str(program.folder), str(PROGRAMS), *map(str, numbers)]
     options = guest_options(program.seed, program.memory_mb, VIRTUAL_TIME)
     with reserve_core(core_locks()) as core:
         guest = Boot(kernel, core, options, program.patience_s, cancelled, shown=(program.folder,))
@@ -161,6 +168,7 @@ def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> Mach
         status,
         int(numbers["took_ns"]) / NS,
         numbers["at_limit"] == "1",
+        numbers["too_many_processes"] == "1",
         int(numbers["charged_ms"]) / 1000,
         int(numbers["files"]),
         int(numbers["bytes"]),

@@ -1,0 +1,129 @@
+"""What a hostile program does to the host by `testbed exec`: nothing, and it ends with a line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.store import MACHINE_FILES
+from tests.lab import alive, wait_until
+
+TESTBED = (sys.executable, "-m", "experiments", "exec", "--out", "out")
+FORKS = "/usr/bin/python3 -c 'import os\nwhile True: os.fork()'"
+FILLS = """
+    for folder in . /tmp /var/tmp /dev/shm /run /dev /sys/fs/cgroup; do
+        dd if=/dev/zero of=$folder/large bs=1M
+    done
+"""
+
+
+def execute(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a shell script in the guest; its folder is `work` in ours."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return subprocess.run(
+        [*TESTBED, *options, "--", "sh", "-c", script],
+        cwd=work,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+
+
+def test_what_is_written_elsewhere_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    done = execute(
+        tmp_path,
+        f"""
+        rm -rf {tmp_path}/precious /etc/hostname /etc/apt
+        echo x >{tmp_path}/new; echo x >/etc/testbed-new; chmod 777 /etc/shadow; touch /new
+        mount -o remount,rw /; rm -rf /proc/1/root/run/trial/*; umount -l /proc
+        ls {tmp_path}
+        """,
+    )
+    assert done.stdout == "new\nwork\n", done.stderr
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "work"]
+    assert not Path("/etc/testbed-new").exists() and not Path("/new").exists()
+
+
+def test_links_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "down").symlink_to(tmp_path)
+    script = f"""
+        ln -s {tmp_path}/precious link; echo changed >link
+        rm down; mkdir down; echo changed >down/precious
+        mkdir -p /etc/x; echo x >/etc/x/y; ln -s /etc/x out
+    """
+    done = execute(tmp_path, script, "--in-place")
+    assert done.returncode == 0
+    assert "down/precious: not copied: there is a link in its place" in done.stderr
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert (tmp_path / "work" / "down").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        pytest.param("b() { b | b & }; b; sleep 30", "it had 256 processes", id="fork-bomb"),
+        pytest.param(
+            "trap '' TERM; b() { b | b; }; b", "it had 256 processes", id="stubborn-fork-bomb"
+        ),
+        pytest.param(FORKS, "it had 256 processes", id="bomb-that-never-ends-a-process"),
+        pytest.param(FILLS, "No space left", id="full-disks"),
+        pytest.param("echo begun; while :; do :; done", "ended after 2 s", id="endless-loop"),
+        pytest.param("tail -f /dev/null", "ended after 2 s", id="endless-wait"),
+        pytest.param("kill -9 -1; sleep 1", "was ended by what ran in it", id="kills-everything"),
+    ],
+)
+def test_the_end_is_a_line(tmp_path: Path, script: str, line: str) -> None:
+    done = execute(tmp_path, script, "--limit", "2", "--memory", "256", "--timeout", "60")
+    lines = done.stderr.splitlines()
+    assert any(line in each for each in lines), lines[-5:]
+    assert not any("Traceback" in each for each in lines)
+    assert lines[-1].startswith(("testbed: ", "    hint: "))
+
+
+def test_all_memory(tmp_path: Path) -> None:
+    """The guest's own kernel ends what takes more than the guest has, and nothing else."""
+    takes = "x = []\nwhile True: x.append(b'x' * (1 << 20))"
+    done = execute(tmp_path, f'/usr/bin/python3 -c "{takes}"; echo $? >status', "--memory", "256")
+    status = tmp_path / "work" / "out" / MACHINE_FILES / "status"
+    assert done.returncode == 0 and status.read_text() == "137\n"
+
+
+def test_files_that_were_written_before_a_disk_was_full(tmp_path: Path) -> None:
+    """All that can be filled shares one size, which leaves memory to bring files back."""
+    execute(tmp_path, f"echo kept >kept; {FILLS} rm large", "--memory", "256")
+    files = tmp_path / "work" / "out" / MACHINE_FILES
+    assert {path.name: path.read_text() for path in files.iterdir()} == {"kept": "kept\n"}
+
+
+def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    process = subprocess.Popen(
+        [*TESTBED, "--", "sh", "-c", "echo begun; while :; do :; done"],
+        cwd=tmp_path / "work",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert children
+    os.killpg(process.pid, signal.SIGINT)
+    _out, said = process.communicate(timeout=30)
+    assert process.returncode == 130 and "interrupted" in said
+    wait_until(lambda: not any(alive(int(child)) for child in children))
+    assert list((tmp_path / "work").iterdir()) == []
