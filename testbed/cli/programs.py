@@ -147,4 +147,6 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
         most = program.most_processes
         _tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")
     files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
-    _tell(f"{end.took_s:.1f} s of virtual time in {run.wall_s:.1f} s; {files}")
+    took = f"{end.took_s:.1f} s"
+    virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"
+    _tell(f"{virtual}; {files}")

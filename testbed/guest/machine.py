@@ -135,9 +135,19 @@ def run_on_machine(
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS
     numbers = (begin_ns, program.limit_s, program.most_processes)
     argv = [str(MACHINE), str(program.folder), str(PROGRAMS), *map(str, numbers)]
-    options = guest_options(program.seed, program.memory_mb, VIRTUAL_TIME)
+    argv += ["terminal"] if program.at_terminal else []
+    time = CONSOLE if program.at_terminal else VIRTUAL_TIME
+    options = guest_options(program.seed, program.memory_mb, time)
     with reserve_core(core_locks()) as core:
-        guest = Boot(kernel, core, options, program.patience_s, cancelled, shown=(program.folder,))
+        guest = Boot(
+            kernel,
+            core,
+            options,
+            program.patience_s,
+            cancelled,
+            shown=(program.folder,),
+            at_terminal=program.at_terminal,
+        )
         kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OUTPUT, GUEST_ERRORS)
         outcome = run_in_guest(place, argv, lambda: boot(guest, place), kept)
     return _end(place, outcome.status, outcome.errors, outcome.warnings)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,6 +178,27 @@ def test_open_vswitch_and_its_controller_run_inside(tmp_path: Path) -> None:
     done = execute(tmp_path, "mn", "--topo", "tree,2", "--test", "pingall")
     errors = (done.out / MACHINE_ERRORS).read_text()
     assert done.status == 0 and "0% dropped (12/12 received)" in errors
+
+
+def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
+    """It has the terminal itself, in real time."""
+    command = (*TESTBED, "shell", "--out", f"{tmp_path}/out")
+    seconds = int(time.time())
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(command[0], command)
+    said = b""
+    while b"# " not in said:  # what is typed earlier is lost
+        said += os.read(terminal, 4096)
+    os.write(terminal, b"tty >name; date +%s >time; exit 7\n")
+    with contextlib.suppress(OSError):  # which is the terminal's end of file
+        while os.read(terminal, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    files = tmp_path / "out" / MACHINE_FILES
+    assert (files / "name").read_text() == "/dev/tty0\n"
+    assert seconds <= int((files / "time").read_text()) <= time.time()
 
 
 def test_files_are_not_copied_in_place_behind_links(tmp_path: Path) -> None:
