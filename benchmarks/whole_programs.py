@@ -33,7 +33,8 @@ for maxq in (20, 100):
     net.start()
     h2.popen("iperf -s")
     h1.popen(f"iperf -c {h2.IP()} -t 120")
-    ping = h1.popen(f"ping -i 0.1 -w 120 {h2.IP()} > ping-{maxq}.txt", shell=True)
+    with open(f"ping-{maxq}.txt", "w") as output:
+        ping = h1.popen(["ping", "-i", "0.1", "-w", "120", h2.IP()], stdout=output)
     for _ in range(1200):
         h1.cmd("tc -s qdisc show dev h1-eth0 >>queue.txt")
         time.sleep(0.1)
