@@ -24,7 +24,7 @@ SAME, DIFFERENT, NOT_BUILT = 0, 1, 125  # exit statuses of `testbed kernel compa
 
 
 def main() -> int:
-    """Test the newest branch that has no result; exit status 0 if there is none, too."""
+    """Test the newest branch without a result, if there is one, and return the exit status."""
     options = read_options()
     manifest = options.results / MANIFEST
     known: list[dict[str, Any]] = json.loads(manifest.read_text()) if manifest.exists() else []
