@@ -109,7 +109,7 @@ class AgreementNumber:
         """Return the largest difference from the guest's mean that does not matter."""
         return max(AGREEMENT_MARGIN * mean, self.least_margin)
 
-    def told(self, difference: float, mean: float) -> str:
+    def write(self, difference: float, mean: float) -> str:
         """Write a difference from the guest's mean."""
         return f"{100 * difference:+.2f}" if self.in_points else f"{100 * difference / mean:+.1f}"
 
@@ -292,10 +292,10 @@ def _cell(side: str, network: str, variant: str, groups: AgreementRows) -> Agree
             mean = float(ours[number.column].mean())
             answers[number.word] = answer(number, found, mean)
             if answers[number.word] is not CellAnswer.EQUAL:
-                told = (number.told(each, mean) for each in (found.difference, found.low))
-                high = number.told(found.high, mean)
+                ends = (found.difference, found.low, found.high)
+                mean_words, low, high = (number.write(each, mean) for each in ends)
                 mark = "?" if answers[number.word] is CellAnswer.OPEN else ""
-                texts.append("{} {} ({} … {}){}".format(number.word, *told, high, mark))
+                texts.append(f"{number.word} {mean_words} ({low} … {high}){mark}")
     text = "; ".join(texts) or ("equal" if answers else "–")
     return AgreementCell(side, network, variant, answers, text)
 
