@@ -82,7 +82,7 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     yield dataclasses.replace(
         drawn,
         stem="incast",
-        title="A request to many senders: when its last part is there",
+        title="Incast: time until a request is complete, and retransmissions",
         caption=_caption(rows),
         foot=cases.foot(results, results.good),
     )

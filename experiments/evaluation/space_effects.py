@@ -7,6 +7,7 @@ way, says how much of it is chance.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,8 +142,7 @@ def space_effects(found: SpaceResults) -> tuple[SpaceEffect, ...]:
                 made.append(SpaceEffect(subject, score, values, _mean_of(values)))
     corrected = false_discovery([each.found.p for each in made])
     return tuple(
-        SpaceEffect(each.subject, each.score, each.by_setting, each.found, float(p))
-        for each, p in zip(made, corrected, strict=True)
+        dataclasses.replace(each, p=float(p)) for each, p in zip(made, corrected, strict=True)
     )
 
 
@@ -182,13 +182,7 @@ def corrected_cells(effects: Sequence[SpaceEffect]) -> list[tuple[SpaceEffect, l
     cells = [list(cells_of(effect)) for effect in effects]
     flat = iter(false_discovery([cell.found.p for each in cells for cell in each]))
     return [
-        (
-            effect,
-            [
-                SpaceCell(cell.axes, cell.place, cell.settings, cell.found, float(next(flat)))
-                for cell in each
-            ],
-        )
+        (effect, [dataclasses.replace(cell, p=float(next(flat))) for cell in each])
         for effect, each in zip(effects, cells, strict=True)
     ]
 
@@ -222,7 +216,6 @@ def deciding(effect: SpaceEffect) -> dict[str, float]:
 class Share:
     """A share of settings with its interval (Clopper and Pearson), in percent."""
 
-    settings: int
     percent: float
     low: float
     high: float
@@ -236,7 +229,7 @@ def share_of(flags: pd.Series[bool]) -> Share:
     """Return the share of settings in which something is true."""
     count, n = int(flags.sum()), len(flags)
     interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE)
-    return Share(n, 100 * count / n, 100 * interval.low, 100 * interval.high)
+    return Share(100 * count / n, 100 * interval.low, 100 * interval.high)
 
 
 def harmless(effects: Sequence[SpaceEffect], subject: str) -> pd.Series[bool]:
