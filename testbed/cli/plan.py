@@ -15,6 +15,7 @@ from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments
 from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import RunSelection
+from testbed.runs.traffic_estimate import disk_mb
 from testbed.scenario.model import Scenario
 
 MAX_LISTED_VALUES = 12  # of an axis
@@ -53,7 +54,7 @@ def show_plan(options: argparse.Namespace) -> int:
     planned = tasks(selection.scenarios(options.seeds))
     console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
-    disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
+    disk = sum(disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
         f"{len(planned)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
         f"{estimate.GUEST_MB} MB of memory for each guest that runs"
@@ -75,7 +76,7 @@ def _trials(planned: Sequence[Task]) -> Table:
         scenario, plan = task.scenario, task.plan
         queues = [_queue(queue) for queue in plan.queues if queue.sampled]
         seconds = f"{estimate.guest_seconds(plan, scenario):.0f} s"
-        disk = f"{estimate.disk_mb(plan, scenario):.1f} MB"
+        disk = f"{disk_mb(plan, scenario):.1f} MB"
         for number, (name, limit) in enumerate(queues or [("none sampled", "")]):
             own = (seconds, disk) if number == 0 else ("", "")
             table.add_row("" if number else scenario.name, name, limit, *own)

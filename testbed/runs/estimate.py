@@ -1,4 +1,4 @@
-"""Rough estimates of a trial's wall time in the guest and of its disk space.
+"""Rough estimates of a trial's wall time in the guest.
 
 The time is corrected by earlier trials' times on this machine.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,53 +17,19 @@ from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Plan, make_plan
-from testbed.scenario.losses import Loss
-from testbed.scenario.model import Flow, Scenario
-from testbed.scenario.queues import FRAME_BYTES
-from testbed.scenario.video import LADDER, PLAYER_RULES, Viewing
+from testbed.runs.traffic_estimate import data_packets, samples
+from testbed.scenario.model import Scenario
+from testbed.scenario.video import Viewing
 from testbed.video_site import Transport
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OVERHEAD_MB
 PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
-PAGE_BITS = 8e6  # loaded by a viewer before the video
 PROGRAMS_S = 1.5  # to start a video's server and player; aioquic takes the same again
 QUIC_COST = 3  # cost of a packet relative to TCP, as two programs process it instead of the kernel
 BROWSER_S = 12.0  # to start a browser
 SHOWN_S = 0.4  # per second of video in a browser
-CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
-
-
-def _packets(plan: Plan, scenario: Scenario) -> float:
-    """Estimate the data packets of all flows: they fill the bottleneck, or send less."""
-    full = scenario.network.bottleneck_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
-    return min(full, sum(_flow_packets(flow, plan) for flow in scenario.flows))
-
-
-def _flow_packets(flow: Flow, plan: Plan) -> float:
-    """Bound one flow's packets: a whole video, or a TCP flow limited by its deliberate losses."""
-    if flow.video is not None:
-        return _bits(flow.video) / (8 * FRAME_BYTES)
-    rate = _event_rate(flow.loss) if flow.loss else 0.0
-    if not rate or not plan.network.graph.longest_rtt_ms:
-        return math.inf
-    # the square-root law (Mathis and others, 1997)
-    return plan.end_s / (plan.network.graph.longest_rtt_ms / 1e3) * math.sqrt(1.5 / rate)
-
-
-def _event_rate(loss: Loss) -> float:
-    """Return the approximate rate of loss events per packet."""
-    if loss.events is not None:
-        return loss.events.rate
-    assert loss.gilbert_elliott is not None
-    return loss.gilbert_elliott.loss_rate
-
-
-def _bits(video: Viewing) -> float:
-    """Return the bits of a video and its page, at the highest bitrate that may be chosen."""
-    rates = [rung.bit_per_s for rung in LADDER if video.rule in (*PLAYER_RULES, rung.name)]
-    return PAGE_BITS + max(rates) * video.length_s
 
 
 def _packet_s(scenario: Scenario) -> float:
@@ -121,16 +86,9 @@ def guest_seconds_of(scenarios: Iterable[Scenario]) -> float:
 
 
 def _seconds(plan: Plan, scenario: Scenario) -> float:
-    interval_s = scenario.sample_interval_ms / 1e3
-    samples = plan.end_s / interval_s if interval_s else 0
     loaded_s = BOOT_S + sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
     shown_s = sum(
         BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video
     )
-    packets_s = _packets(plan, scenario) * _packet_s(scenario)
-    return loaded_s + shown_s + packets_s + samples * SAMPLE_S
-
-
-def disk_mb(plan: Plan, scenario: Scenario) -> float:
-    """Estimate the captures' size in MB, with about one ACK per two data packets."""
-    return 1.5 * _packets(plan, scenario) * len(plan.captures) * CAPTURED_BYTES / 1e6
+    packets_s = sum(data_packets(plan, scenario)) * _packet_s(scenario)
+    return loaded_s + shown_s + packets_s + samples(plan, scenario) * SAMPLE_S

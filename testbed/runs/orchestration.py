@@ -31,6 +31,7 @@ from testbed.runs.sweep import (
     in_order,
     run_all,
 )
+from testbed.runs.traffic_estimate import disk_mb
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.names import NAME_RULE, is_name
 from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
@@ -40,6 +41,8 @@ from testbed.traffic.command_flow import require_files
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
+
+MENTIONED_MB = 1000  # of captures
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,12 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
     planned = with_ready_kernels(
         choice.engine, planned, listener.warn, named=selection.kernels_named
     )
+    size_mb = sum(disk_mb(task.plan, task.scenario) for task in planned)
+    if options.captures == "keep" and size_mb > MENTIONED_MB:
+        listener.say(
+            f"captures of all trials: about {size_mb / 1e3:.1f} GB of disk; "
+            "--captures zstd or --captures drop takes less"
+        )
     return PlannedRun(selection, options, choice, planned, out)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
 from testbed.plan.plan import Plan, make_plan
 from testbed.runs import estimate
 from testbed.scenario.model import Scenario
@@ -73,23 +72,6 @@ def test_estimates_learn() -> None:
     assert estimate.guest_seconds(plan, scenario) == pytest.approx(2 * first)
     estimate.learn([])
     assert estimate.pace() == pytest.approx(2)
-
-
-def test_losses_keep_a_link_empty() -> None:
-    rare, frequent = (
-        EXPERIMENT.build(
-            p_percent=percent,
-            m=1.0,
-            dropper="consecutive",
-            timer="ns2",
-            profile="ns2",
-            duration_s=100.0,
-            seed=1,
-        )
-        for percent in (0.05, 0.2)
-    )
-    packets = [estimate.disk_mb(make_plan(each), each) for each in (rare, frequent)]
-    assert packets[0] == pytest.approx(2 * packets[1])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"guest": "fast"}'])
