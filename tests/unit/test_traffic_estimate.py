@@ -6,8 +6,13 @@ import dataclasses
 
 import pytest
 
+from experiments.catalogue import EXPERIMENTS
 from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
+from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import make_plan
+from testbed.runs import orchestration
+from testbed.runs.engine_choice import Choice
+from testbed.runs.selection import select
 from testbed.runs.traffic_estimate import data_packets, disk_mb
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
@@ -89,3 +94,32 @@ def test_losses_keep_a_link_empty() -> None:
     )
     (many, *_), (few, *_) = (estimated(each)[0] for each in (rare, frequent))
     assert many == pytest.approx(2 * few)
+
+
+def test_a_run_says_what_large_captures_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orchestration, "choose_engine", lambda *_: Choice(GuestEngine(), "a test"))
+    monkeypatch.setattr(orchestration, "with_ready_kernels", lambda _, planned, *__, **___: planned)
+
+    def said(variant: str, captures: str) -> list[str]:
+        listener = Noting()
+        values = {"variant": [variant]}
+        orchestration.plan_run(
+            select("variants", values, EXPERIMENTS),
+            orchestration.RunOptions(seeds=30, captures=captures),
+            listener,
+        )
+        return [line for line in listener.lines if "disk" in line]
+
+    (line,) = said("cubic", "keep")
+    assert line.startswith("captures of all trials: about 1.4 GB of disk; --captures zstd")
+    assert said("cubic", "drop") == []
+
+
+class Noting(orchestration.RunListener):
+    """Keeps what a run says."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
