@@ -54,7 +54,7 @@ DRAWN = 64
 
 def drawn() -> list[dict[str, str]]:
     assert SPACE.space is not None
-    return [dict(each) for each in itertools.islice(drawn_settings(SPACE.space), DRAWN)]
+    return [dict(each) for each in itertools.islice(drawn_settings(SPACE.space, {}), DRAWN)]
 
 
 def test_settings_fill_the_space_and_are_the_same_each_time() -> None:

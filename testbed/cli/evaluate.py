@@ -10,7 +10,7 @@ import dataclasses
 import math
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,39 @@ if TYPE_CHECKING:
 USUAL_SEARCH = "10min"
 RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
+_FIXED_CASES = "a suite's test cases are fixed"
+_FEWER, _MORE = "fewer settings: --budget 5min", "more settings: --budget 2h"
+REFUSED_OPTIONS: Mapping[str, Mapping[str, str]] = {  # what an option excludes, with a hint
+    "suite": {
+        "adversary": _FIXED_CASES,
+        "budget": f"{_FIXED_CASES}; a first look: --quick",
+        "until": _FIXED_CASES,
+        "queue": _FIXED_CASES,
+        "against": "a suite compares with a text; one run for each: testbed evaluate NAME --suite",
+        "seeds": f"{_FIXED_CASES}, and nothing in them is random",
+        "realistic": f"{_FIXED_CASES}, on exact links",
+    },
+    "adversary": {
+        "until": "a search ends when its --budget does",
+        "quick": "a shorter search: --budget 5min",
+        "seeds": "a search runs what it finds with two more seeds",
+    },
+    "budget": {"quick": _FEWER, "seeds": _MORE},
+    "until": {"quick": _FEWER, "seeds": _MORE},
+}
+
+
+def refuse_combinations(options: argparse.Namespace) -> None:
+    """Raise for options of which one would be ignored beside the other."""
+    for name, refused in REFUSED_OPTIONS.items():
+        for other, hint in refused.items() if getattr(options, name) else ():
+            if getattr(options, other):
+                raise UsageError(f"--{other} does not go with --{name}", hint)
+
 
 def run_evaluations(options: argparse.Namespace) -> int:
     """Run `testbed evaluate`; with --realistic in the guest."""
+    refuse_combinations(options)
     if options.realistic:
         if options.engine == HostEngine.name:
             raise real_time_refusal()
@@ -108,7 +138,10 @@ def _run_suite(options: argparse.Namespace) -> int:
         raise UsageError(
             f"--suite: unknown {quoted(options.suite)}", nearest(options.suite, suites)
         )
-    settings = dict(_settings(options)) | ({"variant": (options.name,)} if options.name else {})
+    settings = dict(_settings(options))
+    if options.name and "variant" in settings:
+        raise UsageError(f"--set variant: it is {options.name} already", "without one of the two")
+    settings |= {"variant": (options.name,)} if options.name else {}
     _, done = plan_and_carry_out(
         select_experiment(experiment, settings, quick=options.quick),
         _run_options(options, name=f"evaluate-{options.name or options.suite}"),
@@ -132,10 +165,14 @@ def _in_space(
             "drawn settings need a congestion control", "testbed evaluate bbr --budget 10min"
         )
     against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
-    evaluation = dataclasses.replace(_evaluation(options, against), realistic=options.realistic)
     ((experiment, space),) = (
         (each, each.space) for each in options.experiments.values() if each.space
     )
+    exact = standard_evaluation(options.name, options.queue, against)
+    evaluation = dataclasses.replace(
+        _with_options(exact, options, [experiment]), realistic=options.realistic
+    )
+    evaluation.selection(experiment, quick=False).scenarios(1)  # raises for values of --set
     return evaluation, experiment, space
 
 
@@ -147,6 +184,8 @@ def _find_worst(options: argparse.Namespace) -> int:
             f"--adversary: unknown {quoted(options.adversary)}",
             nearest(options.adversary, space.adversaries),
         )
+    if len(evaluation.others) > 1:
+        raise UsageError("--adversary: a search compares with one", "e.g. --against cubic")
     adversary = space.adversaries[options.adversary]
     search = AdversarySearch(
         evaluation,
@@ -193,7 +232,8 @@ def _run_options(options: argparse.Namespace, **usual: Any) -> RunOptions:
 def _evaluate_all(options: argparse.Namespace) -> int:
     """Run all standard evaluations, with --realistic both ways."""
     against = tuple(options.against.split(",")) if options.against else ()
-    exact = _evaluation(options, against)
+    exact = standard_evaluation(options.name, options.queue, against)
+    exact = _with_options(exact, options, exact.experiments(options.experiments.values()))
     found = _evaluated(options, exact, options.out)
     if options.realistic:
         from analysis.evaluation.standing import changes
@@ -205,13 +245,11 @@ def _evaluate_all(options: argparse.Namespace) -> int:
     return 0
 
 
-def _evaluation(options: argparse.Namespace, against: Sequence[str]) -> StandardEvaluation:
-    """Return what is to be evaluated, on which kernel, with which values of axes."""
-    evaluation = with_settings(
-        standard_evaluation(options.name, options.queue, against),
-        _settings(options),
-        options.experiments.values(),
-    )
+def _with_options(
+    exact: StandardEvaluation, options: argparse.Namespace, experiments: Sequence[Experiment]
+) -> StandardEvaluation:
+    """Return an evaluation on the kernel and with the values of axes that the options name."""
+    evaluation = with_settings(exact, _settings(options), experiments)
     if options.engine == GuestEngine.name or evaluation.kernel:
         check_controls(evaluation)
     return evaluation

@@ -212,7 +212,8 @@ def _evaluate_options(parser: Parser) -> None:
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
     about = "run all of it twice, the second time with links that aggregate and hosts that take "
-    _flag(parser, "--realistic", f"{about}time to receive, and say what that changes")
+    about += "time to receive, and say what that changes; drawn settings only that second time"
+    _flag(parser, "--realistic", about)
     about = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
     about += "as there is time for"
     _value(parser, "--budget", "30min", about, default="")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.errors import TestbedError
-from testbed.runs.drawn_settings import in_settings
+from testbed.runs.drawn_settings import drawn_settings, in_settings, with_fixed
 from testbed.runs.evaluation import StandardEvaluation
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.selection import RunSelection
@@ -83,7 +83,7 @@ class AdversarySearch:
     def effects(self, settings: Sequence[DrawnSetting], seed: int = 1) -> list[float]:
         """Return the adversary's effect in each setting, 0 where there is no valid one."""
         assert self.experiment.space is not None
-        settings = [self._fixed(each) for each in settings]
+        settings = [with_fixed(each, self.evaluation.fixed) for each in settings]
         fitting = {_key(each): each for each in settings if not self.experiment.space.refuse(each)}
         if new := [each for key, each in fitting.items() if (key, seed) not in self.known]:
             _, done = plan_and_carry_out(
@@ -93,11 +93,6 @@ class AdversarySearch:
             found: Mapping[Key, float] = self.adversary.effects(results, self.evaluation.subject)
             self.known |= {(_key(each), seed): found.get(_key(each), 0.0) for each in new}
         return [self.known.get((_key(each), seed), 0.0) for each in settings]
-
-    def _fixed(self, setting: DrawnSetting) -> DrawnSetting:
-        """Return a setting with what the evaluation says of its axes."""
-        own = self.evaluation.fixed.items()
-        return {**setting, **{name: value for name, value in own if name in setting}}
 
 
 def _key(setting: DrawnSetting) -> Key:
@@ -119,6 +114,7 @@ def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
 
     space = search.experiment.space
     assert space is not None
+    next(drawn_settings(space, search.evaluation.fixed))  # raises if there is none
     begun = time.monotonic()
 
     def negated(points: Floats) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError
-from testbed.runs.evaluation import StandardEvaluation
+from testbed.runs.evaluation import VICTIM_AXIS, StandardEvaluation
 from testbed.runs.orchestration import (
     CompletedRun,
     PlannedRun,
@@ -30,9 +30,9 @@ from testbed.scenario.space import DrawnSetting, SettingSpace
 SEQUENCE_SEED = 1  # of the sequence's scrambling
 FIRST_SETTINGS = 4
 MOST_DRAWN = 1024
+MOST_REFUSED = 1024  # in a row, after which none can be expected
 SPENT_PART = 0.8  # of the time that is left: what the next settings may be expected to take
 DECIDED = "decided"
-VICTIM_AXIS = "victim"
 TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -52,16 +52,29 @@ def budget_s(text: str) -> float:
     return float(match[1]) * TIME_UNITS[match[2]]
 
 
-def drawn_settings(space: SettingSpace) -> Iterator[DrawnSetting]:
-    """Yield settings of the space without end, but for those that it refuses."""
+def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSetting]:
+    """Yield settings of the space without end, but for those that it refuses.
+
+    `fixed` has the axes that are not drawn. Raises if the space refuses every setting with them.
+    """
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(len(space.axes), rng=SEQUENCE_SEED)
-    while True:
+    refused = 0  # in a row
+    while refused < MOST_REFUSED:
         for parts in sequence.random(FIRST_SETTINGS):
-            setting = space.at(parts)
-            if not space.refuse(setting):
+            setting = with_fixed(space.at(parts), fixed)
+            why = space.refuse(setting)
+            refused = refused + 1 if why else 0
+            if not why:
                 yield setting
+    words = " ".join(f"--set {name}={value}" for name, value in fixed.items())
+    raise UsageError(f"{words}: none of {refused} drawn settings can run: {why}", "other values")
+
+
+def with_fixed(setting: DrawnSetting, fixed: DrawnSetting) -> DrawnSetting:
+    """Return a setting with those of its axes that are fixed."""
+    return {name: fixed.get(name, value) for name, value in setting.items()}
 
 
 def in_settings(
@@ -122,7 +135,7 @@ def evaluate_space(
     last look: each further look makes a decision by chance more likely.
     """
     assert experiment.space is not None
-    begun, source = time.monotonic(), drawn_settings(experiment.space)
+    begun, source = time.monotonic(), drawn_settings(experiment.space, evaluation.fixed)
     options = dataclasses.replace(options, name=evaluation.name)
     drawn = [next(source) for _ in range(FIRST_SETTINGS)]
     next_look = FIRST_SETTINGS

@@ -31,6 +31,7 @@ OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
 OTHER_QUEUES = ("pfifo", "codel", "fq_codel", "pie")
 INCUMBENTS = ("cubic", "linux-reno")  # what the Internet has, and had
 VARIANT_OF_QUEUES = "cubic"  # with which queues are compared
+VICTIM_AXIS = "victim"
 FULL_SEEDS, QUICK_SEEDS = 5, 3
 
 
@@ -60,7 +61,7 @@ class StandardEvaluation:
         """Return the values of an experiment's axes."""
         everyone = (self.subject, *self.others)
         settings: dict[str, Sequence[str]] = {self.axis: everyone}
-        settings["victim"] = (*everyone, ALONE)
+        settings[VICTIM_AXIS] = (*everyone, ALONE)
         settings |= {axis: (value,) for axis, value in self.fixed.items()}
         found = {axis: values for axis, values in settings.items() if axis in experiment.axes}
         return {**found, KERNEL_AXIS: (self.kernel,)} if self.kernel else found
@@ -111,19 +112,22 @@ def _without(subject: str, others: Sequence[str]) -> tuple[str, ...]:
 def with_settings(
     evaluation: StandardEvaluation, settings: Settings, experiments: Iterable[Experiment]
 ) -> StandardEvaluation:
-    """Return an evaluation some of whose axes have one value, the kernel among them."""
+    """Return an evaluation some of whose axes have one value, the kernel among them.
+
+    `experiments` are those that it runs.
+    """
     kernel, fixed = "", dict(evaluation.fixed)
-    compared = {each.name for each in evaluation.experiments(experiments)}
-    own = (each for each in experiments if each.name in compared or each.space)
-    axes = {axis for each in own for axis in each.axes}
+    axes = {axis for each in experiments for axis in each.axes}
     for axis, values in settings.items():
-        if len(values) > 1 or axis == evaluation.axis:
+        if len(values) > 1 or axis in (evaluation.axis, VICTIM_AXIS):
             raise UsageError(
                 f"--set {axis}={','.join(values)}: an evaluation has one value of it",
                 "what is compared: testbed evaluate NAME --against NAME,…",
             )
         if axis == KERNEL_AXIS:
             kernel = values[0]
+        elif axis == "queue" and axis in fixed:
+            raise UsageError(f"--set {axis}: it is {fixed[axis]} already", "without one of the two")
         elif axis not in axes:
             raise UsageError(
                 f"--set {axis}: no evaluation has such an axis", nearest(axis, (*axes, KERNEL_AXIS))
