@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 from analysis.trials.injected import InjectedLosses
@@ -48,11 +49,20 @@ class Evidence:
         return epoch_ns(self.trial) + 1e9 * (end_s - RETIRE_S)
 
     @cached_property
+    def counted_ns(self) -> float:
+        """Until when a packet that entered a queue and never left it counts as lost.
+
+        In virtual time that is the end: all captures end at the instant of the last sample, and a
+        queue may drop until then. In real time it is `sure_ns`.
+        """
+        return math.inf if self.virtual_time else self.sure_ns
+
+    @cached_property
     def transits(self) -> dict[str, QueueTransit]:
         """The packets of each bottleneck queue, by its interface."""
         return {
             queue.interface: queue_transit(
-                flows_at_queue(self.trial, self.packets, queue), self.sure_ns
+                flows_at_queue(self.trial, self.packets, queue), self.counted_ns
             )
             for queue in self.bottlenecks
         }

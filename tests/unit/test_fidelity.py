@@ -251,6 +251,28 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
     assert [each.verdict for each in checks] == [Grade.VALID, grade]
 
 
+@pytest.mark.parametrize(("virtual_time", "lost"), [(True, 2), (False, 1)])
+def test_a_drop_in_the_last_second_is_lost_in_virtual_time(
+    monkeypatch: pytest.MonkeyPatch, virtual_time: bool, lost: int
+) -> None:
+    """Retransmissions long after the flows meet queues that are still full."""
+
+    def packets(*times_s: float) -> Any:
+        times_ns = at(*times_s)
+        return {"time_ns": times_ns, "length": np.full(len(times_ns), SIZE)}
+
+    crossing = SimpleNamespace(entered=packets(1.0, 5.0, 6.5), left=packets(1.2))
+    monkeypatch.setattr("analysis.verdict.evidence.flows_at_queue", lambda *_parts: [crossing])
+    monkeypatch.setattr("analysis.verdict.evidence.captured_queues", lambda trial: trial.queues)
+    monkeypatch.setattr("analysis.trials.queue_transit.pair", lambda *_parts: np.array([0]))
+    flows = (SimpleNamespace(protocol="tcp", stopped_s=5.0),)
+    record = SimpleNamespace(flows=flows, epoch_s=ns(0.0) / 1e9)
+    trial = SimpleNamespace(record=record, queues=[SimpleNamespace(interface="r-eth0")])
+    samples = SimpleNamespace(last_s=lambda: 7.0)
+    evidence = Evidence(cast(Any, trial), cast(Any, None), cast(Any, samples), virtual_time)
+    assert len(evidence.transits["r-eth0"].lost_ns) == lost
+
+
 def test_a_capture_that_begins_later_has_no_segments() -> None:
     rows = pd.DataFrame({"src_port": [TCP.src_port], "dst_port": [TCP.dst_port], "flags": [16]})
     assert connection(rows, rows, (TCP.src_port, TCP.dst_port)) is None
