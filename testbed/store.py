@@ -75,6 +75,7 @@ MACHINE_FILES = "files"  # what it wrote in its folder
 MACHINE_OUTPUT = "stdout.txt"
 MACHINE_ERRORS = "stderr.txt"
 MACHINE_RECORD = "machine.json"
+GRADE_RECORD = "grade.json"  # beside the runs of a script that was graded
 
 RUNS = "runs"
 LATEST = "latest"

@@ -16,6 +16,7 @@ from testbed.cli.completion import SHELLS, complete
 from testbed.cli.doctor import doctor
 from testbed.cli.evaluate import run_evaluations
 from testbed.cli.export import VIEWERS, export
+from testbed.cli.grade import grade
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.kernel import FORMATS, kernel
 from testbed.cli.machine import check, clean
@@ -317,14 +318,18 @@ def _kernel_options(parser: Parser) -> None:
     _number(parser, "--jobs", "compare: number of trials to run in parallel")
 
 
-def _machine_options(parser: Parser) -> None:
+def _program_options(parser: Parser) -> None:
     about = "what the guest's randomness follows from: the same seed, the same bytes (1)"
     _number(parser, "--seed", about, default=1)
+    _machine_options(parser)
+    _flag(parser, "--in-place", "also copy the files of files/ into the working folder")
+
+
+def _machine_options(parser: Parser) -> None:
     _value(parser, "--kernel", "NAME", "the guest's kernel: `testbed kernel list`", default="")
     about = "results folder (results/VERB/NAME): the output, and in files/ what was written in "
     about += "the working folder"
     _value(parser, "--out", "DIR", about, type=Path)
-    _flag(parser, "--in-place", "also copy these files into the working folder")
     _number(parser, "--limit", "seconds of virtual time after which it is ended (3600)", 3600)
     _number(parser, "--timeout", "seconds of wall time after which it is given up (3600)", 3600)
     _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
@@ -333,7 +338,7 @@ def _machine_options(parser: Parser) -> None:
 
 
 def _mininet_options(parser: Parser) -> None:
-    _machine_options(parser)
+    _program_options(parser)
     about = (
         "a script, which runs in its own folder, and its arguments; or -- and a command: -- mn …"
     )
@@ -341,15 +346,24 @@ def _mininet_options(parser: Parser) -> None:
 
 
 def _exec_options(parser: Parser) -> None:
-    _machine_options(parser)
+    _program_options(parser)
     about = "the command, which runs in the current folder"
     _value(parser, "words", "-- COMMAND", about, nargs=argparse.REMAINDER)
 
 
 def _shell_options(parser: Parser) -> None:
-    _machine_options(parser)
+    _program_options(parser)
     about = "a command in place of the shell"
     _value(parser, "words", "COMMAND", about, nargs=argparse.REMAINDER)
+
+
+def _grade_options(parser: Parser) -> None:
+    about = "the script, which runs in its own folder"
+    _value(parser, "script", "SCRIPT", about)
+    _value(parser, "--seeds", "N,…", "the seeds of its runs (1)", default="1")
+    about = "the numbers that its runs have to show, with their ranges (the script's name, .toml)"
+    _value(parser, "--expect", "FILE", about, type=Path)
+    _machine_options(parser)
 
 
 def _compare_options(parser: Parser) -> None:
@@ -498,6 +512,13 @@ VERBS = (
         "a shell as root of a guest, at this terminal and in real time; piped input: virtual time",
         "shell",
         _shell_options,
+    ),
+    Verb(
+        "grade",
+        grade,
+        "run a script with some seeds, and hold numbers of its output and captures to ranges",
+        "grade experiments/course/bufferbloat.py --seeds 1,2,3",
+        _grade_options,
     ),
     Verb(
         "columns",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import re
 import shutil
 import sys
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from testbed.cli.kernel import say
 from testbed.errors import UsageError, printable
@@ -34,15 +36,26 @@ def mininet(options: argparse.Namespace) -> int:
         command = _command(words, MININET_EXAMPLE)
         prompts = command[0] == "mn" and "--test" not in command
         return _run(options, command, Path.cwd(), "mininet", prompts=prompts)
-    script = Path(words[0]).resolve()
+    script = existing_script(words[0], MININET_EXAMPLE)
+    prompts = bool(re.search(r"^[^#]*\bCLI *\(", script.read_text(errors="replace"), re.MULTILINE))
+    command = script_command(script, words[1:])
+    return _run(options, command, script.parent, "mininet", name=script.stem, prompts=prompts)
+
+
+def existing_script(name: str, example: str) -> Path:
+    """Return the path of a script, whose folder is the one it runs in."""
+    script = Path(name).resolve()
     if not script.is_file():
-        raise UsageError(f"{words[0]}: no such script", MININET_EXAMPLE)
+        raise UsageError(f"{name}: no such script", example)
+    return script
+
+
+def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
+    """Return the words that run a script in its own folder: Python's with the system's Python."""
     interpreter = [SYSTEM_PYTHON] if script.suffix == ".py" else ["/bin/bash"]
     by_itself = os.access(script, os.X_OK) and script.suffix != ".py"
     first = [f"./{script.name}"] if by_itself else [*interpreter, script.name]
-    prompts = bool(re.search(r"^[^#]*\bCLI *\(", script.read_text(errors="replace"), re.MULTILINE))
-    command = [*first, *words[1:]]
-    return _run(options, command, script.parent, "mininet", name=script.stem, prompts=prompts)
+    return [*first, *arguments]
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -77,20 +90,14 @@ def _run(
     out = options.out or Path("results") / verb / (name or Path(words[0]).name)
     at_terminal = prompts and sys.stdin is not None and sys.stdin.isatty()
     variables = {"TERM": os.environ.get("TERM", "dumb")} if at_terminal else {}
-    variables |= _variables(options.env)
     with workplace("input") as place:
-        program = MachineProgram(
-            words,
-            folder,
-            root_environment(Path.home(), variables, _own_path()),
-            input=_input(place / "stdin"),
-            seed=options.seed,
-            memory_mb=options.memory,
-            limit_s=NO_LIMIT_S if at_terminal else options.limit,
-            patience_s=NO_LIMIT_S if at_terminal else options.timeout,
-            at_terminal=at_terminal,
+        program = machine_program(
+            options, words, folder, variables, seed=options.seed, input=_input(place / "stdin")
         )
         if at_terminal:
+            program = dataclasses.replace(
+                program, limit_s=NO_LIMIT_S, patience_s=NO_LIMIT_S, at_terminal=True
+            )
             _tell("in real time, at this terminal; with </dev/null in virtual time, without input")
         with _terminal_as_it_was():
             run = run_in_folder(program, kernel, out, sys.stdout.buffer, sys.stderr.buffer)
@@ -99,6 +106,26 @@ def _run(
             _tell(f"{left_out}: not copied: there is a link in its place")
     _tell_end(program, run, out)
     return run.end.status
+
+
+def machine_program(
+    options: argparse.Namespace,
+    words: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    **more: Any,
+) -> MachineProgram:
+    """Return a command with the limits and the environment that the options give it."""
+    variables = {**variables, **_variables(options.env)}
+    return MachineProgram(
+        words,
+        folder,
+        root_environment(Path.home(), variables, _own_path()),
+        memory_mb=options.memory,
+        limit_s=options.limit,
+        patience_s=options.timeout,
+        **more,
+    )
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def read_document(data: Any, name: str = "scenario") -> ScenarioDocument:
             if NETWORK_KEY in data:
                 faults.append(f"{TOPOLOGY_KEY}: there is a {NETWORK_KEY}, too: give one of them")
             data[NETWORK_KEY] = plain(graph)
-    scenario, more = _checked(Scenario, data, name)
+    scenario, more = checked(Scenario, data, name)
     if faults or more:
         raise UsageError(f"{name}: {listed([*faults, *more])}", hint_of([*faults, *more]))
     return ScenarioDocument(scenario, named)
@@ -114,7 +114,7 @@ def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph, list[str]]
     if isinstance(data, dict) and "kind" not in data and "nodes" in data:
         fault = f"{TOPOLOGY_KEY}: nodes and links stand under `{NETWORK_KEY}`"
         return None, ANY_NETWORK, [fault]
-    named, faults = _checked(NamedNetwork, data, name, (TOPOLOGY_KEY,))
+    named, faults = checked(NamedNetwork, data, name, (TOPOLOGY_KEY,))
     if faults:
         return None, ANY_NETWORK, faults
     try:
@@ -172,8 +172,8 @@ def _adapter(kind: Any) -> Any:
     return TypeAdapter(with_config(strictly)(kind))
 
 
-def _checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, list[str]]:
-    """Return the value, or its faults, which begin with their fields."""
+def checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, list[str]]:
+    """Return JSON's types as a dataclass, or the faults, which begin with their fields."""
     from pydantic import ValidationError
 
     try:

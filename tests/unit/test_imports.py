@@ -36,7 +36,11 @@ STARTS_PROCESSES = (
     "testbed/machine/process.py",
     "testbed/guest/worker.py",  # where there is no testbed
 )
-PRINTS_AND_EXITS = (TOP, "testbed/runs/progress.py")
+PRINTS_AND_EXITS = (
+    TOP,
+    "testbed/runs/progress.py",
+    "experiments/course/",  # scripts, which plain Mininet runs, too
+)
 DRAW = (  # what uses matplotlib: all other figures are data
     "analysis/figures/static_renderer.py",
     "analysis/figures/style.py",  # its style sheet and colour maps

@@ -1,0 +1,257 @@
+"""What a laboratory's script has to show: numbers of its run, each in a range, as a TOML file.
+
+A number stands in what the script printed, in a text or CSV file that it wrote, or in the flows of
+a capture, as `testbed reduce` has them.
+"""
+
+from __future__ import annotations
+
+import csv
+import enum
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from testbed.errors import TestbedError, UsageError, listed, nearest, quoted
+from testbed.scenario.reading import checked
+from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
+
+CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
+EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
+
+
+class Take(enum.StrEnum):
+    """How one number is made of several; without a word there has to be one."""
+
+    ONLY = "only"
+    FIRST = "first"
+    LAST = "last"
+    MIN = "min"
+    MAX = "max"
+    MEAN = "mean"
+    SUM = "sum"
+    COUNT = "count"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A number, where it stands, and its range."""
+
+    what: str
+    """The number with its unit, as the table names it."""
+    at_least: float | None = None
+    """Its smallest allowed value."""
+    at_most: float | None = None
+    """Its largest allowed value."""
+    file: str = ""
+    """The file in the script's folder; `*` and `?` can stand for several. Without it, the number is
+    in what the script printed."""
+    pattern: str = ""
+    """A regular expression for one line; its group is the number."""
+    column: str = ""
+    """In place of a pattern: a column of a CSV file, or of a capture's flows (`testbed reduce`)."""
+    src: str = "*"
+    """Only flows from here, such as `10.0.0.1:*`."""
+    dst: str = "*"
+    """Only flows to here."""
+    take: Take = Take.ONLY
+    """How one number is made of several: first, last, min, max, mean, sum or count."""
+
+    @property
+    def wanted(self) -> str:
+        """The range in words."""
+        low, high = self.at_least, self.at_most
+        if low is None or high is None:
+            return f"≥ {low:g}" if low is not None else f"≤ {high:g}"
+        return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What a script's run has to show, and how it is started for that."""
+
+    expect: tuple[Expectation, ...]
+    """The numbers."""
+    arguments: tuple[str, ...] = ()
+    """The script's arguments."""
+    status: int = 0
+    """Its exit status."""
+
+
+@dataclass(frozen=True)
+class MeasuredNumber:
+    """The number of an expectation in one run, or why there is none."""
+
+    expectation: Expectation
+    value: float = math.nan
+    missing: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the number is in its range."""
+        return not self.missing and not self.too_low and not self.too_high
+
+    @property
+    def too_low(self) -> bool:
+        """Whether it is below its range."""
+        low = self.expectation.at_least
+        return low is not None and self.value < low
+
+    @property
+    def too_high(self) -> bool:
+        """Whether it is above its range."""
+        high = self.expectation.at_most
+        return high is not None and self.value > high
+
+
+def read_expectations(path: Path) -> Expectations:
+    """Read a file of expectations, and report all its faults at once."""
+    name = path.name
+    try:
+        data = tomllib.loads(path.read_text(), parse_float=_finite)
+    except (UnicodeDecodeError, ValueError) as error:
+        raise UsageError(f"{name}: not TOML: {error}", EXPECTATIONS_HINT) from error
+    expectations, faults = checked(Expectations, data, name)
+    if not faults:
+        faults = list(_faults(expectations))
+    if faults:
+        raise UsageError(f"{name}: {listed(faults)}", EXPECTATIONS_HINT)
+    found: Expectations = expectations
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no bound: leave it out")
+    return value
+
+
+def _faults(expectations: Expectations) -> Iterator[str]:
+    if not expectations.expect:
+        yield "nothing is expected"
+    for number, each in enumerate(expectations.expect):
+        for fault in _faults_of(each):
+            yield f"expect[{number}]{fault}"
+
+
+def _faults_of(each: Expectation) -> Iterator[str]:
+    from analysis.captures.flow_tables import HEADINGS
+
+    is_capture = each.file.endswith(CAPTURE_SUFFIXES)
+    low, high = each.at_least, each.at_most
+    if low is None and high is None:
+        yield ": give at_least, at_most or both"
+    elif low is not None and high is not None and low > high:
+        yield f".at_least: {low:g} is more than at_most {high:g}"
+    if bool(each.pattern) == bool(each.column):
+        yield ": give a pattern or a column"
+    elif each.column and not each.file:
+        yield ".column: of which file?"
+    elif each.column and is_capture and each.column not in HEADINGS:
+        yield f".column: unknown {quoted(each.column)}: {nearest(each.column, HEADINGS)}"
+    elif each.pattern and is_capture:
+        yield ".pattern: a capture has columns"
+    if not is_capture and (each.src, each.dst) != ("*", "*"):
+        yield ".file: only captures have src and dst"
+    try:
+        groups = re.compile(each.pattern).groups
+    except re.error as error:
+        yield f".pattern: {error}"
+    else:
+        if each.pattern and groups != 1 and each.take is not Take.COUNT:
+            yield f".pattern: {groups} groups: the number's is the only one, others are (?:…)"
+    if Path(each.file).is_absolute() or ".." in Path(each.file).parts:
+        yield ".file: not in the script's folder"
+
+
+def measure(expectation: Expectation, run: Path) -> MeasuredNumber:
+    """Return the number in a program's results folder."""
+    try:
+        texts = list(_texts(expectation, _files(expectation, run)))
+        return MeasuredNumber(expectation, _taken(expectation.take, texts))
+    except TestbedError as error:
+        return MeasuredNumber(expectation, missing=error.message)
+
+
+def _files(expectation: Expectation, run: Path) -> list[Path]:
+    if not expectation.file:
+        return [run / MACHINE_OUTPUT, run / MACHINE_ERRORS]
+    files = [path for path in (run / MACHINE_FILES).glob(expectation.file) if path.is_file()]
+    if not files:
+        raise TestbedError(f"it wrote no {expectation.file}")
+    return sorted(files)
+
+
+def _texts(expectation: Expectation, files: Sequence[Path]) -> Iterator[str]:
+    """Yield the numbers as text, one for each line, row or flow."""
+    for path in files:
+        if expectation.pattern:
+            yield from _matches(re.compile(expectation.pattern), path)
+        elif path.name.endswith(CAPTURE_SUFFIXES):
+            yield from _cells_of_flows(expectation, path)
+        else:
+            yield from _cells(expectation.column, path)
+
+
+def _matches(pattern: re.Pattern[str], path: Path) -> Iterator[str]:
+    with path.open(errors="replace") as lines:
+        for line in lines:
+            for match in pattern.finditer(line.rstrip("\n")):
+                yield match[1] if pattern.groups else match[0]
+
+
+def _cells(column: str, path: Path) -> Iterator[str]:
+    with path.open(errors="replace", newline="") as file:
+        rows = csv.DictReader(file)
+        try:
+            if column not in (rows.fieldnames or ()):
+                hint = nearest(column, rows.fieldnames or ())
+                raise TestbedError(f"{path.name} has no column {quoted(column)}: {hint}")
+            for row in rows:
+                yield row[column] or ""
+        except csv.Error as error:
+            raise TestbedError(f"{path.name}: not CSV: {error}") from error
+
+
+def _cells_of_flows(expectation: Expectation, path: Path) -> Iterator[str]:
+    from analysis.captures.flow_tables import read_flows
+
+    columns = ("src", "dst", expectation.column)
+    table = read_flows(path).table.select(columns).to_pydict()
+    for src, dst, value in zip(*(table[name] for name in columns), strict=True):
+        if fnmatchcase(src, expectation.src) and fnmatchcase(dst, expectation.dst):
+            yield str(value)
+
+
+def _taken(take: Take, texts: Sequence[str]) -> float:
+    if take is Take.COUNT:
+        return len(texts)
+    numbers = [_number(text) for text in texts]
+    if not numbers:
+        raise TestbedError("nothing matches")
+    match take:
+        case Take.ONLY if len(numbers) > 1:
+            raise TestbedError(f"{len(numbers)} numbers match: `take` says which")
+        case Take.MIN:
+            return min(numbers)
+        case Take.MAX:
+            return max(numbers)
+        case Take.SUM | Take.MEAN:
+            return sum(numbers) / (len(numbers) if take is Take.MEAN else 1)
+        case _:
+            return numbers[-1 if take is Take.LAST else 0]
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise TestbedError(f"no number: {quoted(text)}")
+    return number
