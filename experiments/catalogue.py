@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments import all_variants, incast, transfers
 from experiments.evaluation import (
     bbr_draft,
+    extreme_evaluations,
     flow_evaluations,
     path_evaluations,
     queue_evaluations,
@@ -53,6 +54,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         path_evaluations.REORDERING,
         path_evaluations.CELLULAR,
         path_evaluations.PATH_CHANGE,
+        extreme_evaluations.COLLAPSE,
+        extreme_evaluations.LONG_DELAY,
+        extreme_evaluations.AGGREGATION,
+        extreme_evaluations.CALLS,
         queue_evaluations.ECN,
         queue_evaluations.AQM,
         space.SPACE,

@@ -84,7 +84,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="incast",
-    paper="",
+    paper="RFC 9743, 7.11",
     about="many senders answer at once: completion times by variant, queue and number",
     axes={
         "variant": ("cubic",),
@@ -99,6 +99,8 @@ EXPERIMENT = Experiment(
     build=scenario,
     quick={"senders": (10.0, 40.0)},
     metric="completion_s",
+    compares=("variant",),
+    scores=on_demand("experiments.incast_results", "INCAST_SCORES"),
     figures=on_demand("experiments.incast_results", "draw"),
     summary=on_demand("experiments.incast_results", "requests_table"),
 )

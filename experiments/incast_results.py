@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from analysis.evaluation.trial_view import LESS, Score, TrialView
 from analysis.figures import cases, means
 from analysis.figures.figure import Figure
 from analysis.figures.general import load_sweep
@@ -15,6 +16,19 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import TextTable, mean_text
 
+
+def _request_ms(seen: TrialView) -> float:
+    """Return when the request's last flow was complete; one that never was counts to its end."""
+    flows = seen.flows.set_index("flow")
+    stops_s = pd.Series({each.name: each.stopped_s for each in seen.trial.record.flows})
+    ends_s = (flows["start_s"] + flows["completion_s"]).fillna(stops_s)
+    return 1e3 * float(ends_s.max() - flows["start_s"].min())
+
+
+INCAST_SCORES = (
+    Score("request_ms", "request complete after (ms)", LESS, _request_ms),
+    Score("timeouts", "timeouts", LESS, lambda seen: float(seen.flows["timeouts_seen"].sum())),
+)
 CELL = ("variant", "queue", "senders")
 NOTE = (
     "A request is complete with its last flow; means over n seeds, ± 95 % confidence. Rate: of the "

@@ -14,6 +14,7 @@ from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.packets import NAN
 from analysis.trials.samples import Samples
+from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord, QueueRecord, Trial
 
 MORE, LESS = 1, -1  # which way a score is better
@@ -53,6 +54,18 @@ class TrialView:
     def transfers(self) -> pd.DataFrame:
         """A row for each transfer of the trial's workloads."""
         return reduction_of(self.trial).transfers
+
+    @cached_property
+    def calls(self) -> pd.DataFrame:
+        """A row for each call of the trial, with the columns of metrics.csv."""
+        every = reduction_of(self.trial).flows
+        return every[every["kind"] == FlowKind.CALL]
+
+    @property
+    def measured_s(self) -> float:
+        """Length of the measured part of the trial."""
+        end_s = max(each.stopped_s for each in self.trial.record.flows)
+        return end_s - self.trial.scenario.measure_from_s
 
     def flow(self, name: str) -> pd.Series:
         """Return the metrics of a flow."""

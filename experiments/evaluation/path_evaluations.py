@@ -231,10 +231,10 @@ POISSON_MARGIN = 1.1  # than the mean: a Poisson process may take longer
 LAST_TRANSFERS_S = 5.0  # for the last transfers to end in
 
 
-def web(load: float, duration_s: float) -> Workload:
+def transfers(sizes: Sizes, load: float, rate_mbit: float, duration_s: float) -> Workload:
     """Return a workload of the number of transfers that can end before the trial does."""
-    arrivals, sizes = Arrivals(load=load), Sizes(scale=SCALE)
-    per_s = rate_per_s(Workload(arrivals, sizes), settings.EVALUATION_MBIT)
+    arrivals = Arrivals(load=load)
+    per_s = rate_per_s(Workload(arrivals, sizes), rate_mbit)
     count = max(1, round(per_s * (duration_s - LAST_TRANSFERS_S) / POISSON_MARGIN))
     return Workload(arrivals, sizes, count=count)
 
@@ -257,7 +257,7 @@ def completion_trial(
         "sender1",
         "receiver1",
         variant=variant,
-        workload=web(load, duration_s),
+        workload=transfers(Sizes(scale=SCALE), load, settings.EVALUATION_MBIT, duration_s),
     )
     return settings.trial(
         "completion",

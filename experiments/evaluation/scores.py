@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
 from analysis.trials.packets import NAN
+from testbed.scenario.queues import FRAME_BYTES
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
 LEAST_SHARE_OF_RATE, MOST_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its queue
@@ -160,6 +161,17 @@ def _losses(seen: TrialView) -> float:
     return 100 * float((seen.flows["drop_rate"] * sent).sum() / sent.sum())
 
 
+def _offered(seen: TrialView) -> float:
+    """Return what all flows sent, retransmissions included, in percent of what the link carries."""
+    sent_mbit = float(seen.flows["sent_packets"].sum()) * FRAME_BYTES * 8e-6
+    return 100 * sent_mbit / (seen.carried_mbit * seen.measured_s)
+
+
+def _call_score(name: str, words: str, metric: str, factor: float = 1.0) -> Score:
+    """Return a score that is the mean of a column of metrics.csv over the trial's calls."""
+    return Score(name, words, LESS, lambda seen: factor * float(seen.calls[metric].mean()))
+
+
 def _needless(seen: TrialView) -> float:
     """Return the percentage of all flows' packets that were sent again and not dropped before."""
     sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
@@ -236,6 +248,17 @@ LOSSY_SCORES = (GOODPUT_SCORE, QUEUE_SCORE)
 REORDERING_SCORES = (
     GOODPUT_SCORE,
     Score("needless", "sent again without a loss (%)", LESS, _needless),
+)
+COLLAPSE_SCORES = (
+    GOODPUT_SCORE,
+    Score("offered_percent", "sent (% of the link)", LESS, _offered),
+)
+LONG_DELAY_SCORES = (UTILISATION, QUEUE_SCORE, DROPS_SCORE)
+AGGREGATION_SCORES = (UTILISATION, QUEUE_SCORE)
+CALLS_SCORES = (
+    _call_score("call_loss", "a call's datagrams lost (%)", "datagram_loss_rate", 100),
+    _call_score("call_delay_ms", "a call's one-way delay, 95 % (ms)", "owd_p95_ms"),
+    _call_score("call_jitter_ms", "a call's jitter (ms)", "jitter_ms"),
 )
 CELLULAR_SCORES = (UTILISATION, DELAY_95)
 PATH_CHANGE_SCORES = (
