@@ -98,7 +98,7 @@ def _worded(name: str, value: str) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING) -> str:
+def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = "") -> str:
     """Write the footer: n, engine, profile, and how to read the figure."""
     per = rows.groupby([AXIS + name for name in results.varied(rows)] or ["experiment"])
     seeds = sorted({int(n) for n in per["seed"].nunique()})
@@ -107,7 +107,8 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING)
     if "axis_profile" not in rows:
         profiles = sorted({str(trial.scenario.profile) for trial in results.trials})
         parts.append(f"profile {', '.join(profiles)}")
-    parts.append(reading)
+    if reading or seeds[-1] > 1:  # of one trial there is no interval to read
+        parts.append(reading or READING)
     if (rows["verdict"] == "suspect").any():
         parts.append("hollow: includes a suspect trial")
     return in_lines(parts, FOOTER_LETTERS)

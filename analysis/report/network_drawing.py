@@ -18,6 +18,7 @@ WIDTH, STEP, TOP = 720, 64, 30
 MARGIN, LINK_STEP, NECK_STEP = 58, 187, 230  # from the edge, and from column to column
 BOX_W, BOX_H = 92, 30
 LETTER_WIDTH, LINE_HEIGHT = 6.8, 15  # of the words at a link: a letter's width, a line's height
+ABOVE = 9  # between a link and the words above it
 CLEAR = 10  # between the words and each box
 FLOW_KIND_LABELS = {
     FlowKind.TCP: "TCP",
@@ -62,10 +63,11 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     ]
     width = max(node.x for node in nodes) + MARGIN
     height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
+    top = min(0, *(_words_top(each, by_name) for each in edges))
     parts = [
         '<svg class="network" role="img" '
         f'aria-label="The network: {escape(scenario.network.name)}" '
-        f'viewBox="0 0 {width:g} {height:g}">'
+        f'viewBox="0 {top:g} {width:g} {height - top:g}">'
     ]
     parts += [_edge(edge, by_name) for edge in edges]
     parts += [_node(node, notes.get(node.name, "")) for node in nodes]
@@ -215,13 +217,21 @@ def _flows(scenario: Scenario) -> dict[str, str]:
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
 
 
+def _words_top(edge: Edge, nodes: dict[str, NodeBox]) -> float:
+    """Return how high the words above a link reach."""
+    middle = (nodes[edge.one].y + nodes[edge.other].y) / 2
+    return middle - ABOVE - LINE_HEIGHT * len(_fitting(edge.above, edge, nodes))
+
+
 def _edge(edge: Edge, nodes: dict[str, NodeBox]) -> str:
     one, other = nodes[edge.one], nodes[edge.other]
     kind = "neck" if edge.neck else "link"
     line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
     x, y = (one.x + other.x) / 2, (one.y + other.y) / 2
     above = _fitting(edge.above, edge, nodes)
-    places = [(words, -9 - LINE_HEIGHT * (len(above) - 1 - at)) for at, words in enumerate(above)]
+    places = [
+        (words, -ABOVE - LINE_HEIGHT * (len(above) - 1 - at)) for at, words in enumerate(above)
+    ]
     below = _fitting(edge.below, edge, nodes)
     places += [(words, 19 + LINE_HEIGHT * at) for at, words in enumerate(below)]
     for words, dy in places:

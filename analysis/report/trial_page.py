@@ -207,7 +207,7 @@ def _downloads(trial: Trial, out: Path) -> Iterator[Download]:
 def _size(path: Path) -> str:
     size = float(path.stat().st_size)
     for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
+        if size < 999.5:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} GB"

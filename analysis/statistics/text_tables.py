@@ -194,12 +194,23 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
             f"a row is the mean over a variant's flows ({', '.join(SUMMED_METRICS)}: their sum); "
             "--format csv has each flow"
         )
+    if any(column.metric == "drop_rate" for column in shown) and _starts_at_queue(metrics):
+        notes.append(
+            f"dropped % is not known of flows whose own host has a queue: {LINKS_CSV} counts "
+            "what each queue dropped"
+        )
     if invalid(metrics).any():
         notes.append("invalid trials are left out")
     elif run.cells and all_valid:
         trials = metrics["trial"].nunique()
         notes.append("the trial is valid" if trials == 1 else f"all {trials} trials are valid")
     return TextTable(tuple(header), tuple(rows), "; ".join(notes))
+
+
+def _starts_at_queue(metrics: pd.DataFrame) -> bool:
+    """Tell whether packets of a flow that ran were not seen before they entered a queue."""
+    ran = metrics[metrics["kind"].eq("tcp") & metrics["sent_packets"].gt(0)]
+    return bool(ran["drop_rate"].isna().any())
 
 
 def _statuses(cell: CellSummary) -> str:

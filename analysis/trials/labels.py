@@ -92,13 +92,16 @@ def setting_label(trial: Trial) -> str:
     network = scenario.network
     is_shaped = any(link.directions[1].rate_mbit for link in network.links)
     ways = "both ways" if is_shaped else "one way"
+    scheduled = (end.schedule for link in network.links for end in link.directions)
+    delays = (change.delay_ms for changes in scheduled for change in changes)
+    at_first = " at first" if any(delay is not None for delay in delays) else ""
     kernel = " ".join(record.kernel.split()[:2])  # without the build's date
     return BETWEEN.join(
         [
             described(network),
             f"{rate_label(network.bottleneck_link)} {ways}",
             queue_label(network.bottleneck_queue),
-            f"path RTT {path_rtt_ms(scenario):g} ms and serialisation",
+            f"path RTT {path_rtt_ms(scenario):g} ms{at_first} and serialisation",
             f"{scenario.duration_s:g} s",
             f"profile {scenario.profile}",
             f"engine {record.engine}" + (f" ({kernel})" if kernel else ""),

@@ -115,7 +115,7 @@ def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
     yield dataclasses.replace(
         figure,
         stem=cases.stem(results.key, "scores"),
-        title=f"{results.experiment}: by {axis.replace('_', ' ') or 'variant'}",
+        title=f"{results.experiment}: by {load_sweep.axis_label(axis) or 'variant'}",
         panels=panels,
         foot=cases.foot(results, judged(results)),
         caption=findings.sentence(table, own),

@@ -28,7 +28,7 @@ from analysis.figures.means import Measure
 from analysis.figures.setting_groups import by_setting
 from analysis.metrics.metric_rows import AXIS, INVALID, SUSPECT, counted
 from analysis.results.experiment_results import ExperimentResults
-from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
+from analysis.trials.labels import path_rtt_ms, queue_label, setting_label, variant_key
 from analysis.trials.series import (
     Floats,
     FlowSeries,
@@ -215,11 +215,12 @@ def _window_note(column: Column) -> str:
     if not drops:
         return peak
     mean = sum(drops) / len(drops)
-    return f"{peak}, {mean:.3g} drop{'s' * (mean != 1)}"
+    average = " on average" if len(drops) > 1 else ""
+    return f"{peak}, {mean:.3g} drop{'s' * (mean != 1)}{average}"
 
 
-def title(scenario: Scenario, columns: Sequence[Column]) -> str:
-    """Write the use of the bottleneck and the range of delays."""
+def title(scenario: Scenario, columns: Sequence[Column], queue: str = "") -> str:
+    """Write the use of the bottleneck and the range of delays, with the queue where it varies."""
     rate = scenario.network.bottleneck_mbit
     ran = [column for column in columns if len(column.delays_ms) and column.mean_mbps > 0]
     if not ran:
@@ -228,10 +229,11 @@ def title(scenario: Scenario, columns: Sequence[Column]) -> str:
     used = f"{use} % of the {rate:g} Mbit/s bottleneck"
     delays = {column.variant: float(np.median(column.delays_ms)) for column in ran}
     low, high = min(delays, key=delays.__getitem__), max(delays, key=delays.__getitem__)
+    start = f"With {queue}, " if queue else ""
     if len(ran) == 1:
-        return f"{low} uses {used},\nwith a median one-way delay of {short(delays[low])} ms"
+        return f"{start}{low} uses {used},\nwith a median one-way delay of {short(delays[low])} ms"
     return (
-        f"The variants use {used}, with a median one-way\n"
+        f"{start or 'The '}{'the ' * bool(start)}variants use {used}, with a median one-way\n"
         f"delay from {short(delays[low])} ms ({low}) to {short(delays[high])} ms ({high})"
     )
 
@@ -265,11 +267,21 @@ LABELS_INCHES = 0.73  # under and between the rows
 def over_time(results: ExperimentResults) -> Iterator[Figure]:
     """Yield a figure for each setting whose flows were captured or sampled."""
     trials = [trial for trial in results.trials if _crosses(trial)]
-    for stem, members in by_setting(trials, cases.stem(results.key, "time")).items():
+    groups = by_setting(trials, cases.stem(results.key, "time"))
+    queues = {stem: _queue(members[0]) for stem, members in groups.items()}
+    varies = len(set(queues.values())) > 1
+    for stem, members in groups.items():
         across = columns(members, results.rows)
-        figure = over_time_figure(stem, members, across, rows(members[0].scenario, across))
+        down = rows(members[0].scenario, across)
+        figure = over_time_figure(stem, members, across, down, queues[stem] if varies else "")
         if len(figure.data):
             yield figure
+
+
+def _queue(trial: Trial) -> str:
+    """Name the queue as the experiment's axis does, or by its settings."""
+    scenario = trial.scenario
+    return scenario.axes.get("queue") or queue_label(scenario.network.bottleneck_queue)
 
 
 def _data(across: Sequence[Column], down: Sequence[Row]) -> pd.DataFrame:
@@ -298,10 +310,14 @@ def _crosses(trial: Trial) -> bool:
 
 
 def over_time_figure(
-    stem: str, trials: Sequence[Trial], across: Sequence[Column], down: Sequence[Row]
+    stem: str,
+    trials: Sequence[Trial],
+    across: Sequence[Column],
+    down: Sequence[Row],
+    queue: str = "",
 ) -> Figure:
     """Return a figure with a column of panels for each variant and a row for each measure."""
-    words = title(trials[0].scenario, across)
+    words = title(trials[0].scenario, across, queue)
     inches = 1.4 + LABELS_INCHES / sum(row.height for row in down)
     return Figure(
         stem=stem,

@@ -179,6 +179,15 @@ def test_without_captures_the_queue_is_drawn(tmp_path: Path) -> None:
     assert queue.note == "peak 3"
 
 
+def test_the_title_names_the_queue_where_it_varies(
+    results: Path, metrics: pd.DataFrame, trial: Trial
+) -> None:
+    across = columns(list(trials_in(results)), metrics)
+    assert bottleneck_figures.title(trial.scenario, across).startswith("reno uses")
+    named = bottleneck_figures.title(trial.scenario, across, "codel")
+    assert named.startswith("With codel, reno uses")
+
+
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
 def test_several_seeds(trial: Trial, seeds: int, lines: int) -> None:
     ten = np.arange(10.0)

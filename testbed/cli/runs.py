@@ -98,4 +98,4 @@ def _freed(trials: Sequence[Path]) -> str:
         return "and no trial: other runs have them, or there was none"
     size = remove_trials(trials) / MB
     count = "1 trial" if len(trials) == 1 else f"{len(trials)} trials"
-    return f"{count} that no other run has, {size:.3g} MB"
+    return f"{count} that no other run has, {size:.{0 if size >= 10 else 1}f} MB"

@@ -27,7 +27,7 @@ from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, show
 from analysis.report.facts import command, command_note
 from analysis.report.listing import ranges
-from analysis.report.network_drawing import drawing
+from analysis.report.network_drawing import LINE_HEIGHT, drawing
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
@@ -237,6 +237,14 @@ def test_the_network_is_drawn_with_its_settings() -> None:
     for words in ("sender2", "receiver2", "10 Mbit/s, 10 ms", "pfifo 10 packets", "CBR → right"):
         assert f">{words}<" in drawn
     assert drawn.count("<line") == 5
+
+
+def test_no_words_of_a_network_are_above_its_drawing() -> None:
+    scenario = EXPERIMENTS["fall-floyd"].scenarios({}, 1, quick=False)[0]
+    drawn = drawing([scenario])
+    (top,) = map(float, re.findall(r'viewBox="0 (\S+) ', drawn))
+    baselines = [float(y) for y in re.findall(r'<text class="halo" x="\S+" y="(\S+)"', drawn)]
+    assert min(baselines) - LINE_HEIGHT + 3 >= top
 
 
 def test_links_that_are_alike_are_said_once() -> None:

@@ -65,6 +65,16 @@ def test_a_trial_at_a_glance() -> None:
     assert table.note == "the trial is valid"
 
 
+def test_drops_that_cannot_be_counted_are_explained() -> None:
+    """A flow whose first queue is its own host's is not captured before it."""
+    noted = [
+        summary(rows_of({"sent_packets": 100, "drop_rate": rate}), ("drop_rate",)).note
+        for rate in (float("nan"), 0.0)
+    ]
+    assert noted[0].startswith("dropped % is not known of flows whose own host has a queue: links")
+    assert "dropped" not in noted[1]
+
+
 def test_flows_beside_each_other_have_shares() -> None:
     table = summary(
         rows_of(

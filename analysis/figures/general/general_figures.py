@@ -123,7 +123,8 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
         (cases.case_words(case), own)
         for case, own in few_cases(rows, others(rows, series="variant"), MOST_TIMELINES)
     ]
-    reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    seeds = "; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    reading = "1 s bins" + seeds * (rows["seed"].nunique() > 1)
     several = rows.groupby(["trial", "variant"])["flow"].nunique().gt(1).any()
     together = " Flows of one variant are added." if several else ""
     yield dataclasses.replace(

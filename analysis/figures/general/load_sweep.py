@@ -25,13 +25,19 @@ from analysis.trials.labels import by_number, variant_key
 
 TOP_OVER_MEAN = 1.3  # the top of the axis, relative to the highest mean
 MOST_TICKS = 10  # values that are all written at the axis
+AXIS_WORDS = {
+    "cbr_mbit": "CBR load (Mbit/s)",
+    "load": "load (share of the link)",
+    "lost": "lost segments",
+    "ratio": "ratio of round trips",
+}
 TOWER = 3  # times the next line: far enough above to dwarf it
 
 
 def axis_label(name: str) -> str:
-    """`cbr_mbit` as `cbr (Mbit/s)`, and known ones in words."""
-    if name == "cbr_mbit":
-        return "CBR load (Mbit/s)"
+    """Return an axis in words with its unit: `delay_ms` as `delay (ms)`."""
+    if name in AXIS_WORDS:
+        return AXIS_WORDS[name]
     start, _, unit = name.rpartition("_")
     return (
         f"{start.replace('_', ' ')} ({cases.AXIS_UNITS[unit]})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,27 @@ PLANE_READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), 
 
 
 @dataclass(frozen=True)
+class Corner:
+    """Where the name of a line's end stands beside it, so that those of several lines are apart."""
+
+    across: Literal["left", "right"]
+    up: Literal["bottom", "top"]
+
+    @property
+    def offset_points(self) -> tuple[float, float]:
+        """How far it is from the end."""
+        return 2.5 if self.across == "left" else -2.5, 2.5 if self.up == "bottom" else -2.5
+
+
+CORNERS = (
+    Corner("left", "bottom"),
+    Corner("right", "top"),
+    Corner("left", "top"),
+    Corner("right", "bottom"),
+)
+
+
+@dataclass(frozen=True)
 class Plane:
     """Two measures: less of the first is better, more of the second."""
 
@@ -57,10 +79,11 @@ def figure(
     found = []
     for words, rows in parts:
         marks: list[Mark] = []
-        for name, look in looks.items():
+        for number, (name, look) in enumerate(looks.items()):
             own = rows[rows[series] == name]
             if path:
-                marks += path_marks(own[[AXIS + path, of.x, of.y]], look, name)
+                named_at = CORNERS[number % len(CORNERS)]
+                marks += path_marks(own[[AXIS + path, of.x, of.y]], look, name, named_at)
             else:
                 marks += cloud_marks(own[[of.x, of.y, "verdict"]], look, name)
         corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
@@ -79,8 +102,13 @@ def figure(
     )  # fmt: skip
 
 
-def path_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
-    """Join the means along the axis of the first column; the others are the plane's."""
+def path_marks(
+    rows: pd.DataFrame, look: SeriesStyle, name: str, corner: Corner = CORNERS[0]
+) -> list[Mark]:
+    """Join the means along the axis of the first column; the others are the plane's.
+
+    Its ends are named at one of their corners.
+    """
     column, x, y = rows.columns
     middle = rows.groupby(column)[[x, y]].mean().dropna()
     if middle.empty:
@@ -93,8 +121,19 @@ def path_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
     ]  # fmt: skip
     for place in (0, -1):
         at = middle.iloc[place]
-        marks.append(Annotation(labels[place], float(at[x]), float(at[y]), offset_points=(2.5, 2.5),
-                                size=5.5, colour=look.colour, series=name))  # fmt: skip
+        marks.append(
+            Annotation(
+                labels[place],
+                float(at[x]),
+                float(at[y]),
+                offset_points=corner.offset_points,
+                size=5.5,
+                colour=look.colour,
+                across=corner.across,
+                up=corner.up,
+                series=name,
+            )
+        )
     return marks
 
 

@@ -50,7 +50,7 @@ def outcome(found: Timeline) -> str:
         parts.append(f"{np.mean(rates):.3g} Mbit/s")
     if found.rtts is not None and len(found.rtts):
         low, median, high = np.percentile(found.rtts["rtt_ms"], [0, 50, 95])
-        parts.append(f"RTT {low:.3g} ms at least, median {median:.3g}, 95 % {high:.3g}")
+        parts.append(f"RTT {low:.3g} ms at least, median {median:.3g}, 95th percentile {high:.3g}")
     events = {kind: len(found.events[kind]) for kind in found.events}
     for kind, words in ((Kind.DROP, "dropped"), (Kind.MARK, "marked")):
         if events.get(kind):
@@ -60,7 +60,8 @@ def outcome(found: Timeline) -> str:
     again = sum(events.get(kind, 0) for kind in RESENT)
     if again:
         parts.append(f"{again} sent again")
-    between = f"{found.span.start_s:.4g} s to {found.span.stop_s:.4g} s: "
+    start_s = round(found.span.start_s, 6)  # clocks differ in the last digits
+    between = f"{start_s:.4g} s to {found.span.stop_s:.4g} s: "
     return between + (", ".join(parts) or "nothing arrived")
 
 
