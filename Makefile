@@ -24,7 +24,7 @@ program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
 $(call program,testbed-confine,testbed/guest/confine.c)
-$(call program,testbed-machine,testbed/guest/machine.c)
+$(call program,testbed-machine,testbed/guest/machine.c testbed/guest/observer.c)
 $(call program,testbed-runner,testbed/runner/*.c)
 $(call library,testbed-spoken-netlink.so,testbed/runner/preload/*.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
@@ -56,7 +56,7 @@ $(lib)/testbed-openssl.cnf: testbed/guest/openssl.cnf Makefile
 	sed 's#= LIBRARY#= $(abspath $(lib))/testbed-openssl.so#' $< > $@
 
 # what a cluster compares between its machines: the sources of the programs that run in guests
-guest_sources := $(filter-out testbed/trial/parts/%,$(sort $(wildcard testbed/guest/*.c testbed/guest/*.cnf \
+guest_sources := $(filter-out testbed/trial/parts/%,$(sort $(wildcard testbed/guest/*.[ch] testbed/guest/*.cnf \
 	testbed/machine/*.c testbed/runner/*.[ch] testbed/traffic/*/*.[ch] testbed/trial/*/*.[ch])))
 all: $(lib)/testbed-sources
 $(lib)/testbed-sources: $(guest_sources)

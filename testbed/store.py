@@ -63,6 +63,7 @@ GUEST_ENVIRONMENT = "guest.environment"
 GUEST_INPUT = "guest.stdin"
 GUEST_REPORT = "guest.report"  # … how it went, and what our programs beside it have to say
 GUEST_NOTES = "guest.notes"
+GUEST_OBSERVED = "guest.observed"
 GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
 PROGRAMME = "guest.programme"  # what the runner obeys
 ANSWERS = "guest.answers"  # what it brings
@@ -76,6 +77,8 @@ MACHINE_OUTPUT = "stdout.txt"
 MACHINE_ERRORS = "stderr.txt"
 MACHINE_RECORD = "machine.json"
 GRADE_RECORD = "grade.json"  # beside the runs of a script that was graded
+MACHINE_OBSERVED = "observed.txt"  # the commands that it executed and the network that they made
+LABORATORY_FINDINGS = "findings.json"  # what is wrong with that network or its measurements
 
 RUNS = "runs"
 LATEST = "latest"

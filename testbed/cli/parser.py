@@ -333,6 +333,8 @@ def _machine_options(parser: Parser) -> None:
     _number(parser, "--limit", "seconds of virtual time after which it is ended (3600)", 3600)
     _number(parser, "--timeout", "seconds of wall time after which it is given up (3600)", 3600)
     _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
+    about = "status 3 if something is wrong with the laboratory (docs/mininet.md)"
+    _flag(parser, "--check", about)
     about = "a variable of the environment; without a value, as it is here"
     _values(parser, "--env", "NAME[=VALUE]", about)
 

@@ -24,6 +24,7 @@ from testbed.store import MACHINE_FILES
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
 EXEC_EXAMPLE = "testbed exec -- make test"
+FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
 
 
@@ -105,7 +106,7 @@ def _run(
         for left_out in copy_in_place(out / MACHINE_FILES, folder):
             _tell(f"{left_out}: not copied: there is a link in its place")
     _tell_end(program, run, out)
-    return run.end.status
+    return run.end.status or (FAULTY_LABORATORY if options.check and run.findings else 0)
 
 
 def machine_program(
@@ -173,6 +174,8 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     if end.too_many_processes:
         most = program.most_processes
         _tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")
+    for finding in run.findings:
+        _tell(str(finding))
     files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"

@@ -24,11 +24,14 @@
  *   files/             what the command wrote or changed in its folder, as far as it is plain files
  *   guest.report       how it went: lines of a name and a number
  *   guest.notes        lines for whoever started it
+ *   guest.observed     what the command set up (observer.c); not at a terminal
  *
  * The root is an overlay of the host's files and a tmpfs; the folder is another one, so that what was
  * written there is known.
  */
 #define _GNU_SOURCE
+#include "observer.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +45,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -67,6 +71,7 @@ enum { TIME_IS_UP = -1, TOO_MANY_PROCESSES = -2 };
 
 static int trial;	 /* the trial's folder */
 static int refused = -1; /* has POLLPRI from when the command was first refused a process */
+static int observer = -1; /* of what the command executes */
 
 struct brought {
 	long long files, bytes, skipped;
@@ -332,15 +337,40 @@ static void block_child_signal(int how)
 	sigprocmask(how, &ended, NULL);
 }
 
+/* The command's first process filters itself, tells us its filter's descriptor, and waits for us. */
+static void let_observe(int ours)
+{
+	int filter = filter_executions();
+
+	if (write(ours, &filter, sizeof(filter)) != sizeof(filter) || read(ours, &filter, 1) != 1)
+		fail("cannot be observed");
+}
+
+static void begin_to_observe(pid_t pid, int its)
+{
+	int filter;
+
+	if (read(its, &filter, sizeof(filter)) == sizeof(filter) && filter >= 0)
+		observer = observe(pid, filter, trial);
+	if (write(its, "", 1) != 1)
+		fail("cannot observe");
+}
+
 static pid_t start(const char *folder, int at_terminal)
 {
 	char **program = read_words("guest.program"), **environment = read_words("guest.environment");
-	pid_t pid = fork();
+	int ends[2];
+	pid_t pid;
 
-	if (pid < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || (pid = fork()) < 0)
 		fail("cannot fork");
-	if (pid)
+	close(ends[pid > 0]);
+	if (pid) {
+		if (!at_terminal)
+			begin_to_observe(pid, ends[0]);
+		close(ends[0]);
 		return pid;
+	}
 	set("/proc/self/oom_score_adj", "0");
 	if (refused >= 0)
 		set(GROUP "/cgroup.procs", "0");
@@ -348,6 +378,8 @@ static pid_t start(const char *folder, int at_terminal)
 	open_input(at_terminal);
 	if (chdir(folder))
 		fail("%s", folder);
+	if (!at_terminal)
+		let_observe(ends[1]);
 	environ = environment;
 	execvp(program[0], program);
 	fprintf(stderr, "testbed: %s: %s\n", program[0], strerror(errno));
@@ -361,7 +393,7 @@ static int wait_for(pid_t child, long long limit_ns)
 	int status;
 	sigset_t ended;
 	struct signalfd_siginfo about;
-	struct pollfd news[] = { { -1, POLLIN, 0 }, { refused, POLLPRI, 0 } };
+	struct pollfd news[] = { { -1, POLLIN, 0 }, { refused, POLLPRI, 0 }, { observer, POLLIN, 0 } };
 
 	sigemptyset(&ended);
 	sigaddset(&ended, SIGCHLD);
@@ -372,10 +404,12 @@ static int wait_for(pid_t child, long long limit_ns)
 
 		if (left_ns <= 0)
 			return TIME_IS_UP;
-		if (ppoll(news, 2, &left, NULL) < 0)
+		if (ppoll(news, 3, &left, NULL) < 0)
 			fail("cannot wait");
 		if (news[1].revents)
 			return TOO_MANY_PROCESSES;
+		if (news[2].revents & POLLIN)
+			observe_next(observer);
 		if (news[0].revents && read(news[0].fd, &about, sizeof(about)) < 0)
 			fail("cannot wait");
 	}
@@ -385,13 +419,23 @@ static int wait_for(pid_t child, long long limit_ns)
 /* Servers, captures and the like write their last data; a fork bomb gets no time for more. */
 static void end_others(void)
 {
-	struct pollfd bomb = { refused, POLLPRI, 0 };
+	struct pollfd news[] = { { refused, POLLPRI, 0 }, { observer, POLLIN, 0 } };
+	long long end_ns = now_ns(CLOCK_MONOTONIC) + GRACE_S * NS, left_ns;
 
-	if (kill(-1, SIGTERM) == 0) {
-		kill(-1, SIGCONT);
-		poll(&bomb, 1, GRACE_S * 1000);
-		kill(-1, SIGKILL);
+	if (kill(-1, SIGTERM))
+		return;
+	kill(-1, SIGCONT);
+	while (!news[0].revents && (left_ns = end_ns - now_ns(CLOCK_MONOTONIC)) > 0) {
+		struct timespec left = { left_ns / NS, left_ns % NS };
+
+		if (ppoll(news, 2, &left, NULL) < 0)
+			fail("cannot wait");
+		if (news[1].revents & POLLIN)
+			observe_next(observer);
+		else if (news[1].revents) /* nothing is left to be observed */
+			news[1].fd = -1;
 	}
+	kill(-1, SIGKILL);
 }
 
 static int copy(int from, int to, long long size)
@@ -551,6 +595,7 @@ int main(int count, char **words)
 	child = start(words[1], at_terminal);
 	status = wait_for(child, strtoll(words[4], NULL, 10) * NS);
 	took_ns = now_ns(CLOCK_MONOTONIC) - started_ns;
+	observe_end();
 	end_others();
 	bring_files(folder, &brought);
 	bring_notes();

@@ -23,6 +23,7 @@ from testbed.store import (
     GUEST_ERRORS,
     GUEST_INPUT,
     GUEST_NOTES,
+    GUEST_OBSERVED,
     GUEST_OUTPUT,
     GUEST_PROGRAM,
     GUEST_REPORT,
@@ -148,7 +149,7 @@ def run_on_machine(
             shown=(program.folder,),
             at_terminal=program.at_terminal,
         )
-        kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OUTPUT, GUEST_ERRORS)
+        kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_OUTPUT, GUEST_ERRORS)
         outcome = run_in_guest(place, argv, lambda: boot(guest, place), kept)
     return _end(place, outcome.status, outcome.errors, outcome.warnings)
 

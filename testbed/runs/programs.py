@@ -12,18 +12,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from analysis.laboratory.observation import read_observation
+from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
 from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
 from testbed.machine import atomic, safe_files
 from testbed.store import (
     GUEST_ERRORS,
+    GUEST_OBSERVED,
     GUEST_OUTPUT,
+    LABORATORY_FINDINGS,
     MACHINE_ERRORS,
     MACHINE_FILES,
+    MACHINE_OBSERVED,
     MACHINE_OUTPUT,
     MACHINE_RECORD,
 )
 
+RENAMED = {  # a guest's file → its name among the results
+    GUEST_OUTPUT: MACHINE_OUTPUT,
+    GUEST_ERRORS: MACHINE_ERRORS,
+    GUEST_OBSERVED: MACHINE_OBSERVED,
+}
 TAIL_BYTES = 65536  # of a program's errors, in which known causes are looked for
 # What a program says when it fails for a reason that is the guest's, and what that means.
 EXPLANATIONS = (
@@ -50,6 +60,7 @@ class ProgramRun:
     end: MachineEnd
     wall_s: float
     notes: Sequence[str]
+    findings: Sequence[LaboratoryFinding]
 
 
 class Relay:
@@ -81,11 +92,14 @@ def run_in_folder(
         end = run_on_machine(program, kernel, place, _looking(relays))
         for relay in relays:
             relay.look()
-        for name, kept in ((GUEST_OUTPUT, MACHINE_OUTPUT), (GUEST_ERRORS, MACHINE_ERRORS)):
+        for name, kept in RENAMED.items():
             (place / name).touch()  # unless the program removed it
             (place / name).rename(place / kept)
         _check_complete(place / MACHINE_FILES, end)
-        run = ProgramRun(end, time.monotonic() - begun, _notes(end, place / MACHINE_ERRORS))
+        wall_s = time.monotonic() - begun
+        findings = laboratory_findings(read_observation(place / MACHINE_OBSERVED, program.folder))
+        run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
+        (place / LABORATORY_FINDINGS).write_text(_json([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
     return run
 
@@ -144,7 +158,11 @@ def _record(program: MachineProgram, kernel: Path, run: ProgramRun) -> str:
         "deterministic": not run.end.charged_s,
         "notes": list(run.notes),
     }
-    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    return _json(facts)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
 def copy_in_place(files: Path, folder: Path) -> list[str]:

@@ -1,0 +1,1 @@
+"""The verdict on what a whole program set up: networks, queues, and what measured them."""

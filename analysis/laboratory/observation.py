@@ -1,0 +1,281 @@
+"""What was observed of a whole program: its commands, its networks, its TCP connections.
+
+`testbed/guest/observer.c` writes the lines that are read here. A program can write some of them
+itself, so that a line that cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from urllib.parse import unquote
+
+SOCKET = re.compile(
+    r"^\s*(?P<program>.+)-\d+ .* (?P<seconds>\d+\.\d+): inet_sock_set_state: .*sport=(?P<sport>\d+)"
+    r" dport=(?P<dport>\d+) saddr=(?P<saddr>\S+) daddr=(?P<daddr>\S+) .*"
+    r"oldstate=TCP_(?P<old>\w+) newstate=TCP_(?P<new>\w+)"
+)
+LOST_SOCKETS = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)")
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A command that the program executed."""
+
+    order: int  # among all that was observed: much happens at one instant of virtual time
+    time_ns: int
+    namespace: int
+    control: str  # the congestion control of its namespace, just then
+    words: Sequence[str]
+    ended_ns: int | None = None
+    status: int | None = None  # None: it was ended, or has not ended
+
+    @property
+    def program(self) -> str:
+        """The program's name, without its folder."""
+        return PurePath(self.words[0]).name
+
+    def after(self, word: str) -> str:
+        """Return the word after a word, or nothing."""
+        rest = self.words[self.words.index(word) + 1 :] if word in self.words else ()
+        return rest[0] if rest else ""
+
+    def __str__(self) -> str:
+        return " ".join((self.program, *self.words[1:]))
+
+
+@dataclass(frozen=True)
+class QueueSeen:
+    """A queue discipline of a device with what passed it; 0 for no delay or rate of its own."""
+
+    kind: str
+    parent: int
+    sent_bytes: int
+    packets: int
+    drops: int
+    limit: int | None  # in packets
+    delay_ms: float
+    rate_mbit: float
+
+
+@dataclass(frozen=True)
+class DeviceSeen:
+    """A network device with what passed it."""
+
+    index: int
+    name: str
+    peer: int
+    received_bytes: int
+    sent_bytes: int
+    sent_packets: int
+    segments_later: bool  # TSO: what it is handed is up to 64 KB
+    queues: list[QueueSeen] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NamespaceSeen:
+    """A network namespace at an instant."""
+
+    order: int
+    time_ns: int
+    inode: int
+    label: str
+    control: str
+    devices: dict[int, DeviceSeen] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SocketChange:
+    """A TCP socket's change from one state to another."""
+
+    time_ns: int
+    program: str
+    source: tuple[str, int]
+    destination: tuple[str, int]
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """All that was observed of a program."""
+
+    commands: Sequence[Executed]
+    namespaces: Sequence[NamespaceSeen]
+    sockets: Sequence[SocketChange]
+    sockets_complete: bool
+    controls: Sequence[str]  # the congestion controls that the kernel has
+    script_lines: Sequence[tuple[int, str, str]]  # when, file and line, what was executed there
+
+    def of(self, *programs: str) -> Iterator[Executed]:
+        """Yield the commands of some programs."""
+        return (each for each in self.commands if each.program in programs)
+
+    def device(self, command: Executed, name: str) -> DeviceSeen | None:
+        """Return a device of a command's namespace as it was last seen before it was changed."""
+        changes = [
+            each.order
+            for each in self.of("tc", "ip")
+            if each.order > command.order
+            and each.namespace == command.namespace
+            and name in each.words
+            and ({"del", "delete", "replace", "change"} & set(each.words) or "root" in each.words)
+        ]
+        until = min(changes, default=None)
+        last = None
+        for seen in self.namespaces:
+            if seen.inode == command.namespace and seen.order > command.order:
+                if until is not None and seen.order > until:
+                    break
+                last = _by_name(seen, name) or last
+        return last
+
+    def place(self, command: Executed) -> str:
+        """Return the file and line of the script at which a command was executed, or nothing.
+
+        It is the last line before the command that has all of it, or else its program.
+        """
+        before = [line for line in self.script_lines if line[0] <= command.time_ns]
+        program = re.compile(rf"\b{re.escape(command.program)}\b")
+        for _when, place, text in reversed(before):
+            if str(command) in text:
+                return place
+        return next((place for _when, place, text in reversed(before) if program.search(text)), "")
+
+    def last_seen(self) -> Mapping[tuple[int, str], DeviceSeen]:
+        """Return the devices by namespace and name, each as it was last seen."""
+        return {
+            (seen.inode, device.name): device
+            for seen in self.namespaces
+            for device in seen.devices.values()
+        }
+
+    def label(self, namespace: int) -> str:
+        """Return the name of a network namespace for a reader."""
+        labels = [seen.label for seen in self.namespaces if seen.inode == namespace]
+        return next((label for label in labels if label != "-"), "the machine itself")
+
+
+def _by_name(namespace: NamespaceSeen, name: str) -> DeviceSeen | None:
+    return next((each for each in namespace.devices.values() if each.name == name), None)
+
+
+@dataclass
+class Reader:
+    """Reads lines of an observation."""
+
+    folder: Path
+    pending: dict[int, int] = field(default_factory=dict)  # process → its command's number
+    commands: list[Executed] = field(default_factory=list)
+    namespaces: list[NamespaceSeen] = field(default_factory=list)
+    sockets: list[SocketChange] = field(default_factory=list)
+    sockets_complete: bool = True
+    controls: Sequence[str] = ()
+    order: int = 0
+    places: list[tuple[int, str, str]] = field(default_factory=list)  # when, place, text
+
+    def read(self, line: str) -> None:
+        """Take up one line."""
+        kind, *words = line.split() or [""]
+        self.order += 1
+        if found := SOCKET.match(line):
+            self._read_socket(found)
+        elif found := LOST_SOCKETS.match(line):
+            self.sockets_complete = found[1] == found[2]
+        elif kind == "controls":
+            self.controls = words
+        elif kind == "command":
+            self._read_command(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
+        elif kind == "exit" and (number := self.pending.pop(int(words[1]), None)) is not None:
+            ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
+            self.commands[number] = ended
+        elif kind == "namespace":
+            label = unquote(words[2])
+            self.namespaces.append(
+                NamespaceSeen(self.order, int(words[0]), int(words[1]), label, words[3])
+            )
+        elif kind == "line":
+            text = " ".join(unquote(words[2]).split())
+            self.places.append((int(words[0]), unquote(words[1]), text))
+        elif kind in ("device", "address", "qdisc") and self.namespaces:
+            self._read_of_device(kind, words)
+
+    def _read_command(
+        self, time_ns: int, process: int, namespace: int, control: str, words: Sequence[str]
+    ) -> None:
+        executed = Executed(
+            self.order,
+            time_ns,
+            namespace,
+            control,
+            [unquote(w, errors="replace").strip("\0") for w in words],
+        )
+        number = self.pending.get(process)
+        if number is not None and self.commands[number].words[1:] == executed.words[1:]:
+            self.commands[number] = executed  # the search in PATH went on
+            return
+        self.pending[process] = len(self.commands)
+        self.commands.append(executed)
+
+    def _read_socket(self, found: re.Match[str]) -> None:
+        self.sockets.append(
+            SocketChange(
+                round(float(found["seconds"]) * 1e9),
+                found["program"].strip(),
+                (found["saddr"], int(found["sport"])),
+                (found["daddr"], int(found["dport"])),
+                found["old"],
+                found["new"],
+            )
+        )
+
+    def _read_of_device(self, kind: str, words: Sequence[str]) -> None:
+        devices, index = self.namespaces[-1].devices, int(words[0])
+        if kind == "device":
+            peer, received, sent, packets, segments = map(int, words[2:])
+            name = unquote(words[1])
+            devices[index] = DeviceSeen(index, name, peer, received, sent, packets, bool(segments))
+        elif index in devices and kind == "address":
+            devices[index].addresses.append(words[1])
+        elif index in devices:
+            sent, packets, drops, limit, delay_ns, rate = map(int, words[3:])
+            devices[index].queues.append(
+                QueueSeen(
+                    words[1],
+                    int(words[2], 16),
+                    sent,
+                    packets,
+                    drops,
+                    limit if limit >= 0 else None,
+                    delay_ns / 1e6,
+                    rate * 8 / 1e6,
+                )
+            )
+
+    def observation(self) -> Observation:
+        """Return what the lines came to."""
+        return Observation(
+            self.commands,
+            self.namespaces,
+            self.sockets,
+            self.sockets_complete,
+            self.controls,
+            [
+                (when, place.removeprefix(f"{self.folder}/"), text)
+                for when, place, text in self.places
+            ],
+        )
+
+
+def read_observation(path: Path, folder: Path) -> Observation:
+    """Read the lines of a program that ran in a folder."""
+    reader = Reader(folder)
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            reader.read(line)
+        except (ValueError, IndexError):
+            continue
+    return reader.observation()

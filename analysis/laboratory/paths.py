@@ -1,0 +1,130 @@
+"""Round-trip times between the addresses of a laboratory: as its links say, and as measured."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.laboratory.observation import DeviceSeen, Observation, SocketChange
+from analysis.laboratory.settings import QueueCommand, queue_commands
+
+Device = tuple[int, str]  # a namespace and a name in it
+Node = tuple[int, str]  # a namespace; in the machine's own, where switches are, also a name
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """A client's handshake with a server."""
+
+    begun_ns: int
+    source: str
+    destination: str
+    took_ms: float  # the first one includes what the answer to ARP took
+    forward_ms: float  # that its last packet took to the server; infinite if it is not known
+
+
+def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
+    """Yield the handshakes that ended, from SYN to the answer."""
+    begun: defaultdict[object, deque[int]] = defaultdict(deque)
+    for number, each in enumerate(sockets):
+        ends = (each.source[0], each.destination)
+        if each.new == "SYN_SENT":
+            begun[ends].append(each.time_ns)
+        elif each.old == "SYN_SENT" and begun[ends]:
+            start = begun[ends].popleft()
+            if each.new == "ESTABLISHED":
+                arrived = (
+                    (other.time_ns - each.time_ns) / 1e6
+                    for other in sockets[number:]
+                    if (other.old, other.new) == ("SYN_RECV", "ESTABLISHED")
+                    and (other.source, other.destination) == (each.destination, each.source)
+                )
+                took_ms = (each.time_ns - start) / 1e6
+                yield Handshake(
+                    start, each.source[0], each.destination[0], took_ms, next(arrived, math.inf)
+                )
+
+
+class Paths:
+    """The links between nodes, and the delays that commands gave them."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.devices = observation.last_seen()
+        self.labels = {seen.inode: seen.label for seen in observation.namespaces}
+        self.delays = {
+            (each.command.namespace, each.device): each
+            for each in queue_commands(observation)
+            if each.kind == "netem"
+        }
+        self.links = self._links()
+
+    def node(self, device: Device) -> Node:
+        """Return the node of a device: of switches in the machine's own namespace by its name."""
+        inode, name = device
+        of_switch = self.labels.get(inode) == "-" and "-" in name
+        return (inode, name.rpartition("-")[0] if of_switch else "")
+
+    def peer(self, device: Device) -> Device | None:
+        """Return the other end of a pair of devices."""
+        here = self.devices[device]
+        there = [
+            (abs(here.sent_bytes - each.received_bytes), key)
+            for key, each in self.devices.items()
+            if each.peer == here.index and here.peer == each.index and key != device
+        ]
+        return min(there)[1] if there else None
+
+    def _links(self) -> Mapping[Node, list[tuple[Device, Device]]]:
+        links = defaultdict(list)
+        for device, seen in self.devices.items():
+            if seen.peer and (other := self.peer(device)):
+                links[self.node(device)].append((device, other))
+        return links
+
+    def holder(self, address: str) -> Device | None:
+        """Return the device with an address."""
+        return next((key for key, each in self.devices.items() if address in each.addresses), None)
+
+    def between(self, source: str, destination: str) -> list[QueueCommand] | None:
+        """Return what delays packets on the way from an address to another."""
+        here, there = self.holder(source), self.holder(destination)
+        if here is None or there is None:
+            return None
+        way = self._way(self.node(here), self.node(there))
+        if way is None:
+            return None
+        leaving = [link[0] for link in way]
+        return [self.delays[device] for device in leaving if device in self.delays]
+
+    def rtt_ms(self, handshake: Handshake) -> float:
+        """Return the round-trip time that the links say, or else the handshake's, an upper limit.
+
+        A first handshake waits for the answer to ARP, too.
+        """
+        ends = (handshake.source, handshake.destination)
+        delays = [*(self.between(*ends) or ()), *(self.between(*reversed(ends)) or ())]
+        return sum(each.delay_ms for each in delays) if delays else handshake.took_ms
+
+    def _way(self, here: Node, there: Node) -> list[tuple[Device, Device]] | None:
+        """Return the links of a shortest way."""
+        ways: dict[Node, list[tuple[Device, Device]]] = {here: []}
+        queue = deque([here])
+        while queue:
+            node = queue.popleft()
+            if node == there:
+                return ways[node]
+            for link in self.links.get(node, ()):
+                if (following := self.node(link[1])) not in ways:
+                    ways[following] = [*ways[node], link]
+                    queue.append(following)
+        return None
+
+
+def sender(observation: Observation, at_least: int) -> Iterator[tuple[Device, DeviceSeen]]:
+    """Yield the devices that sent TCP's data from an address of theirs, with so many bytes."""
+    sources = {each.source[0] for each in observation.sockets if each.new == "ESTABLISHED"}
+    for key, device in observation.last_seen().items():
+        if sources & set(device.addresses) and device.sent_bytes >= at_least:
+            yield key, device

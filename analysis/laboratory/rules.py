@@ -1,0 +1,375 @@
+"""The table of what can be wrong with a laboratory, and the judgement by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.laboratory.observation import Executed, Observation
+from analysis.laboratory.paths import Paths, handshakes, sender
+from analysis.laboratory.settings import (
+    QueueCommand,
+    control_set,
+    is_client,
+    port_of,
+    queue_commands,
+    rate_of,
+    server_of,
+)
+from testbed.scenario.queues import FRAME_BYTES
+
+SMALL_NUMBER = 1000  # who writes a delay of more without a unit knows that they are µs
+IDLE_PACKETS = 20  # neighbour discovery and the like
+UNLIMITED_QUEUES = frozenset(("noqueue", "pfifo_fast", "mq"))  # that a device has by itself
+DATA_BYTES = 200_000
+MOST_COUNTED = 1000  # a queue's limit in packets from which it does not matter how large they are
+ACKNOWLEDGEMENT_BYTES = 120  # the mean of a direction in which no data go
+ONE_WAY = 20  # times as many bytes as in the other direction
+RTT_SHARE = 0.8  # of the delays of the links, below which a handshake's RTT is too short
+CLOCK_MS = 0.2
+KEPT_QUEUES = "add the queue below the link's (`parent 5:1` or `parent 10:1`), or on another device"
+
+
+@dataclass(frozen=True)
+class LaboratoryFinding:
+    """Something that is wrong with a laboratory."""
+
+    rule: str
+    place: str  # the script's file and line, or the command line that is no Python script's
+    happened: str
+    instead: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        more = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.place}: {self.happened}{more}; {self.instead}"
+
+
+Wrong = tuple[Executed, str, str]  # the command, what happened, what to write in its place
+
+
+@dataclass(frozen=True)
+class LaboratoryRule:
+    """One thing that can be wrong, and what finds it."""
+
+    name: str
+    find: Callable[[Observation], Iterable[Wrong]]
+
+
+def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
+    for queue in queue_commands(observation):
+        for name in ("delay", "rate", "latency"):
+            said = queue.after(name)
+            try:
+                small = 0 < float(said) < SMALL_NUMBER
+            except ValueError:
+                continue
+            if small and name == "rate":
+                happened = f"'rate {said}' has no unit, and tc reads it as {said} bit/s"
+                yield queue.command, happened, f"write 'rate {said}mbit'"
+            elif small:
+                happened = f"'{name} {said}' has no unit, and tc reads it as {said} µs"
+                link = f"{name}='{said}ms'" if queue.by_mininet else f"'{name} {said}ms'"
+                yield queue.command, happened, f"write {link}"
+
+
+def _delay_lines_that_drop(observation: Observation) -> Iterator[Wrong]:
+    for queue, limit, drops, needed in _limited_delays(observation):
+        if drops and needed >= limit / 2:
+            happened = (
+                f"netem's limit of {limit} packets also counts those on their way: "
+                f"{needed:.0f} at {rate_of(queue, observation):g} Mbit/s in {queue.delay_ms:g} ms; "
+                f"it dropped {drops}"
+            )
+            larger = f"{needed + limit:.0f}"
+            instead = f"max_queue_size={larger}" if queue.by_mininet else f"'limit {larger}'"
+            yield queue.command, happened, f"write {instead}, or delay packets on another interface"
+
+
+def _limited_delays(
+    observation: Observation,
+) -> Iterator[tuple[QueueCommand, int, int, float]]:
+    """Yield delays with their limits, what these dropped, and the packets on their way."""
+    for queue in queue_commands(observation):
+        device = observation.device(queue.command, queue.device)
+        rate = rate_of(queue, observation)
+        for seen in device.queues if device and queue.delay_ms and rate else ():
+            if seen.kind == "netem" and seen.limit:
+                needed = rate * 1e3 * queue.delay_ms / 8 / FRAME_BYTES
+                yield queue, seen.limit, seen.drops, needed
+
+
+def _queues_that_nothing_passes(observation: Observation) -> Iterator[Wrong]:
+    devices = observation.last_seen()
+    busiest = max(devices.items(), key=lambda each: each[1].sent_bytes, default=None)
+    if busiest is None or busiest[1].sent_bytes < DATA_BYTES:
+        return
+    for queue in queue_commands(observation):
+        device = observation.device(queue.command, queue.device)
+        if queue.by_mininet or device is None:
+            continue
+        packets = sum(each.packets for each in device.queues if each.kind == queue.kind)
+        if packets <= IDLE_PACKETS and device.sent_packets <= IDLE_PACKETS:
+            (inode, name), _busy = busiest
+            happened = f"{packets} packets passed the queue of {queue.device}"
+            instead = f"most passed {name} of {observation.label(inode)}: put it where the data go"
+            yield queue.command, happened, instead
+
+
+def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
+    paths = Paths(observation)
+    for queue in queue_commands(observation):
+        key = (queue.command.namespace, queue.device)
+        device = observation.device(queue.command, queue.device)
+        if queue.by_mininet or not queue.shapes or device is None or not device.sent_packets:
+            continue
+        mean = device.sent_bytes / device.sent_packets
+        one_way = device.received_bytes > max(DATA_BYTES, ONE_WAY * device.sent_bytes)
+        other = paths.peer(key) if key in paths.devices else None
+        kinds = {each.kind for each in paths.devices[other].queues} if other else set()
+        if mean < ACKNOWLEDGEMENT_BYTES and one_way and kinds <= UNLIMITED_QUEUES:
+            happened = (
+                f"only acknowledgements passed the queue of {queue.device}: {device.sent_bytes} "
+                f"bytes, where {device.received_bytes} came in"
+            )
+            name = f"{other[1]} of {observation.label(other[0])}" if other else "the other end"
+            yield queue.command, happened, f"a queue is for what leaves a device: put it on {name}"
+
+
+def _packets_larger_than_packets(observation: Observation) -> Iterator[Wrong]:
+    senders = [each for each in sender(observation, DATA_BYTES) if each[1].segments_later]
+    for queue in queue_commands(observation):
+        device = observation.device(queue.command, queue.device)
+        if not queue.limit or queue.limit >= MOST_COUNTED or device is None:
+            continue
+        for (inode, name), sent in senders:
+            passed = sum(each.sent_bytes for each in device.queues if each.kind == queue.kind)
+            if passed >= sent.sent_bytes / 2:
+                where = observation.label(inode)
+                happened = (
+                    f"the queue of {queue.limit} packets counts segments of up to 64 KB as one: "
+                    f"{name} of {where} has TSO on"
+                )
+                yield queue.command, happened, f"before traffic: ethtool -K {name} tso off gso off"
+                break
+
+
+def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
+    rtts = map(Paths(observation).rtt_ms, handshakes(observation.sockets))
+    shortest = min(rtts, default=0.0)
+    on_the_way = {
+        id(queue.command): needed for queue, _l, _d, needed in _limited_delays(observation)
+    }
+    for queue in queue_commands(observation):
+        device = observation.device(queue.command, queue.device)
+        rate = rate_of(queue, observation)
+        if not queue.limit or device is None or not rate:
+            continue
+        needed = rate * 1e3 * shortest / 8 / FRAME_BYTES
+        drops = sum(each.drops for each in device.queues if each.kind == queue.kind)
+        if (
+            drops
+            and queue.limit < needed
+            and on_the_way.get(id(queue.command), 0) < queue.limit / 2
+        ):
+            happened = (
+                f"the queue of {queue.limit} packets is below the bandwidth-delay product, "
+                f"{needed:.0f} at {rate:g} Mbit/s and {shortest:.1f} ms; it dropped {drops}"
+            )
+            instead = f"one flow does not fill the link: {needed:.0f} packets would do"
+            yield queue.command, happened, instead
+
+
+def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
+    paths = Paths(observation)
+    for each in handshakes(observation.sockets):
+        forward = paths.between(each.source, each.destination) or []
+        back = paths.between(each.destination, each.source) or []
+        said_ms, said_forward_ms = _least_ms([*forward, *back]), _least_ms(forward)
+        enough = each.took_ms >= RTT_SHARE * said_ms - CLOCK_MS
+        enough_forward = each.forward_ms >= RTT_SHARE * said_forward_ms - CLOCK_MS
+        if enough and enough_forward:
+            continue
+        for queue in (*forward, *back):
+            for command in observation.of("tc"):
+                if _displaces(command, queue) and command.time_ns <= each.begun_ns:
+                    measured = f"the RTT from {each.source} to {each.destination} was "
+                    measured += f"{each.took_ms:.2f} ms, where its links say {said_ms:g} ms"
+                    if enough:
+                        measured = f"packets took {each.forward_ms:.2f} ms from {each.source} to "
+                        measured += f"{each.destination}, where the links say {said_forward_ms:g}"
+                        measured += " ms"
+                    happened = f"{measured}: '{command}' removed the delay of {queue.device}"
+                    yield command, happened, KEPT_QUEUES
+
+
+def _least_ms(delays: Iterable[QueueCommand]) -> float:
+    return sum(max(0.0, each.delay_ms - each.jitter_ms) for each in delays)
+
+
+def _displaces(command: Executed, queue: QueueCommand) -> bool:
+    """Tell whether a command removes a delay or a rate that a script may have meant to keep."""
+    after = command.order > queue.command.order
+    there = command.namespace == queue.command.namespace and command.after("dev") == queue.device
+    verbs = {"add", "replace"} | ({"del", "delete"} if queue.by_mininet else set())
+    root = "root" in command.words and "qdisc" in command.words
+    return after and there and root and command.status == 0 and bool(verbs & set(command.words))
+
+
+def _rates_removed(observation: Observation) -> Iterator[Wrong]:
+    queues = list(queue_commands(observation))
+    for shaped in queues:
+        if not shaped.by_mininet or shaped.kind not in ("htb", "tbf", "hfsc"):
+            continue
+        for queue in queues:
+            later = observation.device(queue.command, queue.device)
+            if queue.by_mininet or not _displaces(queue.command, shaped) or later is None:
+                continue
+            shapers = {"htb", "tbf", "hfsc", "cake"} & {each.kind for each in later.queues}
+            if not shapers and not any(each.rate_mbit for each in later.queues):
+                happened = f"'{queue.command}' removed the rate of {queue.device}'s link"
+                yield queue.command, happened, KEPT_QUEUES
+
+
+def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
+    clients = [each for each in observation.commands if is_client(each)]
+    setters = [each for each in observation.of("sysctl") if control_set(each)]
+    for command in setters:
+        control = control_set(command)
+        if control not in observation.controls:
+            yield _unknown_control(command, control, observation)
+            continue
+        for client in clients:
+            elsewhere = client.namespace != command.namespace and client.control != control
+            without_own = client.namespace not in {each.namespace for each in setters}
+            unused = command.namespace not in {each.namespace for each in clients}
+            if client.time_ns >= command.time_ns and elsewhere and without_own and unused:
+                where, there = map(observation.label, (command.namespace, client.namespace))
+                happened = f"{control} is set in {where}, but '{client}' in {there} used "
+                happened += client.control
+                instead = f"each namespace has its own: run sysctl in {there}, "
+                yield command, happened, instead + "or before the hosts are made"
+                break
+    for client in clients:
+        option = client.after("-Z") or client.after("-C" if client.program == "iperf3" else "-Z")
+        if option and option not in observation.controls:
+            yield _unknown_control(client, option, observation)
+
+
+def _unknown_control(command: Executed, control: str, observation: Observation) -> Wrong:
+    happened = (
+        f"{control} was asked for, which this kernel does not have; '{command}' did not use it"
+    )
+    return command, happened, f"it has {' '.join(observation.controls)}"
+
+
+def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
+    for client in observation.commands:
+        if not is_client(client):
+            continue
+        until = client.ended_ns if client.ended_ns is not None else float("inf")
+        port = port_of(client)
+        if client.program == "iperf" and ("-u" in client.words or "--udp" in client.words):
+            served = any(
+                "-s" in each.words
+                and port_of(each) == port
+                and each.time_ns <= until
+                and (each.ended_ns or until) >= client.time_ns
+                for each in observation.of("iperf")
+            )
+        else:
+            served = not observation.sockets_complete or any(
+                each.new == "ESTABLISHED"
+                and each.destination[1] == int(port)
+                and client.time_ns <= each.time_ns <= until
+                for each in observation.sockets
+            )
+        if not served:
+            listens = [
+                (each.time_ns - client.time_ns) / 1e6
+                for each in observation.sockets
+                if each.new == "LISTEN" and each.source[1] == int(port)
+            ]
+            instead = f"start `{client.program} -s` on {server_of(client)} before it"
+            if late := [each for each in listens if each >= 0]:
+                instead = f"a server listened {late[0]:.1f} ms after it began: wait for the server"
+            yield client, f"'{client}' reached no server on port {port}", instead
+
+
+def _lost_pings(observation: Observation) -> Iterator[Wrong]:
+    held = {address for each in observation.last_seen().values() for address in each.addresses}
+    pings = list(observation.of("ping", "ping6"))
+    for ping in pings:
+        later = (
+            each
+            for each in pings
+            if each.status == 0
+            and each.time_ns >= ping.time_ns
+            and (each.namespace, each.words[-1]) == (ping.namespace, ping.words[-1])
+        )
+        if ping.status == 1 and not any(later):
+            happened = f"'{ping}' in {observation.label(ping.namespace)} got no answer"
+            target = ping.words[-1]
+            unknown = target.count(".") == 3 and target not in held
+            instead = (
+                f"no device has {target}"
+                if unknown
+                else ("check routes, links that are down, and that the controller runs")
+            )
+            yield ping, happened, instead
+
+
+def _refused_settings(observation: Observation) -> Iterator[Wrong]:
+    devices = observation.last_seen()
+    for command in observation.of("tc", "ip", "ethtool", "sysctl"):
+        words = set(command.words)
+        sets = {"add", "replace", "change", "set", "-w", "-K", "-G", "-L"} & words
+        if not command.status or not sets or control_set(command):
+            continue
+        name = command.after("dev") or command.after("-K")
+        elsewhere = [
+            observation.label(inode)
+            for (inode, device) in devices
+            if device == name and inode != command.namespace
+        ]
+        here = (command.namespace, name) in devices
+        instead = "run it by hand in `testbed shell` to see why"
+        if elsewhere and not here:
+            instead = f"{name} is in {elsewhere[0]}: run it there"
+        elif command.program == "tc" and {"add", "root"} <= words and here:
+            instead = f"{name} has a root queue already: set it where the link is added"
+        happened = f"'{command}' failed with status {command.status} and changed nothing"
+        yield command, happened, instead
+
+
+LABORATORY_RULES: Sequence[LaboratoryRule] = (
+    LaboratoryRule("a number without a unit", _delays_without_units),
+    LaboratoryRule("a command that failed", _refused_settings),
+    LaboratoryRule("a delay whose limit drops", _delay_lines_that_drop),
+    LaboratoryRule("a queue that nothing passes", _queues_that_nothing_passes),
+    LaboratoryRule("a queue in the other direction", _queues_for_acknowledgements),
+    LaboratoryRule("segments counted as packets", _packets_larger_than_packets),
+    LaboratoryRule("a queue below the bandwidth-delay product", _queues_below_bdp),
+    LaboratoryRule("an RTT below that of the links", _rtts_below_the_links),
+    LaboratoryRule("a rate that was removed", _rates_removed),
+    LaboratoryRule("a congestion control that is not used", _controls_not_used),
+    LaboratoryRule("a client without a server", _clients_without_servers),
+    LaboratoryRule("a ping without an answer", _lost_pings),
+)
+
+
+def laboratory_findings(observation: Observation) -> list[LaboratoryFinding]:
+    """Judge a laboratory by all rules; what one line does again and again is one finding."""
+    found: dict[tuple[str, str], LaboratoryFinding] = {}
+    times: Counter[tuple[str, str]] = Counter()
+    for rule in LABORATORY_RULES:
+        for command, happened, instead in rule.find(observation):
+            place = observation.place(command) or str(command)
+            key = (rule.name, place)
+            times[key] += 1
+            found.setdefault(key, LaboratoryFinding(rule.name, place, happened, instead))
+    return [
+        LaboratoryFinding(each.rule, each.place, each.happened, each.instead, times[key])
+        for key, each in found.items()
+    ]

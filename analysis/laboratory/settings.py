@@ -1,0 +1,141 @@
+"""What commands of tc, sysctl and iperf set and ask for, read from their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.laboratory.observation import Executed, Observation
+
+AMOUNT = re.compile(r"([0-9.]+)([a-z]*)", re.IGNORECASE)
+MS_OF_TIMES = {"s": 1e3, "sec": 1e3, "secs": 1e3, "ms": 1.0, "msec": 1.0, "msecs": 1.0}
+MS_OF_TIMES |= {"us": 1e-3, "usec": 1e-3, "usecs": 1e-3, "ns": 1e-6, "nsec": 1e-6, "nsecs": 1e-6}
+MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
+MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
+CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
+IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
+
+
+@dataclass(frozen=True)
+class QueueCommand:
+    """A command that gives a device a queue discipline."""
+
+    command: Executed
+    device: str
+    kind: str
+    arguments: Sequence[str]
+    parent: str  # "root", or the class above
+
+    @property
+    def by_mininet(self) -> bool:
+        """Whether Mininet's TCLink has made it: by the handles that it gives."""
+        return self.command.after("handle") in ("5:0", "5:", "6:", "10:")
+
+    def after(self, name: str) -> str:
+        """Return the word after an argument's name, or nothing."""
+        rest = list(self.arguments)
+        return rest[rest.index(name) + 1] if name in rest[:-1] else ""
+
+    @property
+    def delay_ms(self) -> float:
+        """The delay that it adds."""
+        return time_ms(self.after("delay")) if self.kind == "netem" else 0.0
+
+    @property
+    def jitter_ms(self) -> float:
+        """What its delay varies by."""
+        rest = list(self.arguments)
+        place = rest.index("delay") + 2 if "delay" in rest else len(rest)
+        return time_ms(rest[place]) if place < len(rest) and rest[place][0].isdigit() else 0.0
+
+    @property
+    def limit(self) -> int | None:
+        """Return the packets that it may hold, if the command says so."""
+        said = self.after("limit")
+        return int(said) if self.kind in ("netem", "pfifo") and said.isdigit() else None
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it limits something, so that it belongs where data pass."""
+        return self.kind != "netem" or "rate" in self.arguments or "limit" in self.arguments
+
+
+def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
+    """Yield the commands that gave a device a queue discipline."""
+    for command in observation.of("tc"):
+        words = list(command.words)
+        if command.status == 0 and (made := queue_command(command, words)):
+            yield made
+
+
+def queue_command(command: Executed, words: Sequence[str]) -> QueueCommand | None:
+    """Read a command of tc, unless it is another one."""
+    if "qdisc" not in words or not {"add", "replace", "change"} & set(words):
+        return None
+    rest, parent = list(words[words.index("qdisc") + 2 :]), "root"
+    while rest:
+        word = rest.pop(0)
+        if word in ("dev", "handle", "parent") and rest:
+            parent = rest.pop(0) if word == "parent" else (rest.pop(0), parent)[1]
+        elif word != "root":
+            return QueueCommand(command, command.after("dev"), word, rest, parent)
+    return None
+
+
+def _amount(text: str, units: dict[str, float], without: float) -> float:
+    found = AMOUNT.fullmatch(text)
+    if not found:
+        return 0.0
+    try:
+        return float(found[1]) * (units.get(found[2].lower(), 0.0) if found[2] else without)
+    except ValueError:
+        return 0.0
+
+
+def time_ms(text: str) -> float:
+    """Return a time as tc reads it: without a unit in microseconds."""
+    return _amount(text, MS_OF_TIMES, 1e-3)
+
+
+def rate_mbit(text: str) -> float:
+    """Return a rate as tc reads it: without a unit in bits a second."""
+    return _amount(text, MBIT_OF_RATES, 1e-6)
+
+
+def rate_of(queue: QueueCommand, observation: Observation) -> float:
+    """Return the rate at which a queue is emptied, in Mbit/s; 0 if no command says it."""
+    if own := rate_mbit(queue.after("rate")):
+        return own
+    rates = [
+        rate_mbit(each.after("rate"))
+        for each in observation.of("tc")
+        if each.namespace == queue.command.namespace
+        and each.after("dev") == queue.device
+        and (each.after("classid") == queue.parent or "tbf" in each.words)
+        and each.order <= queue.command.order
+        and each.status == 0
+    ]
+    return rates[-1] if rates else 0.0
+
+
+def control_set(command: Executed) -> str:
+    """Return the congestion control that a command of sysctl sets, or nothing."""
+    found = CONTROL_SETTING.search(" ".join(command.words))
+    return found[1] if found else ""
+
+
+def is_client(command: Executed) -> bool:
+    """Tell whether a command is a client of iperf's."""
+    return command.program in IPERF_PORTS and bool(server_of(command))
+
+
+def server_of(command: Executed) -> str:
+    """Return the host that a client of iperf's sends to, or nothing."""
+    together = (word[2:] for word in command.words if word.startswith("-c") and len(word) > 2)
+    return command.after("-c") or command.after("--client") or next(together, "")
+
+
+def port_of(command: Executed) -> str:
+    """Return the port of a client or server of iperf's."""
+    return command.after("-p") or command.after("--port") or IPERF_PORTS[command.program]

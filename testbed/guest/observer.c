@@ -1,0 +1,504 @@
+/*
+ * Observes what a command's processes set up, without a change to what they see: a seccomp filter
+ * stops each execution and each exit until the observer has written down what matters of it.  No
+ * process is added, and no virtual time passes meanwhile.
+ *
+ * The lines of `guest.observed`, times in ns, network namespaces by inode, words with %XX for what
+ * is no visible character:
+ *
+ *   command TIME PID NAMESPACE CONTROL WORD …     CONTROL: the namespace's congestion control
+ *   exit TIME PID STATUS
+ *   controls NAME …                                what the kernel has of them
+ *   namespace TIME NAMESPACE LABEL CONTROL         the next lines are about it, at that time
+ *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO
+ *   address INDEX ADDRESS
+ *   qdisc INDEX KIND PARENT BYTES PACKETS DROPS LIMIT DELAY_NS RATE_BYTES
+ *   line TIME PLACE TEXT                           of a Python script (programs/script_lines.py)
+ *
+ * and those of the kernel's tracepoint inet_sock_set_state.  The network is written down before a
+ * command that removes or replaces something, and at the end.
+ */
+#define _GNU_SOURCE
+#include "observer.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/filter.h>
+#include <linux/gen_stats.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_BYTES (16L << 20) /* of the lines: what comes later is not written down */
+#define MOST_WORDS 64
+#define MOST_LENGTH 1024 /* of a word */
+#define MOST_PROCESSES 32768
+#define MOST_NAMESPACES 4096
+#define PAUSE_NS 1000000 /* between two looks at the network */
+#define TRACE "/sys/kernel/tracing/instances/laboratory/"
+#define SCRIPT_LINES "/run/laboratory"
+
+static FILE *lines;
+static int home = -1; /* our network namespace */
+static char waiting[MOST_PROCESSES]; /* whose exit is written down, by process */
+
+static long long now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static int has_room(void)
+{
+	return lines && ftell(lines) < MOST_BYTES;
+}
+
+static void write_word(const char *word)
+{
+	fputc(' ', lines);
+	if (!*word)
+		fputs("%00", lines);
+	for (; *word; word++)
+		fprintf(lines, *word > ' ' && *word < 127 && *word != '%' ? "%c" : "%%%02X",
+			(unsigned char)*word);
+}
+
+int filter_executions(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		       &program);
+}
+
+static void set(const char *path, const char *value)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (file >= 0 && write(file, value, strlen(value)) < 0)
+		errno = 0; /* without tracepoints there are no connections to read */
+	close(file);
+}
+
+/* Reads the beginning of a small file, without its last line break. */
+static const char *read_text(const char *path, char *text, size_t size)
+{
+	int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	close(file);
+	text[length > 0 ? length : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static const char *congestion_control(void)
+{
+	static char name[64];
+
+	read_text("/proc/sys/net/ipv4/tcp_congestion_control", name, sizeof(name));
+	return *name ? name : "-";
+}
+
+int observe(pid_t pid, int filter, int trial)
+{
+	char controls[1024];
+	int process = syscall(SYS_pidfd_open, pid, 0);
+	int observer = syscall(SYS_pidfd_getfd, process, filter, 0);
+
+	close(process);
+	if (observer < 0)
+		return -1;
+	lines = fdopen(openat(trial, "guest.observed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
+		       "w");
+	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	mkdir(TRACE, 0755);
+	set(TRACE "buffer_size_kb", "1024");
+	set(TRACE "trace_clock", "mono");
+	set(TRACE "events/sock/inet_sock_set_state/enable", "1");
+	read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", controls, sizeof(controls));
+	if (lines)
+		fprintf(lines, "controls %s\n", controls);
+	return observer;
+}
+
+/* ---- the network, as it is --------------------------------------------------------------------- */
+
+static const struct rtattr *attribute(const struct rtattr *first, int length, int type)
+{
+	for (; RTA_OK(first, length); first = RTA_NEXT(first, length))
+		if ((first->rta_type & NLA_TYPE_MASK) == type)
+			return first;
+	return NULL;
+}
+
+static unsigned number_of(const struct rtattr *first, int length, int type)
+{
+	const struct rtattr *found = attribute(first, length, type);
+
+	return found ? *(const unsigned *)RTA_DATA(found) : 0;
+}
+
+/* Whether a device hands its network segments larger than a packet. */
+static int segments_later(const char *name)
+{
+	struct ethtool_value value = { ETHTOOL_GTSO, 0 };
+	struct ifreq request = { .ifr_data = (char *)&value };
+	int call = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(request.ifr_name, IFNAMSIZ, "%s", name);
+	if (ioctl(call, SIOCETHTOOL, &request))
+		value.data = 0;
+	close(call);
+	return value.data;
+}
+
+static void write_device(const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *about = NLMSG_DATA(message);
+	const struct rtattr *first = IFLA_RTA(about);
+	int length = IFLA_PAYLOAD(message);
+	const struct rtattr *name = attribute(first, length, IFLA_IFNAME);
+	const struct rtattr *counts = attribute(first, length, IFLA_STATS64);
+	const struct rtnl_link_stats64 *passed = counts ? RTA_DATA(counts) : NULL;
+
+	if (!name || !passed || (about->ifi_flags & (IFF_UP | IFF_LOOPBACK)) != IFF_UP)
+		return;
+	fprintf(lines, "device %d", about->ifi_index);
+	write_word(RTA_DATA(name));
+	fprintf(lines, " %u %llu %llu %llu %d\n", number_of(first, length, IFLA_LINK),
+		(unsigned long long)passed->rx_bytes, (unsigned long long)passed->tx_bytes,
+		(unsigned long long)passed->tx_packets, segments_later(RTA_DATA(name)));
+}
+
+static void write_address(const struct nlmsghdr *message)
+{
+	const struct ifaddrmsg *about = NLMSG_DATA(message);
+	const struct rtattr *found = attribute(IFA_RTA(about), IFA_PAYLOAD(message), IFA_ADDRESS);
+	char text[INET6_ADDRSTRLEN];
+
+	if (found && inet_ntop(about->ifa_family, RTA_DATA(found), text, sizeof(text)))
+		fprintf(lines, "address %d %s\n", about->ifa_index, text);
+}
+
+/* The limit of a queue in packets, the delay and the rate that it adds. */
+struct options {
+	long long limit, delay_ns, rate;
+};
+
+static struct options read_options(const char *kind, const struct rtattr *found)
+{
+	struct options options = { -1, 0, 0 };
+	const struct rtattr *inner;
+	int length, head = NLMSG_ALIGN(sizeof(struct tc_netem_qopt));
+
+	if (!found)
+		return options;
+	length = RTA_PAYLOAD(found);
+	if (!strcmp(kind, "pfifo") && length >= (int)sizeof(struct tc_fifo_qopt))
+		options.limit = ((struct tc_fifo_qopt *)RTA_DATA(found))->limit;
+	if (!strcmp(kind, "netem") && length >= head) {
+		const struct rtattr *first = (const void *)((const char *)RTA_DATA(found) + head);
+
+		options.limit = ((struct tc_netem_qopt *)RTA_DATA(found))->limit;
+		if ((inner = attribute(first, length - head, TCA_NETEM_LATENCY64)))
+			memcpy(&options.delay_ns, RTA_DATA(inner), sizeof(options.delay_ns));
+		options.rate = number_of(first, length - head, TCA_NETEM_RATE);
+	}
+	if (!strcmp(kind, "tbf") && (inner = attribute(RTA_DATA(found), length, TCA_TBF_PARMS)))
+		options.rate = ((struct tc_tbf_qopt *)RTA_DATA(inner))->rate.rate;
+	return options;
+}
+
+static void write_qdisc(const struct nlmsghdr *message)
+{
+	const struct tcmsg *about = NLMSG_DATA(message);
+	const struct rtattr *first = TCA_RTA(about), *kind, *counts, *found;
+	int length = TCA_PAYLOAD(message);
+	struct gnet_stats_basic passed = { 0 };
+	struct gnet_stats_queue queue = { 0 };
+	struct options options;
+
+	kind = attribute(first, length, TCA_KIND);
+	counts = attribute(first, length, TCA_STATS2);
+	if (!kind || !counts)
+		return;
+	options = read_options(RTA_DATA(kind), attribute(first, length, TCA_OPTIONS));
+	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_BASIC)))
+		memcpy(&passed, RTA_DATA(found), sizeof(passed.bytes) + sizeof(passed.packets));
+	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_QUEUE)))
+		memcpy(&queue, RTA_DATA(found), sizeof(queue));
+	fprintf(lines, "qdisc %d %s %x %llu %u %u %lld %lld %lld\n", about->tcm_ifindex,
+		(const char *)RTA_DATA(kind), about->tcm_parent, (unsigned long long)passed.bytes,
+		passed.packets, queue.drops, options.limit, options.delay_ns, options.rate);
+}
+
+static void dump(int type, void (*write_one)(const struct nlmsghdr *))
+{
+	static char answer[1 << 16];
+	struct {
+		struct nlmsghdr head;
+		struct tcmsg about; /* the largest of the three */
+	} request = { { sizeof(request), type, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 }, { 0 } };
+	int asked = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), done = 0;
+
+	if (asked < 0 || send(asked, &request, sizeof(request), 0) < 0)
+		done = 1;
+	while (!done) {
+		ssize_t got = recv(asked, answer, sizeof(answer), 0);
+		struct nlmsghdr *message = (struct nlmsghdr *)answer;
+		int length = got;
+
+		done = got <= 0;
+		for (; NLMSG_OK(message, (unsigned)length); message = NLMSG_NEXT(message, length)) {
+			if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR)
+				done = 1;
+			else
+				write_one(message);
+		}
+	}
+	close(asked);
+}
+
+/* Enters a network namespace by its file. */
+static int enter(const char *path)
+{
+	int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int failed = file < 0 || setns(file, CLONE_NEWNET);
+
+	close(file);
+	return !failed;
+}
+
+static void leave(void)
+{
+	setns(home, CLONE_NEWNET);
+}
+
+static void write_namespace(const char *path, unsigned long inode, const char *label)
+{
+	if (!has_room() || !enter(path))
+		return;
+	fprintf(lines, "namespace %lld %lu", now_ns(), inode);
+	write_word(label);
+	fprintf(lines, " %s\n", congestion_control());
+	dump(RTM_GETLINK, write_device);
+	dump(RTM_GETADDR, write_address);
+	dump(RTM_GETQDISC, write_qdisc);
+	leave();
+}
+
+/* The name of a process's node: Mininet's shells have it as their last word. */
+static void read_label(const char *process, char *label, size_t size)
+{
+	char path[300], words[256];
+	int file, place;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%s/cmdline", process);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	length = file < 0 ? 0 : read(file, words, sizeof(words) - 1);
+	close(file);
+	words[length > 0 ? length : 0] = '\0';
+	for (place = 0; place < length; place += strlen(words + place) + 1)
+		if (!strncmp(words + place, "mininet:", 8))
+			snprintf(label, size, "%s", words + place + 8);
+}
+
+/* Writes down each namespace that a process is in or that has a name. */
+static void write_network(void)
+{
+	static unsigned long seen[MOST_NAMESPACES];
+	static const char *const folders[] = { "/proc", "/run/netns" };
+	static long long written_ns = -PAUSE_NS;
+	size_t count = 0, place, folder;
+	struct dirent *entry;
+	struct stat about;
+	char path[300];
+
+	if (!lines || now_ns() - written_ns < PAUSE_NS)
+		return;
+	written_ns = now_ns();
+	for (folder = 0; folder < 2; folder++) {
+		DIR *entries = opendir(folders[folder]);
+
+		while (entries && (entry = readdir(entries))) {
+			char label[256] = "-";
+
+			if (!folder && (*entry->d_name < '0' || *entry->d_name > '9'))
+				continue;
+			snprintf(path, sizeof(path), folder ? "%s/%s" : "%s/%s/ns/net", folders[folder],
+				 entry->d_name);
+			if (*entry->d_name == '.' || stat(path, &about))
+				continue;
+			for (place = 0; place < count && seen[place] != about.st_ino; place++)
+				;
+			if (place < count || count == MOST_NAMESPACES)
+				continue;
+			seen[count++] = about.st_ino;
+			if (folder)
+				snprintf(label, sizeof(label), "%s", entry->d_name);
+			else
+				read_label(entry->d_name, label, sizeof(label));
+			write_namespace(path, about.st_ino, label);
+		}
+		if (entries)
+			closedir(entries);
+	}
+}
+
+/* ---- commands ------------------------------------------------------------------------------------ */
+
+/* Reads a word of a process's memory. */
+static int read_word(int memory, unsigned long address, char *word)
+{
+	ssize_t length = pread(memory, word, MOST_LENGTH, address);
+
+	if (length <= 0) /* the page behind may be missing */
+		length = pread(memory, word, 4096 - address % 4096, address);
+	if (length <= 0)
+		return 0;
+	word[length < MOST_LENGTH ? length : MOST_LENGTH - 1] = '\0';
+	return 1;
+}
+
+static int is_one_of(const char *word, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strcmp(word, *words))
+			return 1;
+	return 0;
+}
+
+static void observe_execution(const struct seccomp_notif *call)
+{
+	static const char *const programs[] = { "tc", "ip", "ethtool", "sysctl", "iperf", "iperf3",
+						"ping", "ping6", NULL };
+	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
+	static const char *const removing[] = { "del", "delete", "replace", "change", NULL };
+	static char words[MOST_WORDS][MOST_LENGTH + 1];
+	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0;
+	unsigned long long argv = call->data.args[in_folder ? 2 : 1], pointer;
+	const char *name;
+	struct stat about;
+	char path[64];
+	int memory;
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", call->pid);
+	memory = open(path, O_RDONLY | O_CLOEXEC);
+	while (count < MOST_WORDS && argv && memory >= 0) {
+		if (pread(memory, &pointer, sizeof(pointer), argv) != sizeof(pointer) || !pointer ||
+		    !read_word(memory, pointer, words[count]))
+			break;
+		argv += sizeof(pointer);
+		count++;
+	}
+	close(memory);
+	name = count ? strrchr(words[0], '/') : NULL;
+	name = name ? name + 1 : words[0];
+	if (!count || !is_one_of(name, programs))
+		return;
+	for (place = 1; place < count; place++) {
+		reads |= is_one_of(words[place], reading);
+		removes |= is_one_of(words[place], removing);
+	}
+	if (reads || !has_room())
+		return;
+	if (removes)
+		write_network();
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", call->pid);
+	if (stat(path, &about) || !enter(path))
+		return;
+	fprintf(lines, "command %lld %u %lu %s", now_ns(), call->pid, about.st_ino,
+		congestion_control());
+	leave();
+	for (place = 0; place < count; place++)
+		write_word(words[place]);
+	fputc('\n', lines);
+	waiting[call->pid % MOST_PROCESSES] = 1;
+}
+
+void observe_next(int observer)
+{
+	struct seccomp_notif call = { 0 };
+	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+
+	if (ioctl(observer, SECCOMP_IOCTL_NOTIF_RECV, &call))
+		return; /* it was ended meanwhile */
+	answer.id = call.id;
+	if (call.data.nr != SYS_exit_group) {
+		observe_execution(&call);
+	} else if (waiting[call.pid % MOST_PROCESSES]) {
+		waiting[call.pid % MOST_PROCESSES] = 0;
+		if (has_room())
+			fprintf(lines, "exit %lld %u %llu\n", now_ns(), call.pid,
+				call.data.args[0] & 255);
+	}
+	ioctl(observer, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+/* Adds the text of a file, up to a NUL. */
+static void add_file(const char *path)
+{
+	static char block[1 << 16];
+	int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t length, text;
+
+	while (file >= 0 && has_room() && (length = read(file, block, sizeof(block))) > 0) {
+		text = strnlen(block, length);
+		fwrite(block, 1, text, lines);
+		if (text < length)
+			break;
+	}
+	close(file);
+}
+
+void observe_end(void)
+{
+	DIR *entries = opendir(SCRIPT_LINES);
+	struct dirent *entry;
+	char path[300];
+
+	if (!lines)
+		return;
+	write_network();
+	while (entries && (entry = readdir(entries))) {
+		snprintf(path, sizeof(path), SCRIPT_LINES "/%s", entry->d_name);
+		if (*entry->d_name != '.')
+			add_file(path);
+	}
+	if (entries)
+		closedir(entries);
+	add_file(TRACE "trace");
+	fclose(lines);
+	lines = NULL;
+}

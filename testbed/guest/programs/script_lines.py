@@ -1,0 +1,129 @@
+"""Remember the line of a Python script at which a command is executed (docs/mininet.md).
+
+`prepare` has the system's Python import this at its start. The lines go to a mapped file, without
+a system call that the script would not make, and are read when the script has ended.
+"""
+
+import mmap
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+LINES_FOLDER = "/run/laboratory"
+SIZE = 1 << 20  # of a process's lines: later ones are left out
+LONGEST = 600  # of a command
+LIBRARY_PATHS = (f"{sys.prefix}/lib/", "/usr/bin/", "/run/programs/", "<", __file__)
+# audit event → the place of the command among its arguments
+EVENTS = {"subprocess.Popen": 1, "os.system": 0, "os.exec": 1, "os.posix_spawn": 1, "os.spawn": 2}
+
+
+class Lines:
+    """A process's lines, in a file that is mapped when the first one is written."""
+
+    def __init__(self) -> None:
+        self.memory: mmap.mmap | None = None
+        self.written: set[str] = set()
+        self.link = ""  # the place at which the link that is being made was added
+
+    def forget(self) -> None:
+        """Begin with another file, in a child."""
+        self.memory = None
+        self.written = set()
+
+    def write(self, text: str) -> None:
+        """Write the script's line of a command, once."""
+        place = self.link or script_place()
+        line = f"{place} {escaped(text[:LONGEST])}"
+        if not place or line in self.written:
+            return
+        self.written.add(line)
+        if self.memory is None:
+            path = f"{LINES_FOLDER}/{os.getpid()}.{time.monotonic_ns()}"
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            os.ftruncate(file, SIZE)
+            self.memory = mmap.mmap(file, SIZE)
+            os.close(file)
+        whole = f"line {time.monotonic_ns()} {line}\n".encode()
+        if self.memory.tell() + len(whole) < SIZE:
+            self.memory.write(whole)
+
+
+LINES = Lines()
+
+
+def escaped(text: str) -> str:
+    """Return a word in which %XX is what is no visible character."""
+    codes = text.encode(errors="replace")
+    return "".join(chr(c) if 32 < c < 127 and c != 37 else f"%{c:02X}" for c in codes)
+
+
+def script_place() -> str:
+    """Return the file and the line of the innermost frame that is a script's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame:
+        name = frame.f_code.co_filename
+        if not name.startswith(LIBRARY_PATHS):
+            return escaped(f"{name}:{frame.f_lineno}")
+        frame = frame.f_back
+    return ""
+
+
+def heard(event: str, arguments: Sequence[Any]) -> None:
+    """Take up the events of Python that execute commands; called for all events."""
+    if event in EVENTS:
+        try:
+            command = arguments[EVENTS[event]]
+            if not isinstance(command, (str, bytes)):
+                command = " ".join(os.fsdecode(word) for word in command)
+            LINES.write(os.fsdecode(command))
+        except Exception:  # the script goes on as it would without us
+            LINES.link = ""
+
+
+def watch_node(kind: Any) -> None:
+    """Take up what Mininet's nodes hand to their shells."""
+    original = kind.write
+
+    def write(self: Any, data: Any) -> None:
+        LINES.write(os.fsdecode(data))
+        original(self, data)
+
+    kind.write = write
+
+
+def watch_topo(kind: Any) -> None:
+    """Remember where a topology's links are added."""
+    original = kind.addLink
+
+    def add(self: Any, node1: Any, node2: Any, *more: Any, **options: Any) -> Any:
+        result = original(self, node1, node2, *more, **options)
+        LINK_PLACES[frozenset((node1, node2))] = script_place()
+        return result
+
+    kind.addLink = add
+
+
+LINK_PLACES: dict[
+    frozenset[str], str
+] = {}  # the two nodes of a topology's link → where it was added
+
+
+def watch_link(kind: Any) -> None:
+    """Take a topology's link for made where it was added."""
+    original: Callable[..., None] = kind.__init__
+
+    def make(self: Any, node1: Any, node2: Any, *more: Any, **options: Any) -> None:
+        LINES.link = LINK_PLACES.get(frozenset((str(node1), str(node2))), "")
+        try:
+            original(self, node1, node2, *more, **options)
+        finally:
+            LINES.link = ""
+
+    kind.__init__ = make
+
+
+sys.addaudithook(heard)
+os.register_at_fork(after_in_child=LINES.forget)
