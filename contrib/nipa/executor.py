@@ -3,7 +3,8 @@
 
 It looks once at NIPA's list of branches, runs `testbed kernel compare` for the newest that has no
 result yet, and writes the result as NIPA's other executors do: a test for each condition, `fail`
-where packets differ, with the answer as a mail beside it. A timer starts it again.
+where packets differ or a trial did not run, with the answer as a mail beside it. A timer starts it
+again.
 
     executor.py --branches URL --tree ~/net-next --base origin/main --results DIR --url URL
 """
@@ -20,7 +21,6 @@ from typing import Any
 
 MANIFEST = "results.json"
 NAME, GROUP = "testbed-packets", "tcp-packets"
-SAME, DIFFERENT, NOT_BUILT = 0, 1, 125  # exit statuses of `testbed kernel compare`
 
 
 def main() -> int:
@@ -74,25 +74,28 @@ def read_branches(place: str) -> list[dict[str, Any]]:
 
 
 def compare(options: argparse.Namespace, branch: str, link: str) -> list[dict[str, str]]:
-    """Return a result for each condition, and write the answer as a mail."""
+    """Return a result for each condition, and write the answer as a mail, or why there is none."""
     argv = [options.testbed, "kernel", "compare"]
     argv += [f"{options.tree}@{options.base}", f"{options.tree}@{branch}"]
     done = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, check=False)
-    if done.returncode not in (SAME, DIFFERENT):
+    text = options.results / link.rpartition("/")[2]
+    if not done.stdout:  # a kernel was not built
+        text.write_text(done.stderr)
         return [{"test": "build", "group": GROUP, "result": "fail", "link": link}]
     mail = subprocess.run([*argv, "--format", "mail"], capture_output=True, text=True, check=False)
-    (options.results / link.rpartition("/")[2]).write_text(mail.stdout)
+    text.write_text(mail.stdout)
     answer = json.loads(done.stdout)
-    differing = {each["condition"] for each in answer["differing"]}
+    failing = {each["condition"]: "other packets" for each in answer["differing"]}
+    failing |= answer["failed_conditions"]
     return [
-        {
-            "test": condition,
-            "group": GROUP,
-            "result": "fail" if condition in differing else "pass",
-            "link": link,
-        }
-        for condition in answer["conditions"]
+        result_of(condition, link, failing.get(condition)) for condition in answer["conditions"]
     ]
+
+
+def result_of(condition: str, link: str, why: str | None) -> dict[str, str]:
+    """Return a test's result; why it failed, if it did, is in `reason`."""
+    outcome = {"result": "fail", "reason": why} if why else {"result": "pass"}
+    return {"test": condition, "group": GROUP, "link": link, **outcome}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -104,7 +105,8 @@ def _plain(found: KernelComparison, kernels: tuple[str, str]) -> dict[str, Any]:
         "trials": found.trials,
         "same": found.same,
         "conditions": list(found.conditions),
-        "failed": dict(found.failed),
+        "failed": Counter(each.reason for each in found.failed),
+        "failed_conditions": {each.condition: each.reason for each in found.failed},
         "differing": [_plain_divergence(each) for each in found.divergences],
         "effects": [
             {
@@ -140,7 +142,7 @@ def _about(found: KernelComparison) -> str:
 
 
 def _failures(found: KernelComparison) -> Iterator[str]:
-    for reason, count in found.failed.items():
+    for reason, count in Counter(each.reason for each in found.failed).items():
         yield ""
         yield f"{count} trials were not compared: {reason}"
 

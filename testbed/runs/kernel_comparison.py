@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,19 +74,27 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class NotCompared:
+    """A trial that did not run on both kernels."""
+
+    condition: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class KernelComparison:
     """What was compared, and what differs."""
 
     trials: int
     conditions: tuple[str, ...]  # of the trials
     divergences: tuple[Divergence, ...]  # the earliest first
-    failed: Mapping[str, int]  # why trials did not run on both kernels, and how many
+    failed: tuple[NotCompared, ...]
     effects: tuple[Effect, ...]
 
     @property
     def same(self) -> int:
         """The number of trials with the same packets."""
-        return self.trials - len(self.divergences) - sum(self.failed.values())
+        return self.trials - len(self.divergences) - len(self.failed)
 
 
 def compare_kernels(
@@ -104,12 +111,13 @@ def compare_kernels(
     planned = tasks(on_kernels(scenarios, kernels))
     done = {each.scenario.name: each for each in run_all(planned, engine, out, watch, jobs)}
     ended = [done[task.scenario.name] for task in planned]
-    failed: Counter[str] = Counter()
+    failed = []
     divergences = []
     for one, other in zip(ended[::2], ended[1::2], strict=True):
         trials = open_trial(one.path), open_trial(other.path)
         bad = [t for t in trials if t.record.status is not Status.OK]
-        failed.update(t.record.reason for t in bad[:1])
+        condition = trials[0].scenario.axes.get("condition", "")
+        failed += [NotCompared(condition, t.record.reason) for t in bad[:1]]
         if not bad and (first := first_difference(*trials)):
             divergences.append(Divergence(trials, first))
     divergences.sort(key=lambda each: each.first.earliest_s)
@@ -117,7 +125,7 @@ def compare_kernels(
         len(scenarios),
         tuple(dict.fromkeys(each.axes.get("condition", "") for each in scenarios)),
         (*_explain(divergences, kernels, explained),),
-        failed,
+        tuple(failed),
         tuple(_effects(divergences)),
     )
 

@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-ANSWER = {"conditions": ["red", "pie"], "differing": [{"condition": "red", "variant": "cubic"}]}
+ANSWER = {
+    "conditions": ["red", "pie", "cake"],
+    "differing": [{"condition": "red", "variant": "cubic"}],
+    "failed_conditions": {"cake": "the guest hung"},
+}
 PROGRAM = """#!/bin/sh
 echo "$@" >>{calls}
 case $* in *json) cat {answer} ;; *) echo Subject: other packets ;; esac
+echo "kernel: x.c:1: error" >&2
 exit {status}
 """
 
 
-def executed(root: Path, folder: Path, status: int) -> list[dict[str, str]]:
+def executed(root: Path, folder: Path, status: int, answer: str) -> list[dict[str, str]]:
     """Run the executor for two branches, and return the results of the newer one."""
     (folder / "results").mkdir(exist_ok=True)
     branches = [
@@ -25,7 +30,7 @@ def executed(root: Path, folder: Path, status: int) -> list[dict[str, str]]:
         {"branch": "new", "date": "2026-11-26T00:00:00+00:00"},
     ]
     (folder / "branches").write_text(json.dumps(branches))
-    (folder / "answer").write_text(json.dumps(ANSWER))
+    (folder / "answer").write_text(answer)
     subprocess.run(["git", "init", "-q", str(folder / "tree")], check=True)
     program = folder / "testbed"
     words = {"calls": folder / "calls", "answer": folder / "answer", "status": status}
@@ -44,10 +49,15 @@ def executed(root: Path, folder: Path, status: int) -> list[dict[str, str]]:
     return results
 
 
-@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize("status", [0, 1, 125])
 def test_a_condition_is_a_test(root: Path, tmp_path: Path, status: int) -> None:
-    results = executed(root, tmp_path, status)
-    assert {each["test"]: each["result"] for each in results} == {"red": "fail", "pie": "pass"}
+    """One whose trials did not run has not passed: the status is 125 if no other one differs."""
+    results = executed(root, tmp_path, status, json.dumps(ANSWER))
+    assert [(each["test"], each["result"], each.get("reason")) for each in results] == [
+        ("red", "fail", "other packets"),
+        ("pie", "pass", None),
+        ("cake", "fail", "the guest hung"),
+    ]
     mail = tmp_path / "results" / Path(results[0]["link"]).name
     assert mail.read_text() == "Subject: other packets\n"
     first = (tmp_path / "calls").read_text().splitlines()[0]
@@ -56,5 +66,6 @@ def test_a_condition_is_a_test(root: Path, tmp_path: Path, status: int) -> None:
 
 
 def test_a_kernel_that_cannot_be_built(root: Path, tmp_path: Path) -> None:
-    (result,) = executed(root, tmp_path, 125)
+    (result,) = executed(root, tmp_path, 125, "")
     assert (result["test"], result["result"]) == ("build", "fail")
+    assert "x.c:1: error" in (tmp_path / "results" / Path(result["link"]).name).read_text()

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from testbed.runs.kernel_comparison import (
     Divergence,
     Effect,
     KernelComparison,
+    NotCompared,
     read_gdb,
 )
 from testbed.scenario.queues import DISCIPLINES
@@ -89,9 +89,8 @@ def found(tmp_path: Path) -> KernelComparison:
         4.0,
         compare_paired({1: 5, 2: 6, 3: 7.5}, {1: 4, 2: 5, 3: 6}),
     )
-    return KernelComparison(
-        300, ("red",), (first,), Counter({"the guest's kernel has no queue": 2}), (effect,)
-    )
+    failed = tuple(NotCompared(name, "the guest's kernel has no queue") for name in ("pie", "red"))
+    return KernelComparison(300, ("red", "pie"), (first,), failed, (effect,))
 
 
 def test_a_mail(found: KernelComparison) -> None:
@@ -112,13 +111,16 @@ def test_other_forms(found: KernelComparison) -> None:
     assert "| 0.500000 | red cubic | 7 of `sender1-eth0` |" in text
     answer = json.loads("\n".join(kernel_report.lines_of(found, ("a", "b"), "json")))
     assert answer["same"] == 297
+    reason = "the guest's kernel has no queue"
+    assert answer["failed"] == {reason: 2}
+    assert answer["failed_conditions"] == {"pie": reason, "red": reason}
     (differing,) = answer["differing"]
     assert differing["seconds"] == [0.5, None]
     assert differing["versions"][0]["functions"] == ["tcp_write_xmit", "tcp_ack"]
 
 
 def test_nothing_differs() -> None:
-    same = KernelComparison(300, ("red",), (), Counter(), ())
+    same = KernelComparison(300, ("red",), (), (), ())
     assert kernel_report.summary(same) == "the same packets in all 300 trials"
 
 
