@@ -90,6 +90,7 @@ lay_out() { # version, and "machine" for the image that whole programs run on
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
     [ "${2-}" ] || return 0
     cp "$here/$2"/patches/*.patch "$recipe/patches/"
+    [ ! -e "$here/$1/$2" ] || cp "$here/$1/$2"/patches/*.patch "$recipe/patches/"
     add_config "$here/$2/guest.config"
     [ ! -e "$here/$1/$2.config" ] || add_config "$here/$1/$2.config"
 }
