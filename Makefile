@@ -35,6 +35,7 @@ $(call library,testbed-capture.so,analysis/captures/core/*.c)
 iperf3 := testbed/traffic/iperf3
 $(call library,testbed-iperf3.so,$(iperf3)/pace.c $(iperf3)/combined_calls.c $(iperf3)/template.c)
 $(call library,testbed-openssl.so,testbed/guest/openssl_random.c)
+$(call library,testbed-packetdrill.so,testbed/guest/packetdrill_calls.c)
 $(call library,testbed-on-off.so,$(iperf3)/on_off.c)
 $(call library,testbed-control.so,$(iperf3)/control.c)
 $(call library,testbed-pcapng.so,testbed/trial/parts/pcapng.c)

@@ -21,6 +21,7 @@ from testbed.cli.inspect import inspect_trial
 from testbed.cli.kernel import FORMATS, kernel
 from testbed.cli.machine import check, clean
 from testbed.cli.new_experiment import new_experiment
+from testbed.cli.packetdrill import packetdrill
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.programs import execute, mininet, shell
 from testbed.cli.reduce import reduce_captures
@@ -368,6 +369,24 @@ def _grade_options(parser: Parser) -> None:
     _machine_options(parser)
 
 
+def _packetdrill_options(parser: Parser) -> None:
+    about = "a script, or a folder whose scripts are run, with those in folders below"
+    _value(parser, "words", "SCRIPT", about, nargs="*")
+    about = "the scripts that Linux has of its own, of a version from 6.12 on"
+    _value(parser, "--selftests", "VERSION", about, default="")
+    about = "the kernels on which they run: `testbed kernel list`"
+    _value(parser, "--kernel", "NAME,…", about, default="")
+    about = "the program, which is yours (packetdrill in PATH)"
+    _value(parser, "--packetdrill", "FILE", about, type=Path)
+    about = "microseconds by which a packet's time may be off, from 1 on (as packetdrill and the "
+    about += "script have it: 4000)"
+    _number(parser, "--tolerance", about)
+    about = "results folder (results/packetdrill): a failed script's packets and its capture"
+    _value(parser, "--out", "DIR", about, type=Path)
+    _value(parser, "--junit", "FILE", "also write the results as JUnit's XML", type=Path)
+    _number(parser, "--jobs", "number of scripts to run in parallel")
+
+
 def _compare_options(parser: Parser) -> None:
     _value(parser, "a", "A", "a results folder; with --packets also a trial", type=Path)
     _value(parser, "b", "B", "another one", type=Path)
@@ -521,6 +540,14 @@ VERBS = (
         "run a script with some seeds, and hold numbers of its output and captures to ranges",
         "grade experiments/course/bufferbloat.py --seeds 1,2,3",
         _grade_options,
+    ),
+    Verb(
+        "packetdrill",
+        packetdrill,
+        "run packetdrill's scripts in guests, in virtual time and without root; prints KTAP; exit "
+        "status 1 if one fails",
+        "packetdrill --selftests 6.12 --kernel 6.1,6.12",
+        _packetdrill_options,
     ),
     Verb(
         "columns",

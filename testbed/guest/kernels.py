@@ -90,11 +90,16 @@ def why_not_found(name: str) -> str:
     return said.split("\n")[0].removeprefix("kernel: ")
 
 
-def has_source(version: str) -> bool:
-    """Return whether Debian's source of this version is installed or was fetched (source.sh)."""
+def source_archive(version: str) -> Path | None:
+    """Return Debian's source of this version, if it is installed or was fetched (source.sh)."""
     name = f"linux-source-{version}.tar.xz"
     places = (Path("/usr/src"), cache_folder() / "sources" / version)
-    return any((place / name).exists() for place in places)
+    return next((place / name for place in places if (place / name).exists()), None)
+
+
+def has_source(version: str) -> bool:
+    """Return whether Debian's source of this version is here."""
+    return source_archive(version) is not None
 
 
 def custom_names() -> list[str]:

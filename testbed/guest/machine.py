@@ -54,6 +54,7 @@ class MachineProgram:
     limit_s: int = 3600  # of virtual time
     patience_s: float = 3600  # of wall time
     at_terminal: bool = False  # in real time, with our terminal as its own
+    shown: Sequence[Path] = ()  # folders below /tmp and the like that it sees, besides its own
 
     @property
     def most_processes(self) -> int:
@@ -146,7 +147,7 @@ def run_on_machine(
             options,
             program.patience_s,
             cancelled,
-            shown=(program.folder,),
+            shown=(program.folder, *program.shown),
             at_terminal=program.at_terminal,
         )
         kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_OUTPUT, GUEST_ERRORS)

@@ -1,0 +1,95 @@
+"""`testbed packetdrill`: Linux's own TCP tests, in virtual time and without root."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed.cli.kernel import say
+from testbed.errors import UsageError
+from testbed.guest import kernels
+from testbed.machine import atomic
+from testbed.runs.packetdrill import (
+    PACKETDRILL,
+    PacketdrillTool,
+    ScriptEnd,
+    find_packetdrill,
+    run_scripts,
+    script_runs,
+    selftests,
+)
+from testbed.runs.progress import console
+from testbed.store import results_folder
+
+EXAMPLE = "testbed packetdrill gtests/net/tcp, or: testbed packetdrill --selftests 6.12"
+
+
+def packetdrill(options: argparse.Namespace) -> int:
+    """Run `testbed packetdrill`: exit status 1 if a script failed."""
+    places = [Path(word) for word in options.words]
+    if not places and not options.selftests:
+        raise UsageError("packetdrill: no script", EXAMPLE)
+    tool = PacketdrillTool(find_packetdrill(options.packetdrill), options.tolerance)
+    places += [selftests(options.selftests)] if options.selftests else []
+    names = options.kernel.split(",") if options.kernel else [kernels.default_kernel()]
+    runs = script_runs(places, names)
+    out = options.out or results_folder(PACKETDRILL)
+    _print("KTAP version 1", f"1..{len(runs)}")
+    ends = []
+    for number, end in enumerate(run_scripts(runs, tool, out, say, options.jobs), 1):
+        _print(*(f"# {line}" for line in end.said))
+        if end.kept:
+            _print(f"# packets: {end.kept}")
+        _print(f"{'ok' if end.passed else 'not ok'} {number} {end.run.name}")
+        ends.append(end)
+    _print(*(f"# {line}" for line in summary(ends)))
+    if options.junit:
+        atomic.replace(options.junit, lambda path: path.write_text(junit(ends)))
+    return int(not all(end.passed for end in ends))
+
+
+def _print(*lines: str) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:
+    """Yield the totals of each kernel, then the scripts whose results differ between kernels."""
+    by_kernel: dict[str, list[ScriptEnd]] = defaultdict(list)
+    by_script: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
+    for end in ends:
+        by_kernel[end.run.kernel].append(end)
+        by_script[end.run.shown_name, end.run.family][end.run.kernel] = end.passed
+    for name, own in by_kernel.items():
+        passed = sum(end.passed for end in own)
+        took_s = sum(end.took_s for end in own)
+        failed = {end.run.shown_name for end in own if not end.passed}
+        scripts = {end.run.shown_name for end in own}
+        yield (
+            f"{name}: pass:{passed} fail:{len(own) - passed}, scripts that pass: "
+            f"{len(scripts - failed)} of {len(scripts)}; {took_s:.1f} s of virtual time"
+        )
+    for (script, family), passes in by_script.items():
+        if len(set(passes.values())) > 1:
+            words = (f"{name} {'ok' if passed else 'not ok'}" for name, passed in passes.items())
+            yield f"differs: {script} {family}: {', '.join(words)}"
+
+
+def junit(ends: Sequence[ScriptEnd]) -> str:
+    """Return the results as JUnit's XML, a suite for each kernel."""
+    suites = ET.Element("testsuites")
+    by_kernel: dict[str, ET.Element] = {}
+    for end in ends:
+        name = end.run.kernel
+        if name not in by_kernel:
+            by_kernel[name] = ET.SubElement(suites, "testsuite", name=f"{PACKETDRILL} {name}")
+        about = {"classname": end.run.shown_name, "name": end.run.family}
+        case = ET.SubElement(by_kernel[name], "testcase", about, time=f"{end.took_s:.3f}")
+        if not end.passed:
+            first = end.said[0] if end.said else "it printed nothing"
+            ET.SubElement(case, "failure", message=first).text = os.linesep.join(end.said)
+    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,265 @@
+"""packetdrill's scripts in guests: each run alone on a machine of its own, in virtual time.
+
+The options are those of Linux's own runner (tools/testing/selftests/net/packetdrill/ksft_runner.sh)
+and of packetdrill's run_all.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError, nearest
+from testbed.guest import kernels
+from testbed.guest.machine import (
+    MachineEnd,
+    MachineProgram,
+    machine_kernel,
+    root_environment,
+    run_on_machine,
+)
+from testbed.guest.worker import HIDDEN, cache_folder
+from testbed.machine import atomic, safe_files
+from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.process import run
+from testbed.store import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
+
+PACKETDRILL = "packetdrill"
+WHERE_TO_GET_IT = (
+    "Debian has no package of it: build the one of github.com/google/packetdrill, and name it with "
+    "--packetdrill FILE"
+)
+CALLS = LIBRARIES / "testbed-packetdrill.so"  # built from packetdrill_calls.c
+SCRIPT_SUFFIX = ".pkt"
+SELFTESTS = "tools/testing/selftests/net/packetdrill"
+LIMIT_S = 3600  # of virtual time; Linux's longest script takes 20 s
+PATIENCE_S = 600.0  # of wall time
+CAPTURE = "capture.pcap"
+ALL_PACKETS = "packets.txt"  # what packetdrill says of each one
+SCRIPT_MEMORY_MB = 512
+# tcpdump listens before packetdrill, the command, has made its interface
+CAPTURED = (
+    f'tcpdump -i any --immediate-mode -U -Z root -w {CAPTURE} 2>/dev/null & sleep 0.5; exec "$@"'
+)
+_OVER_IPV4 = (
+    "--local_ip=192.168.0.1",
+    "--gateway_ip=192.168.0.1",
+    "--netmask_ip=255.255.0.0",
+    "--remote_ip=192.0.2.1",
+    *("-D", "TFO_COOKIE=3021b9d889017eeb"),
+    *("-D", "TFO_COOKIE_ZERO=b7c12350a90dc8f5"),
+    *("-D", "CODE=host_unreachable"),
+)
+_IPV4_ERRORS = ("-D", "CMSG_LEVEL_IP=SOL_IP", "-D", "CMSG_TYPE_RECVERR=IP_RECVERR")
+_IPV6_ERRORS = ("-D", "CMSG_LEVEL_IP=SOL_IPV6", "-D", "CMSG_TYPE_RECVERR=IPV6_RECVERR")
+FAMILIES = {  # packetdrill's options by the version of IP
+    "ipv4": (*_OVER_IPV4, *_IPV4_ERRORS),
+    "ipv6": (
+        "--mtu=1520",
+        "--local_ip=fd3d:0a0b:17d6::1",
+        "--gateway_ip=fd3d:0a0b:17d6:8888::1",
+        "--remote_ip=fd3d:fa7b:d17d::1",
+        *("-D", "TFO_COOKIE=c1d1e9742a47a9bc"),
+        *("-D", "TFO_COOKIE_ZERO=82af1a8f9a205c34"),
+        *_IPV6_ERRORS,
+    ),
+    "ipv4-mapped-ipv6": (*_OVER_IPV4, *_IPV6_ERRORS),
+}
+_ONE_FAMILY = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ScriptRun:
+    """A script over one version of IP on one kernel."""
+
+    kernel: str
+    script: Path
+    shown_name: str  # the script's, below the folder that the user gave
+    family: str
+
+    @property
+    def name(self) -> str:
+        """The name in reports."""
+        return f"{self.kernel} {self.shown_name} {self.family}"
+
+
+@dataclass(frozen=True)
+class ScriptEnd:
+    """How a script's run ended: `said` is packetdrill's output if it failed."""
+
+    run: ScriptRun
+    passed: bool
+    took_s: float  # of virtual time
+    said: tuple[str, ...] = ()
+    kept: Path | None = None  # a failed run's output with all packets, and its capture
+
+
+@dataclass(frozen=True)
+class PacketdrillTool:
+    """The program, and how exact a packet's time has to be (None: as the script has it)."""
+
+    program: Path
+    tolerance_us: int | None = None
+
+    def words(self, script_run: ScriptRun, *more: str) -> list[str]:
+        """Return the command of a run, for the folder of its script."""
+        options = [f"--ip_version={script_run.family}", *FAMILIES[script_run.family], *more]
+        if self.tolerance_us is not None:
+            options.append(f"--tolerance_usecs={self.tolerance_us}")
+        preload = f"LD_PRELOAD={CALLS}"
+        return ["env", preload, str(self.program), *options, script_run.script.name]
+
+
+def find_packetdrill(given: Path | None) -> Path:
+    """Return the program's path; raise an error that says where to get it."""
+    found = shutil.which(str(given.absolute()) if given else PACKETDRILL)
+    if found is None:
+        what = f"--packetdrill {given}: no program" if given else "packetdrill is not installed"
+        raise UsageError(what, WHERE_TO_GET_IT)
+    require_built(CALLS)
+    return Path(found).resolve()
+
+
+def script_runs(places: Sequence[Path], on_kernels: Sequence[str]) -> list[ScriptRun]:
+    """Return the runs of scripts and of those in folders, on each kernel."""
+    scripts = [found for place in places for found in _scripts(place)]
+    return [
+        ScriptRun(kernel, script, shown, family)
+        for kernel, (script, shown) in itertools.product(on_kernels, scripts)
+        for family in _families(script)
+    ]
+
+
+def _scripts(place: Path) -> list[tuple[Path, str]]:
+    """Return scripts with their names below the place; its own, if it is one."""
+    if place.is_file():
+        return [(place.resolve(), place.name)]
+    found = sorted(place.rglob(f"*{SCRIPT_SUFFIX}"))
+    if not found:
+        what = "no *.pkt in it" if place.is_dir() else "no such script or folder"
+        raise UsageError(f"{place}: {what}", "testbed packetdrill SCRIPT.pkt, or a folder of them")
+    return [(path.resolve(), str(path.relative_to(place))) for path in found]
+
+
+def _families(script: Path) -> Sequence[str]:
+    """Return the versions of IP for which a script is: all, unless it says which."""
+    named = _ONE_FAMILY.search(script.read_text(errors="replace"))
+    return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
+
+
+def selftests(version: str) -> Path:
+    """Return the folder of a kernel's own scripts, unpacked once from Debian's source of it."""
+    if version not in kernels.versions():
+        raise UsageError(
+            f"--selftests {version}: no such kernel", nearest(version, kernels.versions())
+        )
+    archive = kernels.source_archive(version)
+    if archive is None:
+        hint = f"testbed kernel build {version}"
+        raise UsageError(f"--selftests {version}: its source is not here", hint)
+    place = cache_folder() / "selftests" / f"{version}-{archive.stat().st_mtime_ns}"
+    if not place.is_dir():
+        safe_files.make_folder(place.parent)
+        with atomic.whole_folder(place) as new:
+            inside = ["--wildcards", "--strip-components=6", f"*/{SELFTESTS}/*"]
+            done = run(["tar", "-xJf", str(archive), "-C", str(new), *inside], check=False)
+            if done.status != 0:
+                why = done.stderr.strip().split("\n")[0]
+                raise UsageError(
+                    f"no packetdrill scripts in the source of Linux {version}: {why}",
+                    "6.12 is the first with some: --selftests 6.12 --kernel 6.1 runs those on 6.1",
+                )
+    return place
+
+
+def run_scripts(
+    runs: Sequence[ScriptRun],
+    tool: PacketdrillTool,
+    out: Path,
+    progress: kernels.Progress,
+    jobs: int | None = None,
+) -> Iterator[ScriptEnd]:
+    """Run scripts side by side, and yield how they ended, in the order given.
+
+    A failed run is made again, with its packets in `out`.
+    """
+    folders = {name: machine_kernel(name, progress) for name in {run.kernel for run in runs}}
+    with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+        machines = _Machines(tool, folders, out)
+        try:
+            yield from pool.map(machines.run, runs)
+        except BaseException:
+            machines.stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+class _Machines:
+    """Runs scripts, each on a machine of its own; `out` gets the packets of those that fail."""
+
+    def __init__(self, tool: PacketdrillTool, folders: Mapping[str, Path], out: Path) -> None:
+        self._tool, self._folders, self._out = tool, folders, out
+        self.stopped = threading.Event()
+
+    def run(self, script_run: ScriptRun) -> ScriptEnd:
+        """Run a script; if it fails, once more with all packets."""
+        with atomic.workplace(PACKETDRILL) as place:
+            words = ["unshare", "-n", *self._tool.words(script_run)]
+            end = self._on_machine(script_run, words, place)
+            if end.status == 0:
+                return ScriptEnd(script_run, True, end.took_s)
+            said = _output(script_run, place)
+        return ScriptEnd(script_run, False, end.took_s, said, self._keep_packets(script_run))
+
+    def _keep_packets(self, script_run: ScriptRun) -> Path:
+        tool = self._tool.words(script_run, "--verbose")
+        safe_files.make_folder(self._out)
+        kept = self._out / re.sub(r"[^\w.-]", "-", script_run.name)
+        with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept) as new:
+            words = ["unshare", "-n", "sh", "-c", CAPTURED, "sh", *tool]
+            self._on_machine(script_run, words, place)
+            said = _output(script_run, place)
+            (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in said))
+            if (place / MACHINE_FILES / CAPTURE).exists():
+                shutil.copyfile(place / MACHINE_FILES / CAPTURE, new / CAPTURE)
+        return kept
+
+    def _on_machine(self, script_run: ScriptRun, words: Sequence[str], place: Path) -> MachineEnd:
+        folder = script_run.script.parent
+        shown = map(_hidden_above, (folder, self._tool.program))
+        program = MachineProgram(
+            words,
+            folder,
+            root_environment(Path.home(), {}, ()),
+            memory_mb=SCRIPT_MEMORY_MB,
+            limit_s=LIMIT_S,
+            patience_s=PATIENCE_S,
+            shown=tuple({path for path in shown if path}),
+        )
+        kernel = self._folders[script_run.kernel]
+        return run_on_machine(program, kernel, place, self.stopped.is_set)
+
+
+def _output(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
+    """Return the lines that packetdrill printed, without the script's folder."""
+    texts = ((place / name).read_text(errors="replace") for name in (GUEST_OUTPUT, GUEST_ERRORS))
+    lines = (line.rstrip() for text in texts for line in text.splitlines())
+    return tuple(line.replace(f"{script_run.script.parent}/", "") for line in lines if line)
+
+
+def _hidden_above(path: Path) -> Path | None:
+    """Return the folder that has to be shown to the guest for a path and what is beside it.
+
+    Scripts refer to files in folders above theirs (../common/defaults.sh).
+    """
+    for above in map(Path, HIDDEN):
+        if path.is_relative_to(above):
+            return above / path.relative_to(above).parts[0]
+    return None
