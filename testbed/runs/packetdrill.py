@@ -36,7 +36,7 @@ WHERE_TO_GET_IT = (
     "Debian has no package of it: build the one of github.com/google/packetdrill, and name it with "
     "--packetdrill FILE"
 )
-CALLS = LIBRARIES / "testbed-packetdrill.so"  # built from packetdrill_calls.c
+PACKETDRILL_CALLS = LIBRARIES / "testbed-packetdrill.so"  # built from packetdrill_calls.c
 SCRIPT_SUFFIX = ".pkt"
 SELFTESTS = "tools/testing/selftests/net/packetdrill"
 LIMIT_S = 3600  # of virtual time; Linux's longest script takes 20 s
@@ -113,7 +113,7 @@ class PacketdrillTool:
         options = [f"--ip_version={script_run.family}", *FAMILIES[script_run.family], *more]
         if self.tolerance_us is not None:
             options.append(f"--tolerance_usecs={self.tolerance_us}")
-        preload = f"LD_PRELOAD={CALLS}"
+        preload = f"LD_PRELOAD={PACKETDRILL_CALLS}"
         return ["env", preload, str(self.program), *options, script_run.script.name]
 
 
@@ -123,7 +123,7 @@ def find_packetdrill(given: Path | None) -> Path:
     if found is None:
         what = f"--packetdrill {given}: no program" if given else "packetdrill is not installed"
         raise UsageError(what, WHERE_TO_GET_IT)
-    require_built(CALLS)
+    require_built(PACKETDRILL_CALLS)
     return Path(found).resolve()
 
 

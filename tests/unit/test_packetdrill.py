@@ -14,7 +14,7 @@ import pytest
 from testbed.cli.packetdrill import junit, summary
 from testbed.errors import UsageError
 from testbed.runs.packetdrill import (
-    CALLS,
+    PACKETDRILL_CALLS,
     PacketdrillTool,
     ScriptEnd,
     ScriptRun,
@@ -55,7 +55,7 @@ def test_a_script_has_a_run_for_each_kernel_and_version_of_ip(tmp_path: Path) ->
 def test_the_command_of_a_run(tmp_path: Path) -> None:
     run = script_runs([scripts(tmp_path / "x") / "sub" / "a.pkt"], ["6.1"])[0]
     words = PacketdrillTool(Path("/pd"), 1).words(run)
-    assert words[:3] == ["env", f"LD_PRELOAD={CALLS}", "/pd"]
+    assert words[:3] == ["env", f"LD_PRELOAD={PACKETDRILL_CALLS}", "/pd"]
     assert words[-2:] == ["--tolerance_usecs=1", "a.pkt"]
     assert "--ip_version=ipv6" in words and "--mtu=1520" in words
     assert not any("tolerance" in word for word in PacketdrillTool(Path("/pd")).words(run))
@@ -120,7 +120,7 @@ def test_junit(ends: list[ScriptEnd]) -> None:
 
 def test_tcp_info_of_an_older_kernel_is_filled_with_zeros() -> None:
     """The kernel's own answer is shorter than what is asked for; other options are left alone."""
-    environment = {**os.environ, "LD_PRELOAD": str(CALLS)}
+    environment = {**os.environ, "LD_PRELOAD": str(PACKETDRILL_CALLS)}
 
     def asked(option: int) -> str:
         argv = [sys.executable, "-c", ASK, str(option)]
