@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
 from analysis.evaluation.trial_view import Score
 from analysis.figures.sheet import Cell, Head, Sheet
@@ -59,28 +61,44 @@ def standings(
     all_results: Iterable[ExperimentResults], subject: str, others: Sequence[str]
 ) -> tuple[ScoreLine, ...]:
     """Compare every score of every evaluation, corrected for the number of all comparisons."""
-    lines = [line for each in all_results for line in _lines(each, subject, others)]
+    return corrected(
+        [
+            line
+            for each in all_results
+            for line in score_lines(each.experiment, outcome(each), scores(each), subject, others)
+        ]
+    )
+
+
+def corrected(lines: Sequence[ScoreLine]) -> tuple[ScoreLine, ...]:
+    """Judge all comparisons, corrected for their number."""
     flat = [beside for line in lines for beside in line.beside]
-    corrected = iter(holm(each.found.p for each in flat))
+    p_values = iter(holm(each.found.p for each in flat))
     return tuple(
         replace(
             line,
-            beside=tuple(_judged(each, line.score, next(corrected)) for each in line.beside),
+            beside=tuple(_judged(each, line.score, next(p_values)) for each in line.beside),
         )
         for line in lines
     )
 
 
-def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> Iterator[ScoreLine]:
-    table = outcome(results)
-    for score in scores(results):
+def score_lines(
+    experiment: str,
+    table: pd.DataFrame,
+    own_scores: Sequence[Score],
+    subject: str,
+    others: Sequence[str],
+) -> Iterator[ScoreLine]:
+    """Yield an evaluation's scores with their comparisons, which are not judged yet."""
+    for score in own_scores:
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
             RivalComparison(other, compare_paired(*in_pairs(table, subject, other, score.name)))
             for other in others
         )
         mean = float(own.mean()) if len(own) else math.nan
-        yield ScoreLine(results.experiment, score, mean, len(own), beside)
+        yield ScoreLine(experiment, score, mean, len(own), beside)
 
 
 def _judged(beside: RivalComparison, score: Score, p_holm: float) -> RivalComparison:
