@@ -76,6 +76,7 @@ MACHINE_FILES = "files"  # what it wrote in its folder
 MACHINE_OUTPUT = "stdout.txt"
 MACHINE_ERRORS = "stderr.txt"
 MACHINE_RECORD = "machine.json"
+MACHINE_FLOWS = "flows.csv"  # those in its captures, as of `testbed reduce`
 GRADE_RECORD = "grade.json"  # beside the runs of a script that was graded
 MACHINE_OBSERVED = "observed.txt"  # the commands that it executed and the network that they made
 LABORATORY_FINDINGS = "findings.json"  # what is wrong with that network or its measurements

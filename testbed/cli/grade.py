@@ -48,7 +48,8 @@ def grade(options: argparse.Namespace) -> int:
     command = script_command(script, expectations.arguments)
     runs = []
     for seed in seeds:
-        program = machine_program(options, command, script.parent, {}, seed=seed)
+        captured = expectations.captures
+        program = machine_program(options, command, script.parent, {}, seed=seed, captured=captured)
         runs.append(_graded(program, kernel, out / f"seed-{seed}", expectations))
     replace(out / GRADE_RECORD, lambda path: path.write_text(_record(options, runs)))
     _print(expectations, runs)

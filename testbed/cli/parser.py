@@ -342,6 +342,9 @@ def _machine_options(parser: Parser) -> None:
 
 def _mininet_options(parser: Parser) -> None:
     _program_options(parser)
+    about = "write the packets of these interfaces as pcapng, and their flows as a table: all, "
+    about += "hosts and switches (h1), their ports (s1:2), interfaces (s1-eth2)"
+    _value(parser, "--capture", "NAME,…", about, default="")
     about = (
         "a script, which runs in its own folder, and its arguments; or -- and a command: -- mn …"
     )

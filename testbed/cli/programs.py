@@ -19,7 +19,7 @@ from testbed.errors import UsageError, printable
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
-from testbed.store import MACHINE_FILES
+from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
@@ -33,14 +33,23 @@ def mininet(options: argparse.Namespace) -> int:
     words = list(options.words)
     if not words:
         raise UsageError("mininet: no script", MININET_EXAMPLE)
+    captured = [name for name in options.capture.split(",") if name]
     if words[0] == "--":
         command = _command(words, MININET_EXAMPLE)
         prompts = command[0] == "mn" and "--test" not in command
-        return _run(options, command, Path.cwd(), "mininet", prompts=prompts)
+        return _run(options, command, Path.cwd(), "mininet", prompts=prompts, captured=captured)
     script = existing_script(words[0], MININET_EXAMPLE)
     prompts = bool(re.search(r"^[^#]*\bCLI *\(", script.read_text(errors="replace"), re.MULTILINE))
     command = script_command(script, words[1:])
-    return _run(options, command, script.parent, "mininet", name=script.stem, prompts=prompts)
+    return _run(
+        options,
+        command,
+        script.parent,
+        "mininet",
+        name=script.stem,
+        prompts=prompts,
+        captured=captured,
+    )
 
 
 def existing_script(name: str, example: str) -> Path:
@@ -85,6 +94,7 @@ def _run(
     *,
     name: str = "",
     prompts: bool = False,
+    captured: Sequence[str] = (),
 ) -> int:
     """Run a command; at a terminal and in real time if it `prompts` and there is one."""
     kernel = machine_kernel(options.kernel, say)
@@ -93,7 +103,13 @@ def _run(
     variables = {"TERM": os.environ.get("TERM", "dumb")} if at_terminal else {}
     with workplace("input") as place:
         program = machine_program(
-            options, words, folder, variables, seed=options.seed, input=_input(place / "stdin")
+            options,
+            words,
+            folder,
+            variables,
+            seed=options.seed,
+            input=_input(place / "stdin"),
+            captured=captured,
         )
         if at_terminal:
             program = dataclasses.replace(
@@ -176,6 +192,11 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
         _tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")
     for finding in run.findings:
         _tell(str(finding))
+    if program.captured:
+        captures = len(list((out / CAPTURES_FOLDER).iterdir()))
+        _tell(
+            f"{captures} captures in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}"
+        )
     files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"

@@ -19,6 +19,7 @@ from testbed.guest.worker import HIDDEN, core_locks, reserve_core
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.runner.programme import BOOT_NS, NS
 from testbed.store import (
+    CAPTURES_FOLDER,
     GUEST_ENVIRONMENT,
     GUEST_ERRORS,
     GUEST_INPUT,
@@ -36,6 +37,7 @@ MOST_PROCESSES = 3000  # however large the memory: each takes one of the host's
 # the machine's age when the command starts: Open vSwitch needs one of at least 10 s
 MACHINE_AGE_S = 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CAPTURE_VARIABLE = "TESTBED_CAPTURE"  # what programs/capture_interfaces.py reads
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
 CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
@@ -55,6 +57,7 @@ class MachineProgram:
     patience_s: float = 3600  # of wall time
     at_terminal: bool = False  # in real time, with our terminal as its own
     shown: Sequence[Path] = ()  # folders below /tmp and the like that it sees, besides its own
+    captured: Sequence[str] = ()  # interfaces of Mininet's, its nodes, their ports, or `all`
 
     @property
     def most_processes(self) -> int:
@@ -130,8 +133,11 @@ def run_on_machine(
     require_built(MACHINE)
     _check_folder(program.folder)
     (place / GUEST_PROGRAM).write_bytes(_packed(program.words))
-    variables = (f"{name}={value}" for name, value in program.environment.items())
+    more = {CAPTURE_VARIABLE: ",".join(program.captured)} if program.captured else {}
+    variables = (f"{name}={value}" for name, value in {**program.environment, **more}.items())
     (place / GUEST_ENVIRONMENT).write_bytes(_packed(variables))
+    if program.captured:
+        (place / CAPTURES_FOLDER).mkdir()
     if program.input:
         shutil.copyfile(program.input, place / GUEST_INPUT)
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, listed, nearest, quoted
 from testbed.scenario.reading import checked
-from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
+from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
@@ -48,8 +48,8 @@ class Expectation:
     at_most: float | None = None
     """Its largest allowed value."""
     file: str = ""
-    """The file in the script's folder; `*` and `?` can stand for several. Without it, the number is
-    in what the script printed."""
+    """The file in the script's folder, or a capture that `captures` asks for; `*` and `?` can stand
+    for several. Without it, the number is in what the script printed."""
     pattern: str = ""
     """A regular expression for one line; its group is the number."""
     column: str = ""
@@ -80,6 +80,8 @@ class Expectations:
     """The script's arguments."""
     status: int = 0
     """Its exit status."""
+    captures: tuple[str, ...] = ()
+    """The interfaces that are captured, as for `testbed mininet --capture`."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,11 @@ def measure(expectation: Expectation, run: Path) -> MeasuredNumber:
 def _files(expectation: Expectation, run: Path) -> list[Path]:
     if not expectation.file:
         return [run / MACHINE_OUTPUT, run / MACHINE_ERRORS]
-    files = [path for path in (run / MACHINE_FILES).glob(expectation.file) if path.is_file()]
+    of_script = (run / MACHINE_FILES).glob(expectation.file)
+    of_interfaces = (run / CAPTURES_FOLDER).glob(expectation.file)
+    files = [path for path in (*of_script, *of_interfaces) if path.is_file()]
     if not files:
-        raise TestbedError(f"it wrote no {expectation.file}")
+        raise TestbedError(f"there is no {expectation.file}")
     return sorted(files)
 
 

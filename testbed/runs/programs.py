@@ -18,12 +18,14 @@ from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
 from testbed.machine import atomic, safe_files
 from testbed.store import (
+    CAPTURES_FOLDER,
     GUEST_ERRORS,
     GUEST_OBSERVED,
     GUEST_OUTPUT,
     LABORATORY_FINDINGS,
     MACHINE_ERRORS,
     MACHINE_FILES,
+    MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_OUTPUT,
     MACHINE_RECORD,
@@ -101,7 +103,18 @@ def run_in_folder(
         run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
         (place / LABORATORY_FINDINGS).write_text(_json([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
+        if program.captured:
+            _write_flows(place)
     return run
+
+
+def _write_flows(place: Path) -> None:
+    """Write the flows of a run's captures as a table."""
+    from analysis.captures import tables
+
+    captures = sorted((place / CAPTURES_FOLDER).iterdir())
+    flows = (each.table for each in tables.flow_tables(captures, tunnels=False))
+    (place / MACHINE_FLOWS).write_text("".join(tables.csv_text(flows)))
 
 
 def _looking(relays: Sequence[Relay]) -> Callable[[], bool]:

@@ -12,14 +12,23 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from analysis.captures.tcp import read_capture
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
-from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT, MACHINE_RECORD
+from testbed.store import (
+    CAPTURES_FOLDER,
+    MACHINE_ERRORS,
+    MACHINE_FILES,
+    MACHINE_FLOWS,
+    MACHINE_OUTPUT,
+    MACHINE_RECORD,
+)
 
 TESTBED = (sys.executable, "-m", "experiments")
 HAS_SWITCH = shutil.which("ovs-vswitchd", path="/usr/sbin") and shutil.which("ovs-testcontroller")
@@ -36,6 +45,19 @@ print(h1.cmd("ping -c 3", h2.IP()))
 print(net.iperf((h1, h2), seconds=5))
 CLI(net)
 net.stop()
+"""
+SYN = 2  # of TCP's flags
+TWO_NETWORKS = """
+from mininet.net import Mininet
+
+for _ in range(2):
+    net = Mininet(controller=None)
+    h1, h2 = net.addHost("h1"), net.addHost("h2")
+    net.addLink(h1, h2)
+    net.start()
+    server = h2.popen("iperf3 -s -1")
+    h1.cmd("sleep 0.1; iperf3 -b 1M -t 1 -c", h2.IP())
+    net.stop()
 """
 
 
@@ -56,7 +78,12 @@ class Done:
 
 
 def execute(
-    tmp_path: Path, *words: str, seed: int = 1, limit_s: int = 3600, text: str = ""
+    tmp_path: Path,
+    *words: str,
+    seed: int = 1,
+    limit_s: int = 3600,
+    text: str = "",
+    captured: Sequence[str] = (),
 ) -> Done:
     """Run a command in a folder of its own."""
     folder, out = tmp_path / "work", tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
@@ -70,6 +97,7 @@ def execute(
         seed=seed,
         limit_s=limit_s,
         patience_s=300,
+        captured=captured,
     )
     kernel = machine_kernel("", lambda _line: None)
     printed = io.BytesIO()
@@ -171,6 +199,30 @@ def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
     rate = re.search(r"\['([\d.]+) Mbits/sec'", done.said)
     assert rate and 9 < float(rate[1]) <= 10.5
     assert any("Mininet 2.3.0 waits" in note for note in done.run.notes)
+
+
+def test_captures_and_their_flows(tmp_path: Path) -> None:
+    """They begin before the first packet, and two networks have each its own."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lab.py").write_text(TWO_NETWORKS)
+    captures, flows = [], []
+    for seed in (1, 1):
+        done = execute(
+            tmp_path, "/usr/bin/python3", "lab.py", seed=seed, captured=("h1:0", "h2", "h3")
+        )
+        assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
+        assert "--capture h3: no such interface: there were h1-eth0, h2-eth0" in done.run.notes
+        files = sorted((done.out / CAPTURES_FOLDER).iterdir())
+        captures.append({path.name: path.read_bytes() for path in files})
+        flows.append((done.out / MACHINE_FLOWS).read_text().splitlines())
+    assert captures[0] == captures[1]
+    names = [f"h{host}-eth0{again}.pcapng" for host in (1, 2) for again in ("-2", "")]
+    assert list(captures[0]) == names
+    rows = [tuple(line.split(",")[:3]) for line in flows[0]]  # of iperf3's two connections
+    assert rows[1:] == [(name, number, "tcp") for name in names for number in "01"]
+    for file in files:
+        packets = read_capture(file)
+        assert packets.rows["flags"].iloc[0] == SYN and not packets.warnings
 
 
 @pytest.mark.skipif(not HAS_SWITCH, reason="needs openvswitch-switch, openvswitch-testcontroller")

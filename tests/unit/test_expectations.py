@@ -57,7 +57,7 @@ def test_ranges_are_closed(
         (Expectation("a", 1, pattern="rate (.*) M"), "2 numbers match: `take` says which"),
         (Expectation("a", 1, pattern="nowhere (.*)"), "nothing matches"),
         (Expectation("a", 1, pattern="lost (n.*)"), "no number: 'nan'"),
-        (Expectation("a", 1, file="b.txt", pattern="(1)"), "it wrote no b.txt"),
+        (Expectation("a", 1, file="b.txt", pattern="(1)"), "there is no b.txt"),
         (
             Expectation("a", 1, file="queue.csv", column="packet", take=Take.MAX),
             "queue.csv has no column 'packet': did you mean 'packets'?",
