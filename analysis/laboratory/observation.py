@@ -7,7 +7,7 @@ itself, so that a line that cannot be read is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from urllib.parse import unquote
@@ -115,14 +115,14 @@ class Observation:
         return (each for each in self.commands if each.program in programs)
 
     def device(self, command: Executed, name: str) -> DeviceSeen | None:
-        """Return a device of a command's namespace as it was last seen before it was changed."""
+        """Return a device of a command's namespace as it was last seen before it was replaced."""
         changes = [
             each.order
             for each in self.of("tc", "ip")
             if each.order > command.order
             and each.namespace == command.namespace
             and name in each.words
-            and ({"del", "delete", "replace", "change"} & set(each.words) or "root" in each.words)
+            and ({"del", "delete", "replace"} & set(each.words) or "root" in each.words)
         ]
         until = min(changes, default=None)
         last = None
@@ -147,16 +147,25 @@ class Observation:
 
     def last_seen(self) -> Mapping[tuple[int, str], DeviceSeen]:
         """Return the devices by namespace and name, each as it was last seen."""
-        return {
-            (seen.inode, device.name): device
-            for seen in self.namespaces
-            for device in seen.devices.values()
-        }
+        return _by_namespace(self.namespaces)
+
+    def seen_after(self, command: Executed) -> Mapping[tuple[int, str], DeviceSeen]:
+        """Return the devices, each as it was first seen after a command began, if it was."""
+        later = [seen for seen in self.namespaces if seen.order > command.order]
+        return {**self.last_seen(), **_by_namespace(later[::-1])}
 
     def label(self, namespace: int) -> str:
         """Return the name of a network namespace for a reader."""
         labels = [seen.label for seen in self.namespaces if seen.inode == namespace]
         return next((label for label in labels if label != "-"), "the machine itself")
+
+
+def _by_namespace(
+    namespaces: Iterable[NamespaceSeen],
+) -> dict[tuple[int, str], DeviceSeen]:
+    return {
+        (seen.inode, device.name): device for seen in namespaces for device in seen.devices.values()
+    }
 
 
 def _by_name(namespace: NamespaceSeen, name: str) -> DeviceSeen | None:

@@ -53,12 +53,12 @@ class Paths:
     def __init__(self, observation: Observation) -> None:
         self.devices = observation.last_seen()
         self.labels = {seen.inode: seen.label for seen in observation.namespaces}
-        self.delays = {
-            (each.command.namespace, each.device): each
-            for each in queue_commands(observation)
-            if each.kind == "netem"
-        }
+        self.removals = [
+            each for each in observation.of("tc") if {"del", "delete"} & set(each.words)
+        ]
+        self.delays = [each for each in queue_commands(observation) if each.kind == "netem"]
         self.links = self._links()
+        self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
 
     def node(self, device: Device) -> Node:
         """Return the node of a device: of switches in the machine's own namespace by its name."""
@@ -87,24 +87,43 @@ class Paths:
         """Return the device with an address."""
         return next((key for key, each in self.devices.items() if address in each.addresses), None)
 
-    def between(self, source: str, destination: str) -> list[QueueCommand] | None:
-        """Return what delays packets on the way from an address to another."""
+    def way(self, source: str, destination: str) -> list[Device] | None:
+        """Return the devices that packets leave on their way from an address to another."""
         here, there = self.holder(source), self.holder(destination)
         if here is None or there is None:
             return None
-        way = self._way(self.node(here), self.node(there))
-        if way is None:
-            return None
-        leaving = [link[0] for link in way]
-        return [self.delays[device] for device in leaving if device in self.delays]
+        ends = (self.node(here), self.node(there))
+        if ends not in self._ways:
+            self._ways[ends] = self._way(*ends)
+        links = self._ways[ends]
+        return None if links is None else [link[0] for link in links]
+
+    def between(self, source: str, destination: str, time_ns: int) -> list[QueueCommand]:
+        """Return what scripts had made to delay packets from an address to another by a time."""
+        way = self.way(source, destination) or ()
+        delays = {
+            (each.command.namespace, each.device): each
+            for each in self.delays
+            if each.command.time_ns <= time_ns and not self._is_removed(each, time_ns)
+        }
+        return [delays[device] for device in way if device in delays]
+
+    def _is_removed(self, delay: QueueCommand, time_ns: int) -> bool:
+        """Tell whether a script removed its own delay; a link's it may not have meant."""
+        return not delay.by_mininet and any(
+            (each.namespace, each.after("dev")) == (delay.command.namespace, delay.device)
+            and delay.command.order < each.order
+            and each.time_ns <= time_ns
+            for each in self.removals
+        )
 
     def rtt_ms(self, handshake: Handshake) -> float:
         """Return the round-trip time that the links say, or else the handshake's, an upper limit.
 
         A first handshake waits for the answer to ARP, too.
         """
-        ends = (handshake.source, handshake.destination)
-        delays = [*(self.between(*ends) or ()), *(self.between(*reversed(ends)) or ())]
+        here, there, begun_ns = handshake.source, handshake.destination, handshake.begun_ns
+        delays = [*self.between(here, there, begun_ns), *self.between(there, here, begun_ns)]
         return sum(each.delay_ms for each in delays) if delays else handshake.took_ms
 
     def _way(self, here: Node, there: Node) -> list[tuple[Device, Device]] | None:

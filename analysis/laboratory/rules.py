@@ -24,6 +24,7 @@ IDLE_PACKETS = 20  # neighbour discovery and the like
 UNLIMITED_QUEUES = frozenset(("noqueue", "pfifo_fast", "mq"))  # that a device has by itself
 DATA_BYTES = 200_000
 MOST_COUNTED = 1000  # a queue's limit in packets from which it does not matter how large they are
+SHAPERS = frozenset(("htb", "tbf", "hfsc", "cake", "ingress", "clsact"))
 ACKNOWLEDGEMENT_BYTES = 120  # the mean of a direction in which no data go
 ONE_WAY = 20  # times as many bytes as in the other direction
 RTT_SHARE = 0.8  # of the delays of the links, below which a handshake's RTT is too short
@@ -184,8 +185,8 @@ def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
 def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
     paths = Paths(observation)
     for each in handshakes(observation.sockets):
-        forward = paths.between(each.source, each.destination) or []
-        back = paths.between(each.destination, each.source) or []
+        forward = paths.between(each.source, each.destination, each.begun_ns)
+        back = paths.between(each.destination, each.source, each.begun_ns)
         said_ms, said_forward_ms = _least_ms([*forward, *back]), _least_ms(forward)
         enough = each.took_ms >= RTT_SHARE * said_ms - CLOCK_MS
         enough_forward = each.forward_ms >= RTT_SHARE * said_forward_ms - CLOCK_MS
@@ -226,8 +227,9 @@ def _rates_removed(observation: Observation) -> Iterator[Wrong]:
             later = observation.device(queue.command, queue.device)
             if queue.by_mininet or not _displaces(queue.command, shaped) or later is None:
                 continue
-            shapers = {"htb", "tbf", "hfsc", "cake"} & {each.kind for each in later.queues}
-            if not shapers and not any(each.rate_mbit for each in later.queues):
+            if not SHAPERS & {each.kind for each in later.queues} and not any(
+                each.rate_mbit for each in later.queues
+            ):
                 happened = f"'{queue.command}' removed the rate of {queue.device}'s link"
                 yield queue.command, happened, KEPT_QUEUES
 
@@ -297,18 +299,34 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
             yield client, f"'{client}' reached no server on port {port}", instead
 
 
+def _throughputs_without_a_rate(observation: Observation) -> Iterator[Wrong]:
+    paths = Paths(observation)
+    for client in observation.commands:
+        if not is_client(client) or "-u" in client.words:
+            continue
+        sources = [
+            address
+            for (inode, _name), device in paths.devices.items()
+            if inode == client.namespace
+            for address in device.addresses
+        ]
+        ways = (paths.way(source, server_of(client)) for source in sources)
+        way = next((each for each in ways if each), [])
+        devices = observation.seen_after(client) if way else {}
+        queues = [queue for device in way for queue in devices[device].queues]
+        if way and not any(each.rate_mbit or each.kind in SHAPERS for each in queues):
+            names = ", ".join(name for _inode, name in way)
+            happened = f"'{client}' measured links without a rate ({names})"
+            yield client, happened, "its throughput means nothing: give a link a rate (`bw=10`)"
+
+
 def _lost_pings(observation: Observation) -> Iterator[Wrong]:
     held = {address for each in observation.last_seen().values() for address in each.addresses}
     pings = list(observation.of("ping", "ping6"))
+    answered = {(p.namespace, p.words[-1]): p.order for p in pings if p.status == 0}
     for ping in pings:
-        later = (
-            each
-            for each in pings
-            if each.status == 0
-            and each.time_ns >= ping.time_ns
-            and (each.namespace, each.words[-1]) == (ping.namespace, ping.words[-1])
-        )
-        if ping.status == 1 and not any(later):
+        later = answered.get((ping.namespace, ping.words[-1]), 0)
+        if ping.status == 1 and later < ping.order:
             happened = f"'{ping}' in {observation.label(ping.namespace)} got no answer"
             target = ping.words[-1]
             unknown = target.count(".") == 3 and target not in held
@@ -355,6 +373,7 @@ LABORATORY_RULES: Sequence[LaboratoryRule] = (
     LaboratoryRule("a rate that was removed", _rates_removed),
     LaboratoryRule("a congestion control that is not used", _controls_not_used),
     LaboratoryRule("a client without a server", _clients_without_servers),
+    LaboratoryRule("a throughput without a rate", _throughputs_without_a_rate),
     LaboratoryRule("a ping without an answer", _lost_pings),
 )
 

@@ -46,6 +46,7 @@
 #include <unistd.h>
 
 #define MOST_BYTES (16L << 20) /* of the lines: what comes later is not written down */
+#define END_BYTES (2L << 20)   /* of them, for what is written at the end */
 #define MOST_WORDS 64
 #define MOST_LENGTH 1024 /* of a word */
 #define MOST_PROCESSES 32768
@@ -55,6 +56,7 @@
 #define SCRIPT_LINES "/run/laboratory"
 
 static FILE *lines;
+static long most_bytes = MOST_BYTES - END_BYTES;
 static int home = -1; /* our network namespace */
 static char waiting[MOST_PROCESSES]; /* whose exit is written down, by process */
 
@@ -68,7 +70,7 @@ static long long now_ns(void)
 
 static int has_room(void)
 {
-	return lines && ftell(lines) < MOST_BYTES;
+	return lines && ftell(lines) < most_bytes;
 }
 
 static void write_word(const char *word)
@@ -343,7 +345,7 @@ static void write_network(void)
 	struct stat about;
 	char path[300];
 
-	if (!lines || now_ns() - written_ns < PAUSE_NS)
+	if (!has_room() || now_ns() - written_ns < PAUSE_NS)
 		return;
 	written_ns = now_ns();
 	for (folder = 0; folder < 2; folder++) {
@@ -402,7 +404,7 @@ static void observe_execution(const struct seccomp_notif *call)
 	static const char *const programs[] = { "tc", "ip", "ethtool", "sysctl", "iperf", "iperf3",
 						"ping", "ping6", NULL };
 	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
-	static const char *const removing[] = { "del", "delete", "replace", "change", NULL };
+	static const char *const removing[] = { "del", "delete", "replace", NULL };
 	static char words[MOST_WORDS][MOST_LENGTH + 1];
 	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0;
 	unsigned long long argv = call->data.args[in_folder ? 2 : 1], pointer;
@@ -490,6 +492,7 @@ void observe_end(void)
 
 	if (!lines)
 		return;
+	most_bytes = MOST_BYTES;
 	write_network();
 	while (entries && (entry = readdir(entries))) {
 		snprintf(path, sizeof(path), SCRIPT_LINES "/%s", entry->d_name);

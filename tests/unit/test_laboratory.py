@@ -1,0 +1,161 @@
+"""The verdict on a laboratory: the lines of an observation, and the rules that need no guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis.laboratory.observation import Observation, read_observation
+from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
+from analysis.laboratory.settings import rate_mbit, time_ms
+
+FOLDER = Path("/home/user/lab")
+HERE, H1 = 1, 2  # namespaces: the machine's own, and a host's
+
+
+def observed(tmp_path: Path, *lines: str) -> Observation:
+    path = tmp_path / "observed.txt"
+    path.write_text("".join(f"{line}\n" for line in ("controls reno cubic", *lines)))
+    return read_observation(path, FOLDER)
+
+
+def findings(tmp_path: Path, *lines: str) -> list[LaboratoryFinding]:
+    return laboratory_findings(observed(tmp_path, *lines))
+
+
+def executed(words: str, status: int = 0, process: int = 7, namespace: int = HERE) -> list[str]:
+    return [
+        f"command {process}000 {process} {namespace} cubic {words}",
+        f"exit {process}500 {process} {status}",
+    ]
+
+
+def script_line(place: int, text: str, time_ns: int = 0) -> str:
+    return f"line {time_ns} {FOLDER}/lab.py:{place} {text.replace(' ', '%20')}"
+
+
+def rules(found: list[LaboratoryFinding]) -> list[str]:
+    return [each.rule for each in found]
+
+
+def test_words_of_commands_are_as_they_were(tmp_path: Path) -> None:
+    commands = observed(
+        tmp_path, "command 5 7 1 cubic /sbin/tc a%20b %25 %00", "exit 6 7 2"
+    ).commands
+    assert [list(each.words) for each in commands] == [["/sbin/tc", "a b", "%", ""]]
+    assert (commands[0].program, commands[0].status, commands[0].ended_ns) == ("tc", 2, 6)
+
+
+def test_the_search_for_a_program_is_one_command(tmp_path: Path) -> None:
+    lines = ["command 5 7 1 cubic /bin/ping h2", "command 5 7 1 cubic /usr/bin/ping h2"]
+    commands = observed(tmp_path, *lines).commands
+    assert [each.words[0] for each in commands] == ["/usr/bin/ping"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "command",
+        "command x y z",
+        "namespace 1",
+        "device 1 x",
+        "qdisc",
+        "exit",
+        "line",
+        "line 5",
+        "%",
+    ],
+)
+def test_lines_that_a_program_has_damaged_are_left_out(tmp_path: Path, line: str) -> None:
+    whole = executed("ping 10.0.0.9", status=1)
+    assert rules(findings(tmp_path, line, *whole, line)) == ["a ping without an answer"]
+
+
+def test_a_finding_has_the_last_line_that_executed_the_command(tmp_path: Path) -> None:
+    lines = executed("ping -c 1 10.0.0.9", status=1)
+    found = findings(
+        tmp_path,
+        *lines,
+        script_line(3, "ping -c 1 10.0.0.9"),
+        script_line(4, "ping -c 1 10.0.0.9"),
+        script_line(5, "ping -c 1 10.0.0.8"),
+        script_line(6, "ping -c 1 10.0.0.9", time_ns=8000),
+    )
+    assert [each.place for each in found] == ["lab.py:4"]
+
+
+def test_a_finding_outside_python_has_the_command(tmp_path: Path) -> None:
+    found = findings(tmp_path, *executed("ping -c 1 10.0.0.9", status=1), script_line(3, "./setup"))
+    assert [each.place for each in found] == ["ping -c 1 10.0.0.9"]
+
+
+def test_what_a_line_does_again_is_one_finding(tmp_path: Path) -> None:
+    lines = [line for process in (7, 8, 9) for line in executed("ping h", 1, process)]
+    found = findings(tmp_path, *lines, script_line(3, "ping h"))
+    assert [each.times for each in found] == [3] and "(3 times)" in str(found[0])
+
+
+def test_a_ping_that_is_answered_later_waited_for_the_network(tmp_path: Path) -> None:
+    assert findings(tmp_path, *executed("ping h", 1, 7), *executed("ping h", 0, 8)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "instead"),
+    [
+        ("root netem delay 5", "write 'delay 5ms'"),
+        ("parent 5:1 handle 10: netem delay 5 limit 9", "write delay='5ms'"),
+        ("root tbf rate 10 burst 15k latency 5ms", "write 'rate 10mbit'"),
+        ("root netem delay 5ms", None),
+        ("root netem delay 0", None),
+        ("root netem delay 20000", None),  # who writes so many means µs
+    ],
+)
+def test_numbers_without_units(tmp_path: Path, arguments: str, instead: str | None) -> None:
+    found = findings(tmp_path, *executed(f"tc qdisc add dev e {arguments}"))
+    assert [each.instead for each in found] == ([instead] if instead else [])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("tc qdisc add dev e root pfifo", ["a command that failed"]),
+        ("sysctl -w net.ipv4.ip_forward=1", ["a command that failed"]),
+        ("ethtool -K e tso off", ["a command that failed"]),
+        ("tc qdisc del dev e root", []),
+        ("ip link del e", []),
+        (
+            "sysctl -w net.ipv4.tcp_congestion_control=fast",
+            ["a congestion control that is not used"],
+        ),
+    ],
+)
+def test_only_commands_that_set_something_can_fail(
+    tmp_path: Path, words: str, expected: list[str]
+) -> None:
+    assert rules(findings(tmp_path, *executed(words, status=2))) == expected
+
+
+def test_a_device_of_another_namespace_is_named(tmp_path: Path) -> None:
+    lines = executed("tc qdisc add dev h1-eth0 root pfifo", status=1)
+    seen = [f"namespace 9000 {H1} h1 cubic", "device 9 h1-eth0 8 0 0 0 0"]
+    assert findings(tmp_path, *lines, *seen)[0].instead == "h1-eth0 is in h1: run it there"
+
+
+def test_a_setting_for_the_hosts_made_after_it_is_used(tmp_path: Path) -> None:
+    setting = executed("sysctl -w net.ipv4.tcp_congestion_control=reno")
+    client = [line.replace("cubic", "reno") for line in executed("iperf -u -c 10.0.0.2", 0, 8, H1)]
+    server = executed("iperf -s -u", 0, 8)[:1]
+    assert findings(tmp_path, *setting, *server, *client) == []
+
+
+def test_connections_that_were_overwritten_are_no_reason(tmp_path: Path) -> None:
+    client = executed("iperf -c 10.0.0.2")
+    assert rules(findings(tmp_path, *client)) == ["a client without a server"]
+    assert findings(tmp_path, *client, "# entries-in-buffer/entries-written: 10/20   #P:1") == []
+
+
+def test_amounts_are_read_as_by_tc() -> None:
+    assert [time_ms(text) for text in ("5", "5ms", "2s", "x", "1..2ms")] == [0.005, 5, 2000, 0, 0]
+    rates = [rate_mbit(text) for text in ("1000000", "10Mbit", "10.000000Mbit", "1gbit", "1mbps")]
+    assert rates == [1, 10, 10, 1000, 8]
