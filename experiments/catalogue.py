@@ -53,6 +53,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         path_evaluations.LOSSY,
         path_evaluations.REORDERING,
         path_evaluations.CELLULAR,
+        path_evaluations.LEO_PATH,
         path_evaluations.PATH_CHANGE,
         extreme_evaluations.COLLAPSE,
         extreme_evaluations.LONG_DELAY,

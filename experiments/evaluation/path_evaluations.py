@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.evaluation import evaluation_settings as settings
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Change, Graph, Link, Node
+from testbed.scenario.path_file import PATH_FILE_HINT, read_path_file
 from testbed.scenario.trace import read_trace
 from testbed.scenario.transfers import rate_per_s
 from testbed.scenario.workload import Arrivals, Sizes, Workload
@@ -157,6 +161,80 @@ CELLULAR = settings.evaluation(
     figures="use_and_delay",
     scores="CELLULAR_SCORES",
     laws="cellular_laws",
+)
+
+
+LEO = "leo"
+LEO_ACCESS_MS = 2.5  # each way, at both ends
+LEO_S, HANDOVER_S, OUTAGE_S = 60, 15, 0.1
+LEO_DELAYS_MS = (18.0, 30.0)  # one way: of a satellite that is overhead, and of one that is low
+LEO_MBIT = (5.0, 15.0)
+
+
+def leo_changes() -> Iterator[Change]:
+    """Yield a model of a path by low satellites: each serves for 15 s, after 0.1 s without any.
+
+    Second by second, the delay falls and rises as a satellite passes; how low it passes, and its
+    rate, are drawn for each, by the same dice in all trials.
+    """
+    dice = random.Random(LEO)
+    for begin_s in range(0, LEO_S, HANDOVER_S):
+        least_ms, rate_mbit = dice.uniform(*LEO_DELAYS_MS), round(dice.uniform(*LEO_MBIT), 2)
+        nearest_s = dice.uniform(0, HANDOVER_S)
+        for second in range(HANDOVER_S):
+            delay_ms = round(least_ms + 0.05 * (second - nearest_s) ** 2, 2)
+            at_s = float(begin_s + second)
+            if second or not begin_s:
+                yield Change(at_s, None if second else rate_mbit, delay_ms)
+            else:
+                yield Change(at_s, rate_mbit, delay_ms, up=False)
+                yield Change(at_s + OUTAGE_S, up=True)
+
+
+def leo_trial(*, variant: str, queue: str, path: str, duration_s: float, seed: int) -> Scenario:
+    """Run a flow over a path whose delay, rate and route change as satellites take over.
+
+        sender1 ── left ══ right ── receiver1      what the path has, and 10 ms
+
+    `leo` is a model; `--set path=FILE.csv` takes any path with the columns time_s, delay_ms,
+    rate_mbit and up (`testbed/scenario/path_file.py`). The buffer is one bandwidth–delay product of
+    the path's beginning.
+    """
+    changes = tuple(leo_changes()) if path == LEO else read_path_file(Path(path))
+    first = changes[0]
+    if first.rate_mbit is None or first.delay_ms is None or first.up is False:
+        raise UsageError(f"path: {path} begins without a rate or a delay", PATH_FILE_HINT)
+    bottleneck = LinkSettings(
+        first.rate_mbit,
+        first.delay_ms,
+        settings.buffer(queue),
+        schedule=tuple(each for each in changes[1:] if each.at_s < duration_s),
+    )
+    return settings.trial(
+        "leo",
+        (variant, queue, Path(path).stem),
+        dumbbell(bottleneck, 1, access=LinkSettings(delay_ms=LEO_ACCESS_MS)),
+        (settings.flow("tcp", 1, variant),),
+        duration_s,
+        seed,
+        settling=0.0,
+    )
+
+
+LEO_PATH = settings.evaluation(
+    name="leo",
+    paper="RFC 9743, 7.3",
+    about="a path by low satellites, handed over every 15 s: use of the link against the delay",
+    axes={
+        "variant": settings.EVALUATED_VARIANTS,
+        "queue": (settings.FIFO,),
+        "path": (LEO,),
+        "duration_s": (60.0,),
+    },
+    build=leo_trial,
+    quick={"duration_s": (20.0,)},
+    figures="use_and_delay",
+    scores="CELLULAR_SCORES",
 )
 
 
