@@ -19,6 +19,7 @@ from testbed.scenario.variations import on_kernels
 from testbed.store import Status, open_trial, results_folder
 
 COMPARED_NAMES = ("compare-a", "compare-b")  # of kernels that have no name of their own
+TEST_EXAMPLE = "testbed kernel test 6.1,6.12 red codel"
 COMPARE_EXAMPLE = "testbed kernel compare ~/linux@v6.1 ~/linux, or: … ~/linux change.patch"
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 SAME_FOLDER = "kernel-same"
@@ -197,6 +198,38 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     return SKIP if found.failed else SAME_PACKETS
 
 
+def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
+    """Run Linux's tests of queue disciplines on kernels, and print what they say as KTAP."""
+    from testbed.runs.queue_tests import TC_TESTING, queues_with_tests, run_queue_tests
+    from testbed.runs.selftests import selftests
+
+    if not words:
+        raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
+    with_source = [version for version in kernels.versions() if kernels.has_source(version)]
+    tests = selftests(options.selftests or with_source[-1], TC_TESTING)
+    names = words[0].split(",")
+    queues = queues_with_tests(tests, words[1:])
+    print_lines("KTAP version 1", f"1..{len(names) * len(queues)}")
+    passed: dict[str, list[bool]] = {name: [] for name in names}
+    for number, end in enumerate(run_queue_tests(names, queues, tests, say), 1):
+        print_lines("    KTAP version 1", f"    1..{len(end.tests)}")
+        for each, test in enumerate(end.tests, 1):
+            print_lines(*(f"    # {line}" for line in test.said))
+            mark = "ok" if test.passed else "not ok"
+            print_lines(f"    {mark} {each} {test.name}{' # SKIP' if test.skipped else ''}")
+        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.queue}")
+        passed[end.kernel] += [test.passed for test in end.tests]
+    for name, results in passed.items():
+        print_lines(f"# {name}: pass:{sum(results)} fail:{len(results) - sum(results)}")
+    return int(not all(all(results) for results in passed.values()))
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines as they are, however long."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
 def _version_of(name: str) -> str:
     return "".join(_version(kernels.built_folder(name)))
 
@@ -212,4 +245,5 @@ ACTS: Mapping[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "remove": _remove,
     "same": _same,
     "compare": _compare,
+    "test": _test,
 }

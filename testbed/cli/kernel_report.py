@@ -110,7 +110,7 @@ def _plain(found: KernelComparison, kernels: tuple[str, str]) -> dict[str, Any]:
         "differing": [_plain_divergence(each) for each in found.divergences],
         "effects": [
             {
-                "variant": each.variant,
+                "variant": each.group,
                 "what": each.what,
                 "unit": each.unit,
                 "a": each.mean_a,
@@ -185,6 +185,6 @@ def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
     for each in effects:
         found, unit = each.comparison, f" {each.unit}" if each.unit else ""
         yield (
-            f"- {each.variant}: {each.what} {found.difference:+.3g}{unit} "
+            f"- {each.group}: {each.what} {found.difference:+.3g}{unit} "
             f"[{found.low:+.3g}, {found.high:+.3g}], A has {each.mean_a:.3g} ({found.n_a} trials)"
         )

@@ -9,20 +9,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from testbed.cli.kernel import say
+from testbed.cli.kernel import print_lines, say
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.machine import atomic
 from testbed.runs.packetdrill import (
     PACKETDRILL,
+    PACKETDRILL_TESTS,
     PacketdrillTool,
     ScriptEnd,
     find_packetdrill,
     run_scripts,
     script_runs,
-    selftests,
 )
-from testbed.runs.progress import console
+from testbed.runs.selftests import selftests
 from testbed.store import results_folder
 
 EXAMPLE = "testbed packetdrill gtests/net/tcp, or: testbed packetdrill --selftests 6.12"
@@ -34,27 +34,22 @@ def packetdrill(options: argparse.Namespace) -> int:
     if not places and not options.selftests:
         raise UsageError("packetdrill: no script", EXAMPLE)
     tool = PacketdrillTool(find_packetdrill(options.packetdrill), options.tolerance)
-    places += [selftests(options.selftests)] if options.selftests else []
+    places += [selftests(options.selftests, PACKETDRILL_TESTS)] if options.selftests else []
     names = options.kernel.split(",") if options.kernel else [kernels.default_kernel()]
     runs = script_runs(places, names)
     out = options.out or results_folder(PACKETDRILL)
-    _print("KTAP version 1", f"1..{len(runs)}")
+    print_lines("KTAP version 1", f"1..{len(runs)}")
     ends = []
     for number, end in enumerate(run_scripts(runs, tool, out, say, options.jobs), 1):
-        _print(*(f"# {line}" for line in end.said))
+        print_lines(*(f"# {line}" for line in end.said))
         if end.kept:
-            _print(f"# packets: {end.kept}")
-        _print(f"{'ok' if end.passed else 'not ok'} {number} {end.run.name}")
+            print_lines(f"# packets: {end.kept}")
+        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.run.name}")
         ends.append(end)
-    _print(*(f"# {line}" for line in summary(ends)))
+    print_lines(*(f"# {line}" for line in summary(ends)))
     if options.junit:
         atomic.replace(options.junit, lambda path: path.write_text(junit(ends)))
     return int(not all(end.passed for end in ends))
-
-
-def _print(*lines: str) -> None:
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:

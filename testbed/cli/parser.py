@@ -298,7 +298,7 @@ def _rewind_options(parser: Parser) -> None:
 
 def _kernel_options(parser: Parser) -> None:
     about = "what to do (list), and with what"
-    _value(parser, "words", "list|build|remove|same|compare", about, nargs="*")
+    _value(parser, "words", "list|build|remove|same|compare|test", about, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
     _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
     about = "additional patches; one with the same name replaces ours"
@@ -317,6 +317,8 @@ def _kernel_options(parser: Parser) -> None:
     about = "compare: only trials with this in their name, such as cubic or red-ecn"
     _value(parser, "--only", "TEXT", about, default="")
     _number(parser, "--jobs", "compare: number of trials to run in parallel")
+    about = "test: the version of Linux whose tests run (the newest whose source is here)"
+    _value(parser, "--selftests", "VERSION", about, default="")
 
 
 def _program_options(parser: Parser) -> None:
@@ -512,7 +514,8 @@ VERBS = (
         "kernel",
         kernel,
         "the guest's kernels: list, build VERSION, build --source DIR --name NAME, remove NAME; "
-        "same: does a tree send the same packets? compare A B: where do packets part, and why?",
+        "same: does a tree send the same packets? compare A B: where do packets part, and why? "
+        "test K: Linux's tests of its queue disciplines",
         "kernel build --source ~/linux --name mine",
         _kernel_options,
     ),

@@ -64,13 +64,18 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Effect:
-    """What the kernels' difference means for a variant: B less A over its trials that differ."""
+    """What the kernels' difference means for a group of trials: B less A over those that differ."""
 
-    variant: str
+    group: str  # their variant, or their condition
     what: str
     unit: str
     mean_a: float
     comparison: Comparison
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the interval does not hold zero."""
+        return not self.comparison.low <= 0 <= self.comparison.high
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ def compare_kernels(
         tuple(dict.fromkeys(each.axes.get("condition", "") for each in scenarios)),
         (*_explain(divergences, kernels, explained),),
         tuple(failed),
-        tuple(_effects(divergences)),
+        tuple(each for each in effects(divergences) if each.is_significant),
     )
 
 
@@ -222,17 +227,16 @@ def read_gdb(lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(unique), tuple(sockets.get("sender", ()))
 
 
-def _effects(divergences: Sequence[Divergence]) -> Iterable[Effect]:
-    """Yield the effects whose interval does not hold zero, by variant."""
+def effects(divergences: Sequence[Divergence], axis: str = "variant") -> Iterable[Effect]:
+    """Yield the effects on the trials of each variant, or of each condition."""
     tables = {
         each.trial.path: each.flows
         for each in reductions_of([trial for d in divergences for trial in d.trials])
     }
-    by_variant: dict[str, list[Divergence]] = {}
+    groups: dict[str, list[Divergence]] = {}
     for each in divergences:
-        variant = each.trials[0].scenario.axes.get("variant", "")
-        by_variant.setdefault(variant, []).append(each)
-    for variant, group in sorted(by_variant.items()):
+        groups.setdefault(each.trials[0].scenario.axes.get(axis, ""), []).append(each)
+    for name, group in sorted(groups.items()):
         for column, (what, unit) in EFFECTS.items():
             a, b = (
                 {
@@ -242,5 +246,5 @@ def _effects(divergences: Sequence[Divergence]) -> Iterable[Effect]:
                 for side in (0, 1)
             )
             found = compare_paired(b, a)
-            if found.kind is ComparisonKind.TESTED and not found.low <= 0 <= found.high:
-                yield Effect(variant, what, unit, sum(a.values()) / len(a), found)
+            if found.kind is ComparisonKind.TESTED:
+                yield Effect(name, what, unit, sum(a.values()) / len(a), found)

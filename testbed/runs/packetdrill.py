@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.machine import (
     MachineEnd,
@@ -25,10 +25,9 @@ from testbed.guest.machine import (
     root_environment,
     run_on_machine,
 )
-from testbed.guest.worker import HIDDEN, cache_folder
+from testbed.guest.worker import HIDDEN
 from testbed.machine import atomic, safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
-from testbed.machine.process import run
 from testbed.store import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
 
 PACKETDRILL = "packetdrill"
@@ -38,7 +37,7 @@ WHERE_TO_GET_IT = (
 )
 PACKETDRILL_CALLS = LIBRARIES / "testbed-packetdrill.so"  # built from packetdrill_calls.c
 SCRIPT_SUFFIX = ".pkt"
-SELFTESTS = "tools/testing/selftests/net/packetdrill"
+PACKETDRILL_TESTS = "net/packetdrill"  # of Linux's selftests
 LIMIT_S = 3600  # of virtual time; Linux's longest script takes 20 s
 PATIENCE_S = 600.0  # of wall time
 CAPTURE = "capture.pcap"
@@ -152,31 +151,6 @@ def _families(script: Path) -> Sequence[str]:
     """Return the versions of IP for which a script is: all, unless it says which."""
     named = _ONE_FAMILY.search(script.read_text(errors="replace"))
     return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
-
-
-def selftests(version: str) -> Path:
-    """Return the folder of a kernel's own scripts, unpacked once from Debian's source of it."""
-    if version not in kernels.versions():
-        raise UsageError(
-            f"--selftests {version}: no such kernel", nearest(version, kernels.versions())
-        )
-    archive = kernels.source_archive(version)
-    if archive is None:
-        hint = f"testbed kernel build {version}"
-        raise UsageError(f"--selftests {version}: its source is not here", hint)
-    place = cache_folder() / "selftests" / f"{version}-{archive.stat().st_mtime_ns}"
-    if not place.is_dir():
-        safe_files.make_folder(place.parent)
-        with atomic.whole_folder(place) as new:
-            inside = ["--wildcards", "--strip-components=6", f"*/{SELFTESTS}/*"]
-            done = run(["tar", "-xJf", str(archive), "-C", str(new), *inside], check=False)
-            if done.status != 0:
-                why = done.stderr.strip().split("\n")[0]
-                raise UsageError(
-                    f"no packetdrill scripts in the source of Linux {version}: {why}",
-                    "6.12 is the first with some: --selftests 6.12 --kernel 6.1 runs those on 6.1",
-                )
-    return place
 
 
 def run_scripts(

@@ -20,8 +20,8 @@ from testbed.runs.packetdrill import (
     ScriptRun,
     find_packetdrill,
     script_runs,
-    selftests,
 )
+from testbed.runs.selftests import selftests
 
 # prints an option's length, whether anything is behind what kernels know, and whether programs
 # that it starts would have the library
@@ -84,7 +84,7 @@ def test_the_program_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_selftests_of_an_unknown_kernel() -> None:
     with pytest.raises(UsageError, match=r"6\.99: no such kernel"):
-        selftests("6.99")
+        selftests("6.99", "net/packetdrill")
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""Linux's tests of its queue disciplines (tdc, of tools/testing/selftests/tc-testing) in guests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from testbed.errors import TestbedError, UsageError, nearest
+from testbed.guest import kernels
+from testbed.guest.machine import (
+    MachineProgram,
+    machine_kernel,
+    root_environment,
+    run_on_machine,
+)
+from testbed.machine import atomic
+from testbed.scenario.queues import DISCIPLINES
+from testbed.store import GUEST_ERRORS, GUEST_OUTPUT
+
+TC_TESTING = "tc-testing"
+QUEUE_TESTS = "tc-tests/qdiscs"
+_RESULT = re.compile(
+    r"(not )?ok \d+ (?P<id>\w+) - (?P<title>[^\t]*?)(?P<skipped> # skipped.*)?(\t.*)?$"
+)
+
+
+@dataclass(frozen=True)
+class QueueTest:
+    """The result of one of tdc's tests."""
+
+    name: str
+    passed: bool
+    skipped: bool
+    said: tuple[str, ...]  # about a failure
+
+
+@dataclass(frozen=True)
+class QueueTestsEnd:
+    """The results of a queue discipline's tests on a kernel."""
+
+    kernel: str
+    queue: str
+    took_s: float  # of virtual time
+    tests: tuple[QueueTest, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether none failed."""
+        return all(test.passed for test in self.tests)
+
+
+def queues_with_tests(tests: Path, names: Sequence[str]) -> list[str]:
+    """Return the named queue disciplines, or those of scenarios; raise if one has no tests."""
+    known = sorted(path.stem for path in (tests / QUEUE_TESTS).glob("*.json"))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"kernel test {name}: no such tests", nearest(name, known))
+    return list(names) or [name for name in known if name in DISCIPLINES]
+
+
+def run_queue_tests(
+    on_kernels: Sequence[str], queues: Sequence[str], tests: Path, progress: kernels.Progress
+) -> Iterator[QueueTestsEnd]:
+    """Run the tests of each queue discipline on each kernel, each in a guest of its own."""
+    folders = {name: machine_kernel(name, progress) for name in on_kernels}
+    for kernel, folder in folders.items():
+        for queue in queues:
+            yield _test_queue(kernel, folder, queue, tests)
+
+
+def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> QueueTestsEnd:
+    with atomic.workplace(TC_TESTING) as place:
+        words = ["python3", "tdc.py", "-f", f"{QUEUE_TESTS}/{queue}.json"]
+        program = MachineProgram(words, tests, root_environment(Path.home(), {}, ()))
+        end = run_on_machine(program, folder, place, lambda: False)
+        found = tuple(read_results((place / GUEST_OUTPUT).read_text(errors="replace")))
+        if not found:
+            why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")[-1]
+            raise TestbedError(f"the tests of {queue} did not run on kernel {kernel}: {why}")
+    return QueueTestsEnd(kernel, queue, end.took_s, found)
+
+
+def read_results(text: str) -> Iterator[QueueTest]:
+    """Yield the tests in tdc's output, whose results are TAP."""
+    lines = text.split("All test results:")[-1].splitlines()
+    starts = [number for number, line in enumerate(lines) if _RESULT.match(line)]
+    for start, end in pairwise([*starts, len(lines)]):
+        result = _RESULT.match(lines[start])
+        if result is not None:
+            said = tuple(filter(None, map(str.strip, lines[start + 1 : end])))
+            name = f"{result['id']} - {result['title']}"
+            yield QueueTest(name, not result[1], bool(result["skipped"]), said)
