@@ -39,10 +39,10 @@ def dumbbell(
         host.cmd(f"ethtool -K {host.name}-eth0 tso off gso off gro off")
         router.cmd(f"ethtool -K r-eth{number} tso off gso off gro off")
     for number, rtt_ms in enumerate(rtts_ms, 1):
-        router.cmd(f"tc qdisc add dev r-eth{number} root netem delay {rtt_ms}ms limit 100000")
+        router.cmd(f"tc qdisc add dev r-eth{number} root netem delay {rtt_ms}ms")
         if loss_percent:
             senders[number - 1].cmd(
-                f"tc qdisc add dev h{number}-eth0 root netem loss {loss_percent}% limit 100000"
+                f"tc qdisc add dev h{number}-eth0 root netem loss {loss_percent}%"
             )
     router.cmd("tc qdisc add dev r-eth0 root handle 1: htb default 1")
     router.cmd(f"tc class add dev r-eth0 parent 1: classid 1:1 htb rate {rate} burst 1600")

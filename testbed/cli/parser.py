@@ -355,7 +355,12 @@ def _mininet_options(parser: Parser) -> None:
 
 def _exec_options(parser: Parser) -> None:
     _program_options(parser)
-    about = "the command, which runs in the current folder"
+    about = "the file of a scenario, whose network is made first: its nodes are network namespaces"
+    _value(parser, "--network", "FILE", about, type=Path)
+    about = (
+        "the command, which runs in the current folder; with --network also lines, each a word: "
+    )
+    about += "'NODE: COMMAND', with & at its end a server, 'NODE@SECONDS: COMMAND'"
     _value(parser, "words", "-- COMMAND", about, nargs=argparse.REMAINDER)
 
 
@@ -530,7 +535,7 @@ VERBS = (
         "exec",
         execute,
         "run any command as root of a guest, in virtual time: a test suite, ip netns, tc",
-        "exec -- sh -c 'ip netns add a; ip netns exec a ip address'",
+        "exec --network net.json -- 'server: iperf3 -s &' 'client@1: iperf3 -c server'",
         _exec_options,
     ),
     Verb(

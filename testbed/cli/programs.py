@@ -18,6 +18,7 @@ from testbed.cli.kernel import say
 from testbed.errors import UsageError, printable
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
+from testbed.runs.network_script import network_script, read_network
 from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
 from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS
 
@@ -69,8 +70,13 @@ def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run `testbed exec`: any command, in the current folder."""
-    return _run(options, _command(options.words, EXEC_EXAMPLE), Path.cwd(), "exec")
+    """Run `testbed exec`: any command, in the current folder, with a network if one is named."""
+    command = _command(options.words, EXEC_EXAMPLE)
+    if options.network is None:
+        return _run(options, command, Path.cwd(), "exec")
+    script = network_script(read_network(options.network), command)
+    words = ["/bin/bash", "-c", script, "testbed-network"]
+    return _run(options, words, Path.cwd(), "exec", name=options.network.stem)
 
 
 def shell(options: argparse.Namespace) -> int:

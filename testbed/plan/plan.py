@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from testbed.errors import UsageError
 from testbed.plan.check import validate, warnings
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
@@ -56,10 +57,18 @@ from testbed.plan.traffic_control import (
     shaper_objects,
 )
 from testbed.scenario.model import CapturePoint, Flow, Scenario
-from testbed.scenario.network import shaped_by_htb
-from testbed.scenario.realism import refuse_in_real_time, with_realism
+from testbed.scenario.network import Direction, shaped_by_htb
+from testbed.scenario.realism import (
+    AGGREGATION_FIELDS,
+    RECEIPT_FIELDS,
+    refuse_in_real_time,
+    with_realism,
+)
 from testbed.scenario.variations import drawn
 from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
+
+# fields of links that a trial's runner and our queue disciplines make
+RUNNERS_FIELDS = ("trace", "schedule", "radio", *AGGREGATION_FIELDS, *RECEIPT_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -244,6 +253,38 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
         warnings=tuple(warnings(scenario, network)),
         end_s=_end_s(layout, flows),
     )
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """What makes a scenario's network, without its flows, with any machine's ip and tc."""
+
+    network: Network
+    nodes: tuple[str, ...]
+    veths: tuple[Veth, ...]
+    sysctls: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    setup: tuple[Command, ...]
+
+
+def plan_network(scenario: Scenario) -> NetworkPlan:
+    """Return what makes the network; raise if it has what ip and tc alone do not make."""
+    fields = tuple(name for name in RUNNERS_FIELDS if _is_used(scenario, name))
+    if fields:
+        raise UsageError(f"not for whole programs: {', '.join(fields)}", "leave them out")
+    scenario = replace(scenario, flows=(), network=shaped_by_htb(scenario.network))
+    layout = _layout(scenario, build_network(scenario.network))
+    return NetworkPlan(
+        network=layout.network,
+        nodes=layout.nodes,
+        veths=tuple(_veths(layout)),
+        sysctls=tuple(_sysctls(layout)),
+        setup=_setup(layout, ()),
+    )
+
+
+def _is_used(scenario: Scenario, name: str) -> bool:
+    directions = (each for link in scenario.network.links for each in link.directions)
+    return any(getattr(each, name) != getattr(Direction(), name) for each in directions)
 
 
 def _layout(scenario: Scenario, network: Network) -> _Layout:

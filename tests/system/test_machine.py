@@ -269,6 +269,40 @@ def test_files_are_not_copied_in_place_behind_links(tmp_path: Path) -> None:
     assert (other / "precious").read_text() == "precious"
 
 
+NETWORK = """
+{"network": {
+  "nodes": [{"name": "client"}, {"name": "server"}],
+  "links": [{
+    "ends": ["server", "client"],
+    "forward": {
+      "rate_mbit": 10, "delay_ms": 20, "queue": {"discipline": "pfifo", "limit_packets": 50}
+    },
+    "reverse": {"delay_ms": 20}
+  }]
+}}
+"""
+
+
+def test_a_network_and_what_starts_where_and_when(tmp_path: Path) -> None:
+    (tmp_path / "net.json").write_text(NETWORK)
+    lines = (
+        "server: iperf3 -s >server.txt &",
+        "client@2: iperf3 -J -R -t 5 -c server >client.json",
+        "client: ping -c 1 server; exit 6",
+    )
+    command = (*TESTBED, "exec", "--network", "net.json", f"--out={tmp_path}/out", "--", *lines)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    assert done.returncode == 6, done.stderr
+    mean = re.search(r"= [\d.]+/([\d.]+)/", done.stdout)
+    assert mean and 40 <= float(mean[1]) < 40.1
+    sent = json.loads((tmp_path / "out" / MACHINE_FILES / "client.json").read_text())["end"]
+    assert 9 < sent["sum_received"]["bits_per_second"] / 1e6 < 9.6
+    record = json.loads((tmp_path / "out" / MACHINE_RECORD).read_text())
+    assert 7 < record["took_s"] < 8
+
+
 def test_the_verb(tmp_path: Path) -> None:
     """The script's output and status are ours, and its files go where they are asked to go."""
     (tmp_path / "lab.sh").write_text('echo "$1 in ${PWD##*/}"; echo made >made; exit 5\n')

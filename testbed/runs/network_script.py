@@ -1,0 +1,117 @@
+"""A scenario's network for whole programs: a shell script that makes it and starts commands.
+
+Nodes are network namespaces with their names, which /etc/hosts has, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError, listed, nearest, quoted
+from testbed.own_files.scenario_file import with_topo_graph
+from testbed.plan.check import faults
+from testbed.plan.plan import NetworkPlan, plan_network
+from testbed.scenario.fault_hints import hint_of
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import NodeKind
+from testbed.scenario.reading import parsed, read_document
+
+NETWORK_FAILED = 125  # the script's status if the network could not be made
+START = re.compile(r"(?P<node>[\w.-]+)(?:@(?P<at_s>\d+(?:\.\d+)?))?:\s+(?P<command>\S.*)")
+START_EXAMPLE = "'receiver: iperf3 -s &' 'sender@1: iperf3 -c receiver'"
+
+
+@dataclass(frozen=True)
+class StartedCommand:
+    """A command that starts on a node some time after the network is up."""
+
+    node: str
+    at_s: str
+    command: str
+    is_server: bool  # the end does not wait for it
+
+
+def read_network(path: Path) -> NetworkPlan:
+    """Return what makes the network of a scenario's file, which need not have flows."""
+    try:
+        data = with_topo_graph(parsed(path.read_bytes(), str(path)), path.parent).data
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no such file", "name the file of a scenario") from error
+    if isinstance(data, dict):
+        data = {"experiment": path.stem, "duration_s": 1.0, **data, "flows": []}
+    document = read_document(data, str(path))
+    if wrong := document.in_its_words(_faults_of_network(document.scenario)):
+        raise UsageError(f"{path}: {listed(wrong)}", hint_of(wrong))
+    return plan_network(document.scenario)
+
+
+def _faults_of_network(scenario: Scenario) -> list[str]:
+    """Return the faults of a scenario, but not that it has no flows."""
+    some = dataclasses.replace(scenario, flows=())
+    return [fault for fault in faults(some) if not fault.startswith("flows: ")]
+
+
+def started_commands(words: Sequence[str], plan: NetworkPlan) -> list[StartedCommand]:
+    """Return the commands of lines `NODE@SECONDS: COMMAND`; none if the words are one command."""
+    lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
+    if not lines or not START.fullmatch(lines[0]):
+        return []
+    return [_started(line, plan.network.graph.names(*NodeKind)) for line in lines]
+
+
+def _started(line: str, nodes: Sequence[str]) -> StartedCommand:
+    match = START.fullmatch(line)
+    if match is None:
+        raise UsageError(f"{quoted(line)}: expected NODE: COMMAND", START_EXAMPLE)
+    node, at_s, command = match.group("node", "at_s", "command")
+    if node not in nodes:
+        raise UsageError(f"the network has no node {quoted(node)}", nearest(node, nodes))
+    is_server = command.endswith("&")
+    return StartedCommand(node, at_s or "0", command.removesuffix("&").strip(), is_server)
+
+
+def network_script(plan: NetworkPlan, words: Sequence[str]) -> str:
+    """Return a script for bash that makes the network and runs the words in or beside it."""
+    started = started_commands(words, plan)
+    last = _starts(started) if started else [f"exec {shlex.join(words)}"]
+    return "\n".join((*_set_up(plan), *last))
+
+
+def _set_up(plan: NetworkPlan) -> Iterator[str]:
+    yield f"trap 'echo \"testbed: failed: $BASH_COMMAND\" >&2; exit {NETWORK_FAILED}' ERR"
+    for node in plan.nodes:
+        yield f"ip netns add {shlex.quote(node)}"
+    for veth in plan.veths:
+        one = f"name {veth.name1} address {veth.mac1} netns {veth.node1}"
+        other = f"name {veth.name2} address {veth.mac2} netns {veth.node2}"
+        yield f"ip link add {one} type veth peer {other}"
+    for node, settings in plan.sysctls:
+        yield _in(node, ["sysctl", "-qw", *(f"{name}={value}" for name, value in settings)])
+    for command in plan.setup:
+        yield _in(command.node, command.argv)
+    for node in plan.network.nodes:
+        for interface in plan.network.interfaces(node)[:1]:
+            if interface.ip:
+                yield f"echo {interface.ip} {node} >>/etc/hosts"
+    yield "trap - ERR"
+
+
+def _in(node: str, argv: Sequence[str]) -> str:
+    return shlex.join(["ip", "netns", "exec", node, *argv])
+
+
+def _starts(started: Sequence[StartedCommand]) -> Iterator[str]:
+    """Yield lines that start commands in the background; the first status but 0 is the script's."""
+    for each in started:
+        command = _in(each.node, ["sh", "-c", each.command])
+        wait = f"sleep {each.at_s}; " if float(each.at_s) else ""
+        yield f"({wait}exec {command}) &"
+        if not each.is_server:
+            yield "waited+=($!)"
+    yield 'for each in "${waited[@]}"; do wait "$each" || status=${status:-$?}; done'
+    yield 'exit "${status:-0}"'
