@@ -85,6 +85,5 @@ def junit(ends: Sequence[ScriptEnd]) -> str:
         about = {"classname": end.run.shown_name, "name": end.run.family}
         case = ET.SubElement(by_kernel[name], "testcase", about, time=f"{end.took_s:.3f}")
         if not end.passed:
-            first = end.said[0] if end.said else "it printed nothing"
-            ET.SubElement(case, "failure", message=first).text = os.linesep.join(end.said)
+            ET.SubElement(case, "failure", message=end.reason).text = os.linesep.join(end.said)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

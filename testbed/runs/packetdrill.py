@@ -71,6 +71,7 @@ FAMILIES = {  # packetdrill's options by the version of IP
     ),
     "ipv4-mapped-ipv6": (*_OVER_IPV4, *_IPV6_ERRORS),
 }
+_PLACED = re.compile(r"\S+:\d+: ")
 _ONE_FAMILY = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
 
@@ -98,6 +99,12 @@ class ScriptEnd:
     took_s: float  # of virtual time
     said: tuple[str, ...] = ()
     kept: Path | None = None  # a failed run's output with all packets, and its capture
+
+    @property
+    def reason(self) -> str:
+        """The line with the place in the script; commands of the script may print others before."""
+        placed = (line for line in self.said if _PLACED.match(line))
+        return next(placed, self.said[-1] if self.said else "it printed nothing")
 
 
 @dataclass(frozen=True)

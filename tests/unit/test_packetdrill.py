@@ -95,7 +95,7 @@ def ends() -> list[ScriptEnd]:
 
     return [
         end("6.1", "ipv4"),
-        end("6.1", "ipv6", "x.pkt:3: bad <value>", "script packet: 1"),
+        end("6.1", "ipv6", "sysctl: no such file", "x.pkt:3: bad <value>", "script packet: 1"),
         end("6.12", "ipv4"),
         end("6.12", "ipv6"),
     ]
@@ -115,7 +115,13 @@ def test_junit(ends: list[ScriptEnd]) -> None:
     assert len(suites.findall(".//testcase")) == 4
     (failure,) = suites.findall(".//failure")
     assert failure.get("message") == "x.pkt:3: bad <value>"
-    assert failure.text == "x.pkt:3: bad <value>\nscript packet: 1"
+    assert failure.text == "sysctl: no such file\nx.pkt:3: bad <value>\nscript packet: 1"
+
+
+def test_the_reason_of_a_failure_without_a_place(ends: list[ScriptEnd]) -> None:
+    run = ends[0].run
+    assert ScriptEnd(run, False, 0, ("a", "assertion failed")).reason == "assertion failed"
+    assert ScriptEnd(run, False, 0).reason == "it printed nothing"
 
 
 def test_tcp_info_of_an_older_kernel_is_filled_with_zeros() -> None:
