@@ -31,11 +31,17 @@ class GradedRun:
     run: ProgramRun
     numbers: Sequence[MeasuredNumber]
     status_holds: bool
+    is_checked: bool  # whether it fails if something is wrong with the laboratory
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with the laboratory, or that does not matter."""
+        return not (self.is_checked and self.run.findings)
 
     @property
     def holds(self) -> bool:
         """Whether all is as it has to be."""
-        return self.status_holds and all(each.holds for each in self.numbers)
+        return self.status_holds and self.is_sound and all(each.holds for each in self.numbers)
 
 
 def grade(options: argparse.Namespace) -> int:
@@ -50,7 +56,8 @@ def grade(options: argparse.Namespace) -> int:
     for seed in seeds:
         captured = expectations.captures
         program = machine_program(options, command, script.parent, {}, seed=seed, captured=captured)
-        runs.append(_graded(program, kernel, out / f"seed-{seed}", expectations))
+        place = out / f"seed-{seed}"
+        runs.append(_graded(program, kernel, place, expectations, is_checked=options.check))
     replace(out / GRADE_RECORD, lambda path: path.write_text(_record(options, runs)))
     _print(expectations, runs)
     return 0 if all(each.holds for each in runs) else 1
@@ -64,14 +71,20 @@ def _seeds(text: str) -> list[int]:
 
 
 def _graded(
-    program: MachineProgram, kernel: Path, out: Path, expectations: Expectations
+    program: MachineProgram,
+    kernel: Path,
+    out: Path,
+    expectations: Expectations,
+    *,
+    is_checked: bool,
 ) -> GradedRun:
     run = run_in_folder(program, kernel, out, io.BytesIO(), io.BytesIO())
     numbers = [measure(each, out) for each in expectations.expect]
-    graded = GradedRun(program.seed, run, numbers, run.end.status == expectations.status)
+    status_holds = run.end.status == expectations.status
+    graded = GradedRun(program.seed, run, numbers, status_holds, is_checked)
     end = f"{run.end.took_s:.1f} s of virtual time in {run.wall_s:.1f} s"
     say(f"seed {program.seed}: exit status {run.end.status} after {end}; {out}")
-    for note in run.notes:
+    for note in (*run.notes, *map(str, run.findings)):
         say(f"    {printable_lines(note)}")
     if not graded.status_holds:
         for line in _last_lines(out):
@@ -93,6 +106,7 @@ def _record(options: argparse.Namespace, runs: Sequence[GradedRun]) -> str:
                 "seed": each.seed,
                 "holds": each.holds,
                 "status": each.run.end.status,
+                "findings": len(each.run.findings),
                 "took_s": each.run.end.took_s,
                 "numbers": [
                     {
@@ -119,6 +133,10 @@ def _print(expectations: Expectations, runs: Sequence[GradedRun]) -> None:
 
     status = ["exit status", f"{expectations.status}", *(f"{each.run.end.status}" for each in runs)]
     rows = [(*status, _word(all(each.status_holds for each in runs)))]
+    if any(each.is_checked for each in runs):
+        counts = (f"{len(each.run.findings)}" for each in runs)
+        sound = _word(all(each.is_sound for each in runs))
+        rows.append(("wrong with the laboratory", "0", *counts, sound))
     for index, each in enumerate(expectations.expect):
         numbers = [run.numbers[index] for run in runs]
         passed = _word(all(number.holds for number in numbers))

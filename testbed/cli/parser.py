@@ -326,6 +326,8 @@ def _program_options(parser: Parser) -> None:
     _number(parser, "--seed", about, default=1)
     _machine_options(parser)
     _flag(parser, "--in-place", "also copy the files of files/ into the working folder")
+    about = "status 3 if something is wrong with the laboratory (docs/mininet.md)"
+    _flag(parser, "--check", about)
 
 
 def _machine_options(parser: Parser) -> None:
@@ -336,8 +338,6 @@ def _machine_options(parser: Parser) -> None:
     _number(parser, "--limit", "seconds of virtual time after which it is ended (3600)", 3600)
     _number(parser, "--timeout", "seconds of wall time after which it is given up (3600)", 3600)
     _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
-    about = "status 3 if something is wrong with the laboratory (docs/mininet.md)"
-    _flag(parser, "--check", about)
     about = "a variable of the environment; without a value, as it is here"
     _values(parser, "--env", "NAME[=VALUE]", about)
 
@@ -376,6 +376,8 @@ def _grade_options(parser: Parser) -> None:
     _value(parser, "--seeds", "N,…", "the seeds of its runs (1)", default="1")
     about = "the numbers that its runs have to show, with their ranges (the script's name, .toml)"
     _value(parser, "--expect", "FILE", about, type=Path)
+    about = "a run with which something is wrong, as of `testbed mininet --check`, fails, too"
+    _flag(parser, "--check", about)
     _machine_options(parser)
 
 

@@ -73,5 +73,23 @@ def test_each_kind_of_fault_fails(tmp_path: Path) -> None:
 def test_the_laboratories_show_what_they_have_to(script: Path, tmp_path: Path, full: bool) -> None:
     if not full and script.stem not in QUICK:
         pytest.skip("with --full")
-    done = grade(script.with_suffix(".py"), tmp_path, "--seeds", "1,2,3" if full else "1")
+    done = grade(
+        script.with_suffix(".py"), tmp_path, "--check", f"--seeds={'1,2,3' if full else 1}"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+FIVE_WHAT = "tc qdisc add dev lo root netem delay 5"
+NO_NUMBER = "[[expect]]\nwhat = 'a'\npattern = 'a'\ntake = 'count'\nat_most = 0\n"
+
+
+def test_with_check_a_faulty_laboratory_fails(tmp_path: Path) -> None:
+    script, expected = tmp_path / "lab.sh", tmp_path / "lab.toml"
+    script.write_text(FIVE_WHAT)
+    expected.write_text(NO_NUMBER)
+    for options, status in (((), 0), (("--check",), 1)):
+        done = grade(script, tmp_path / "out", *options)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "delay 5" in done.stderr
+    row = "wrong with the laboratory 0 1 failed".split()
+    assert row in [line.split() for line in done.stdout.splitlines()]
