@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError
+from testbed.engine import Cancelled
+from testbed.errors import TestbedError, UsageError, printable
 from testbed.guest import kernels
 from testbed.guest.machine import (
     MachineEnd,
@@ -191,6 +192,14 @@ class _Machines:
 
     def run(self, script_run: ScriptRun) -> ScriptEnd:
         """Run a script; if it fails, once more with all packets."""
+        try:
+            return self._run(script_run)
+        except (Cancelled, UsageError):
+            raise
+        except TestbedError as error:  # of this guest: others run
+            return ScriptEnd(script_run, False, 0.0, (error.message,))
+
+    def _run(self, script_run: ScriptRun) -> ScriptEnd:
         with atomic.workplace(PACKETDRILL) as place:
             words = ["unshare", "-n", *self._tool.words(script_run)]
             end = self._on_machine(script_run, words, place)
@@ -231,7 +240,7 @@ class _Machines:
 def _output(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
     """Return the lines that packetdrill printed, without the script's folder."""
     texts = ((place / name).read_text(errors="replace") for name in (GUEST_OUTPUT, GUEST_ERRORS))
-    lines = (line.rstrip() for text in texts for line in text.splitlines())
+    lines = (printable(line.expandtabs()).rstrip() for text in texts for line in text.splitlines())
     return tuple(line.replace(f"{script_run.script.parent}/", "") for line in lines if line)
 
 
@@ -241,6 +250,6 @@ def _hidden_above(path: Path) -> Path | None:
     Scripts refer to files in folders above theirs (../common/defaults.sh).
     """
     for above in map(Path, HIDDEN):
-        if path.is_relative_to(above):
+        if path.is_relative_to(above) and path != above:
             return above / path.relative_to(above).parts[0]
     return None
