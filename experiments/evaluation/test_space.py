@@ -132,7 +132,7 @@ def test_budgets(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "30", "0min", "5 days", "-1s"])
 def test_what_is_no_budget(text: str) -> None:
-    with pytest.raises(UsageError, match="no time"):
+    with pytest.raises(UsageError, match="not a time"):
         budget_s(text)
 
 

@@ -30,6 +30,7 @@ from testbed.runs.evaluation import (
     QUICK_SEEDS,
     StandardEvaluation,
     check_controls,
+    check_spelling,
     evaluate,
     evaluation_cost,
     standard_evaluation,
@@ -252,6 +253,8 @@ def _with_options(
     evaluation = with_settings(exact, _settings(options), experiments)
     if options.engine == GuestEngine.name or evaluation.kernel:
         check_controls(evaluation)
+    else:
+        check_spelling(evaluation)
     return evaluation
 
 
@@ -285,6 +288,7 @@ def _evaluated(
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
     experiments = options.experiments.values()
+    console.print(f"planning {len(evaluation.experiments(experiments))} evaluations")
     cost = evaluation_cost(evaluation, experiments, seeds, options.quick)
     cores = options.jobs or len(os.sched_getaffinity(0))
     console.print(

@@ -9,10 +9,12 @@ from pathlib import Path
 from rich.table import Table
 
 from testbed.cli.run import selected
-from testbed.plan.plan import Plan, Task, tasks
+from testbed.guest import kernels
+from testbed.plan.plan import Plan, Task
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments
+from testbed.runs.orchestration import planned_trials
 from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import RunSelection
 from testbed.runs.traffic_estimate import disk_mb
@@ -51,7 +53,11 @@ def show_plan(options: argparse.Namespace) -> int:
     selection = selected(options)
     for note in selection.notes:
         errors.print(f"testbed: {note}", soft_wrap=True)
-    planned = tasks(selection.scenarios(options.seeds))
+    planned = planned_trials(selection, options.seeds, errors.print)
+    for kernel in dict.fromkeys(task.scenario.kernel for task in planned):
+        if kernels.built_folder(kernel) is None and kernel not in kernels.versions():
+            missing = kernels.not_built(kernel)
+            errors.print(f"testbed: warning: {missing.message}", soft_wrap=True)
     console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     disk = sum(disk_mb(task.plan, task.scenario) for task in planned)

@@ -58,6 +58,7 @@ def _report_results(options: argparse.Namespace) -> int:
     from analysis.report import collect, make_report
     from analysis.report.make import compared
 
+    _refuse_span(options)
     if options.reference is not None and not any(options.reference.glob("*.csv")):
         raise UsageError(
             f"--reference {options.reference}: no folder with CSV files",
@@ -137,10 +138,7 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
     """Print the trials' checks side by side: what was measured, and what was expected."""
     from analysis.report.verdict_tables import side_by_side
 
-    if options.flow or options.start is not None or options.stop is not None:
-        raise UsageError(
-            "--flow, --from and --to apply to a single trial", "name one, or leave them out"
-        )
+    _refuse_span(options)
     shown = side_by_side(trials)
     if options.out:
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
@@ -149,6 +147,14 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
         wide_console().print(_rich_table(shown))
     console.print(f"verdicts: {shown.note or 'none ran'}")
     return 0
+
+
+def _refuse_span(options: argparse.Namespace) -> None:
+    """Raise for options that choose a part of one trial."""
+    if options.flow or options.start is not None or options.stop is not None:
+        raise UsageError(
+            "--flow, --from and --to apply to a single trial", "name one, or leave them out"
+        )
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:

@@ -16,6 +16,8 @@ def rewind_trial(options: argparse.Namespace) -> int:
     """Run `testbed rewind`: exit status 1 if the packets were others."""
     from testbed.runs import rewind
 
+    if options.at is not None and options.packet:
+        raise UsageError("--at and --packet: it stops at one of them", "leave out the other")
     trial = open_trial(options.trial)
     functions, expressions = _functions(options)
     request = rewind.RewindRequest(

@@ -37,8 +37,9 @@ def runs(options: argparse.Namespace) -> int:
         raise UsageError("--unused goes with remove", "testbed runs remove --unused")
     for name in options.words:
         if not Path(name).is_dir():
-            raise UsageError(f"{name}: no such folder", "name a results folder, or none")
-    return _list([Path(name) for name in options.words] or [DEFAULT_RESULTS])
+            hint = f"a results folder, none, or: testbed runs {REMOVE} RUN"
+            raise UsageError(f"{name}: no such folder", hint)
+    return _list([Path(name) for name in dict.fromkeys(options.words)] or [DEFAULT_RESULTS])
 
 
 def _say(sentence: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -54,9 +55,9 @@ def replace(
                 os.close(file)
             os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError as error:
-        raise TestbedError(
-            f"{path}: cannot be written: {error.strerror or error}", hint_for(error)
-        ) from error
+        missing = f"there is no folder {path.parent}: name another path with --out"
+        hint = missing if error.errno == errno.ENOENT else hint_for(error)
+        raise TestbedError(f"{path}: cannot be written: {error.strerror or error}", hint) from error
 
 
 def replace_link(path: Path, target: str) -> None:

@@ -48,7 +48,7 @@ def budget_s(text: str) -> float:
     """Read `30min`."""
     match = re.fullmatch(r"(\d+\.?\d*)(s|min|h)", text)
     if not match or not float(match[1]):
-        raise UsageError(f"--budget {text}: no time", "e.g. --budget 30min; also s and h")
+        raise UsageError(f"--budget {text}: not a time", "e.g. --budget 30min; also s and h")
     return float(match[1]) * TIME_UNITS[match[2]]
 
 

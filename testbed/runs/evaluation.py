@@ -11,6 +11,7 @@ from pathlib import Path
 from testbed.errors import UsageError, nearest
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
 from testbed.plan.plan import tasks
 from testbed.runs import estimate
 from testbed.runs.orchestration import (
@@ -19,6 +20,7 @@ from testbed.runs.orchestration import (
     RunListener,
     RunOptions,
     plan_and_carry_out,
+    refuse_misspelt,
 )
 from testbed.runs.selection import RunSelection, Settings, select_experiment
 from testbed.scenario.experiment import ALONE, Experiment
@@ -154,6 +156,13 @@ def check_controls(evaluation: StandardEvaluation) -> None:
                 f"{spelling_hint(name)}; one of yours: testbed kernel build VERSION --add DIR "
                 "--name NAME, then --kernel NAME",
             )
+
+
+def check_spelling(evaluation: StandardEvaluation) -> None:
+    """Raise for a variant that no engine here can have, before its trials are planned."""
+    if evaluation.axis == "variant":
+        names = (variant(name).control for name in (evaluation.subject, *evaluation.others))
+        refuse_misspelt(names, GuestEngine().controls() | HostEngine().controls())
 
 
 @dataclass(frozen=True)

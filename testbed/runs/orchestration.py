@@ -19,7 +19,6 @@ from testbed.guest import kernels
 from testbed.guest.kernels import build_missing
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import Task, make_plan, tasks
-from testbed.plan.requirements import Need
 from testbed.runs import estimate
 from testbed.runs.engine_choice import AUTO, Choice, choose
 from testbed.runs.results_folders import claimed, keep_run, set_latest_link
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
 MENTIONED_MB = 1000  # of captures
+MANY_TRIALS = 500  # take more than a second to plan
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
         options = dataclasses.replace(options, seeds=max(options.seeds, LEAST_SEEDS_OF_A_SPREAD))
     for note in selection.notes:
         listener.warn(note)
-    planned: Sequence[Task] = tasks(selection.scenarios(options.seeds))
+    planned: Sequence[Task] = planned_trials(selection, options.seeds, listener.say)
     choice = choose_engine(planned, options.engine)
     listener.say(f"engine: {choice.engine.name} ({choice.reason})")
     out = options.out or results_folder(planned[0].scenario.experiment)
@@ -132,6 +132,14 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
             "--captures zstd or --captures drop takes less"
         )
     return PlannedRun(selection, options, choice, planned, out)
+
+
+def planned_trials(selection: RunSelection, seeds: int, say: Callable[[str], None]) -> list[Task]:
+    """Plan all trials of a selection; say so where it takes a while."""
+    scenarios = selection.scenarios(seeds)
+    if len(scenarios) > MANY_TRIALS:
+        say(f"planning {len(scenarios):,} trials")
+    return tasks(scenarios)
 
 
 def carry_out(run: PlannedRun, command: str, listener: RunListener) -> CompletedRun:
@@ -174,15 +182,16 @@ def choose_engine(planned: Sequence[Task], name: str) -> Choice:
         built = next(iter(names))  # what is missing is said of a kernel that is named
     choice = choose(name, needs, built)
     controls = [choice.engine.with_kernel(kernel).controls() for kernel in names]
-    _refuse_misspelt(choice.engine.controls().union(*controls), needs)
+    asked = (need.name for need in needs if need.kind == "congestion control")
+    refuse_misspelt(asked, choice.engine.controls().union(*controls))
     return choice
 
 
-def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
-    """Raise for a congestion control that neither our table nor Linux nor this kernel has."""
-    for need in needs:
-        if need.kind == "congestion control" and need.name not in KNOWN_VARIANTS | controls:
-            raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
+def refuse_misspelt(names: Iterable[str], controls: frozenset[str]) -> None:
+    """Raise for a congestion control that neither our table nor Linux nor these kernels have."""
+    for name in names:
+        if name not in KNOWN_VARIANTS | controls:
+            raise UsageError(f"unknown variant {name!r}", spelling_hint(name))
 
 
 def learn_speed(choice: Choice, done: Iterable[TrialFinished]) -> None:

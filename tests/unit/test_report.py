@@ -175,6 +175,7 @@ def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["{reno}/scenario.json"], "a file, not a folder", "name a results folder", 1),
         (["none", "--reference", "none"], "no folder with CSV files", "or leave it out", 2),
         (["reno", "{reno}", "--from", "4"], "apply to a single trial", "name one, or leave", 2),
+        (["reno/..", "--flow", "tcp"], "apply to a single trial", "name one, or leave", 2),
         (["reno", "--flow", "tpc"], "no flow 'tpc'", "did you mean 'tcp'", 2),
         (["reno", "--from", "4", "--to", "3"], "nothing lies between", "ran from 1 s to 11 s", 2),
     ],

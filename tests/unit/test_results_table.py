@@ -15,6 +15,7 @@ from analysis.results import reduction
 from analysis.results.tables import write_metrics
 from analysis.trials import packets
 from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
 from testbed.store import RECORD, REDUCED, Record, Status, open_trial
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
@@ -117,6 +118,12 @@ def test_a_capture_that_is_gone_fails_its_trial_alone(tmp_path: Path) -> None:
     assert set(rows["status"]) == {"failed"} and rows["goodput_mbps"].isna().all()
     (warning,) = rows.attrs["warnings"]
     assert "No such file" in warning
+
+
+def test_a_file_in_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError) as caught:
+        replace(tmp_path / "none" / "page.html", lambda path: path.write_text(""))
+    assert caught.value.hint == f"there is no folder {tmp_path}/none: name another path with --out"
 
 
 def test_results_that_cannot_be_written(tmp_path: Path) -> None:
