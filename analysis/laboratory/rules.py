@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from analysis.laboratory.observation import Executed, Observation
 from analysis.laboratory.paths import Paths, handshakes, sender
 from analysis.laboratory.settings import (
+    MOST_COUNTED,
     QueueCommand,
     control_set,
     is_client,
@@ -23,7 +24,6 @@ SMALL_NUMBER = 1000  # who writes a delay of more without a unit knows that they
 IDLE_PACKETS = 20  # neighbour discovery and the like
 UNLIMITED_QUEUES = frozenset(("noqueue", "pfifo_fast", "mq"))  # that a device has by itself
 DATA_BYTES = 200_000
-MOST_COUNTED = 1000  # a queue's limit in packets from which it does not matter how large they are
 SHAPERS = frozenset(("htb", "tbf", "hfsc", "cake", "ingress", "clsact"))
 ACKNOWLEDGEMENT_BYTES = 120  # the mean of a direction in which no data go
 ONE_WAY = 20  # times as many bytes as in the other direction
@@ -171,7 +171,7 @@ def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
         drops = sum(each.drops for each in device.queues if each.kind == queue.kind)
         if (
             drops
-            and queue.limit < needed
+            and queue.limit < int(needed)
             and on_the_way.get(id(queue.command), 0) < queue.limit / 2
         ):
             happened = (

@@ -14,6 +14,7 @@ MS_OF_TIMES |= {"us": 1e-3, "usec": 1e-3, "usecs": 1e-3, "ns": 1e-6, "nsec": 1e-
 MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
+MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
 IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
 
 
@@ -58,7 +59,8 @@ class QueueCommand:
     @property
     def shapes(self) -> bool:
         """Whether it limits something, so that it belongs where data pass."""
-        return self.kind != "netem" or "rate" in self.arguments or "limit" in self.arguments
+        counts = self.limit is not None and self.limit < MOST_COUNTED
+        return self.kind != "netem" or "rate" in self.arguments or counts
 
 
 def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
