@@ -16,7 +16,7 @@ from analysis.results.tables import all_metrics, metrics_of
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
-from testbed.store import Trial, trials_in
+from testbed.store import Trial, open_trial, trial_paths
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,13 @@ def collect(
     `definitions` are the experiments that the trials may be of, by name: they say how results are
     shown.
     """
-    found, again = _once(folders)
+    found, again, left_out = _once(folders)
     varied = tuple(trial for trial in found if is_varied(trial.scenario))
     trials = [trial for trial in found if not is_varied(trial.scenario)] or list(varied)
     if not trials:
         named = ", ".join(map(str, folders))
+        if left_out:
+            raise left_out[0]
         raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
     names = Counter(trial.path.name for trial in trials)
     apart = tuple(name for name, count in names.items() if count > 1)
@@ -107,7 +109,8 @@ def collect(
         experiment = trial.scenario.experiment
         folder = str(trial.path.parent) if experiment in unlike else ""
         groups.setdefault((experiment, trial.record.engine, folder), []).append(trial)
-    all_results, warnings, first = [], [], 1
+    all_results, first = [], 1
+    warnings = [f"left out: {error.message}" for error in left_out]
     for key, members in groups.items():
         results, said = _results_of(*key, members, first)
         definition = (definitions or {}).get(results.experiment)
@@ -120,18 +123,23 @@ def collect(
     return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart, beside)
 
 
-def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:
-    """Return the trials without copies, and the names of the copies."""
+def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str], list[TestbedError]]:
+    """Return the trials without copies, the names of the copies, and what is wrong with others."""
     found: dict[str, list[Trial]] = {}
-    again = []
+    again, left_out = list[str](), list[TestbedError]()
     for folder in folders:
-        for trial in trials_in(folder):
+        for path in trial_paths(folder):
+            try:
+                trial = open_trial(path)
+            except TestbedError as error:
+                left_out.append(error)
+                continue
             twins = found.setdefault(trial.path.name, [])
             if any(_same(trial, twin) for twin in twins):
                 again.append(trial.path.name)
             else:
                 twins.append(trial)
-    return [trial for twins in found.values() for trial in twins], again
+    return [trial for twins in found.values() for trial in twins], again, left_out
 
 
 def _same(one: Trial, other: Trial) -> bool:

@@ -18,6 +18,9 @@ from testbed.scenario.transfers import draw_sessions
 from testbed.scenario.variations import drawn
 from testbed.store import FlowRecord, Trial
 
+SENDER_COUNTERS = {"TcpOutSegs", "TcpRetransSegs", "TcpExtTCPSynRetrans"}
+RECEIVER_COUNTERS = {"TcpInSegs", "IpExtInOctets"}
+
 
 @dataclass(frozen=True)
 class CarriedLoad:
@@ -38,7 +41,9 @@ def load_of(trial: Trial, flow: FlowRecord) -> CarriedLoad | None:
     hosts = {own.src, own.dst}
     others = (each for each in trial.scenario.flows if each is not own)
     sender, receiver = read_counters(trial, own.src), read_counters(trial, own.dst)
-    if any({each.src, each.dst} & hosts for each in others) or not sender or not receiver:
+    if any({each.src, each.dst} & hosts for each in others):
+        return None
+    if not (sender.keys() >= SENDER_COUNTERS and receiver.keys() >= RECEIVER_COUNTERS):
         return None
     # a SYN-ACK that is sent again counts twice
     sent = sender["TcpOutSegs"] + sender["TcpRetransSegs"] - sender["TcpExtTCPSynRetrans"]
@@ -85,7 +90,8 @@ def session_rows(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
         }
     )
     names = ("connections", "control", "window_bytes", "sent_bytes", "segments", "retransmissions")
-    rows = rows.assign(**{name: [port[name] for port in served] for name in names})
+    ports = pd.DataFrame(served)
+    rows = rows.assign(**{name: ports[name] for name in names})
     by_session = log.groupby("session")
     finished = log[log["completion_s"].notna()].groupby("session")
     totals = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_document
 from testbed.machine.safe_files import plain_file
-from testbed.store import DAMAGED, Trial, planned_file, read_json, report_file
+from testbed.store import DAMAGED, Trial, planned_file, report_file
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -53,13 +53,11 @@ def read_planned(trial: Trial, flow: str) -> Planned | None:
 
 
 def read_reported(trial: Trial, flow: str) -> Reported | None:
-    """Read the log; None if it is missing or damaged."""
-    data = read_json(trial.path, report_file(flow, "client"))
-    try:
-        zero_ns = int(data["real_zero_ns"])
-        rows = np.array(data["transfers"], dtype=np.int64).reshape(-1, 4)
-    except DAMAGED:
+    """Read the log; None if it is missing."""
+    log = read_document(trial.path, report_file(flow, "client"), TransferLog)
+    if log is None:
         return None
+    zero_ns, rows = log["real_zero_ns"], np.array(log["transfers"], dtype=np.int64).reshape(-1, 4)
     port, begun, ended, received = (np.asarray(column) for column in rows.T)
     return Reported(
         zero_ns,
@@ -71,14 +69,10 @@ def read_reported(trial: Trial, flow: str) -> Reported | None:
     )
 
 
-def read_served(trial: Trial, flow: str) -> list[dict[str, Any]] | None:
-    """Read the server's totals, a port each; None if they are missing or damaged."""
-    data = read_json(trial.path, report_file(flow, "server"))
-    try:
-        ports = [dict(port) for port in data["ports"]]
-        return ports if all("retransmissions" in port for port in ports) else None
-    except DAMAGED:
-        return None
+def read_served(trial: Trial, flow: str) -> list[ServedPort] | None:
+    """Read the server's totals, a port each; None if they are missing."""
+    served = read_document(trial.path, report_file(flow, "server"), ServedPorts)
+    return served["ports"] if served else None
 
 
 def server_retransmissions(trial: Trial, flow: str) -> int | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from analysis.trials.documents import Capacities, LinkCapacity, read_document
 from analysis.trials.packets import epoch_ns
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import FRAME_BYTES, bucket_bytes
@@ -17,7 +18,7 @@ from testbed.scenario.trace import (
     Trace,
     parse_trace,
 )
-from testbed.store import CAPACITY_FILE, QueueRecord, Trial, read_json
+from testbed.store import CAPACITY_FILE, QueueRecord, Trial
 
 # what a trace's opportunities count of a frame is shorter by
 FRAME_LESS_BYTES = FRAME_OVERHEAD_BYTES - TUN_BYTES
@@ -131,8 +132,9 @@ def largest_bucket_bytes(queue: QueueRecord, capacity: Capacity) -> int:
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     """Read what the link behind a queue could carry, as the trial recorded it."""
-    found = (read_json(trial.path, CAPACITY_FILE) or {}).get(queue.interface)
-    if found is None:
+    capacities = read_document(trial.path, CAPACITY_FILE, Capacities) or {}
+    found = capacities.get(queue.interface, LinkCapacity())
+    if not found:
         return Capacity(rate_mbit=(queue.rate_mbit,))
     if "trace" in found:
         return Capacity(trace=parse_trace(found["trace"]))

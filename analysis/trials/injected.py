@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from analysis.trials.documents import Droppers, read_document
 from analysis.trials.packets import BEHIND, capture_interface, queue_roles
-from testbed.store import DROPS_FILE, FlowRecord, QueueRecord, Trial, read_json
+from testbed.store import DROPS_FILE, FlowRecord, QueueRecord, Trial
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """Read the droppers, by the names of their flows."""
-    found = read_json(trial.path, DROPS_FILE) or {}
+    found = read_document(trial.path, DROPS_FILE, Droppers) or {}
     return {
         flow: Injected(
-            int(counts["dropped"]),
-            str(counts.get("interface", "")),
-            int(counts.get("undecided", 0)),
+            counts["dropped"],
+            counts.get("interface", ""),
+            counts.get("undecided", 0),
         )
         for flow, counts in found.items()
     }

@@ -7,6 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.trials import documents
+from analysis.trials.documents import (
+    Counters,
+    Iperf3Report,
+    Medium,
+    ShownDiscipline,
+    read_document,
+)
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
@@ -21,9 +29,14 @@ from testbed.store import (
     Table,
     Trial,
     again,
-    read_json,
     report_file,
 )
+
+SAMPLE_TEXTS = {  # columns of tables of samples that are no numbers
+    *("flow", "state", "ca_state", "starved_by", "node", "interface", "event", "detail"),
+    *("src", "dst", "change", "name"),
+}
+LARGEST_SAMPLE = 1 << 53
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
@@ -33,21 +46,34 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
         return None
     try:
         found = pd.read_csv(plain_file(path), usecols=list(table.columns), low_memory=False)
+        _check_numbers(found, table)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
         why = f"{path}: damaged: {error}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error
     return None if found.empty else found
 
 
+def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
+    """Raise an error if a column of numbers has something else, as somebody may have written."""
+    if samples.empty:
+        return
+    for name in set(table.columns) - SAMPLE_TEXTS:
+        if not pd.api.types.is_numeric_dtype(samples[name]):
+            raise ValueError(f"{name}: not only numbers")
+        if samples[name].abs().max() >= LARGEST_SAMPLE:
+            raise ValueError(f"{name}: a number beyond all bounds")
+    if table is QUEUE_SAMPLES and samples.isna().any(axis=None):
+        raise ValueError("a queue's sample without a value")
+
+
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
     """Read a node's kernel counters over the trial; empty if they were not stored."""
-    counters: dict[str, dict[str, int]] = read_json(trial.path, COUNTERS_FILE) or {}
-    return counters.get(node, {})
+    return (read_document(trial.path, COUNTERS_FILE, Counters) or {}).get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
     """Sum a kernel counter over all nodes; None if counters were not stored."""
-    counters: dict[str, dict[str, int]] | None = read_json(trial.path, COUNTERS_FILE)
+    counters = read_document(trial.path, COUNTERS_FILE, Counters)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
 
@@ -108,12 +134,11 @@ class Disciplines:
         self._trial = trial
 
     @cached_property
-    def _by_node(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = read_json(self._trial.path, QDISCS_FILE) or {}
-        return found
+    def _by_node(self) -> documents.Disciplines:
+        return read_document(self._trial.path, QDISCS_FILE, documents.Disciplines) or {}
 
     @cached_property
-    def leaves(self) -> dict[str, dict[str, Any]]:
+    def leaves(self) -> dict[str, ShownDiscipline]:
         """The queue of each shaped interface."""
         return {
             each["dev"]: each
@@ -124,7 +149,7 @@ class Disciplines:
 
     def drops(self) -> dict[str, int]:
         """Return the number of packets dropped by each shaped interface's queue."""
-        return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
+        return {name: leaf["drops"] for name, leaf in self.leaves.items()}
 
     def put_ahead(self) -> list[tuple[float, int, int]]:
         """Return each reordering link's chance, and how many packets overtook and crossed.
@@ -132,9 +157,9 @@ class Disciplines:
         netem counts packets that it puts ahead as requeued.
         """
         links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
-        found = ((each["options"].get("reorder"), each) for each in links)
+        found = ((each.get("options", {}).get("reorder"), each) for each in links)
         return [
-            (float(chance["reorder"]), int(each["requeues"]), int(each["packets"]))
+            (chance["reorder"], each["requeues"], each["packets"])
             for chance, each in found
             if chance
         ]
@@ -142,22 +167,20 @@ class Disciplines:
     def lost_by_netem(self) -> int:
         """Packets that links lost at random, as asked for: netem there drops nothing else."""
         links = self._by_node.get(WIRES, [])
-        return sum(int(each["drops"]) for each in links if each["kind"] == "netem")
+        return sum(each["drops"] for each in links if each["kind"] == "netem")
 
 
-def read_medium(trial: Trial) -> dict[str, Any] | None:
+def read_medium(trial: Trial) -> Medium | None:
     """Read the medium's counters; None if the trial had no radio, or it left no report."""
-    found: dict[str, Any] | None = read_json(trial.path, RADIO_FILE)
-    return found
+    return read_document(trial.path, RADIO_FILE, Medium)
 
 
 def frames_lost(trial: Trial) -> int:
     """Frames that a radio gave up after its last attempt."""
     medium = read_medium(trial)
-    return sum(int(radio["lost"]) for radio in medium["radios"]) if medium else 0
+    return sum(radio["lost"] for radio in medium["radios"]) if medium else 0
 
 
-def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> dict[str, Any] | None:
+def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> Iperf3Report | None:
     """Read the report of iperf3's client or server; None if it left none."""
-    found: dict[str, Any] | None = read_json(trial.path, report_file(flow.name, side))
-    return found
+    return read_document(trial.path, report_file(flow.name, side), Iperf3Report)

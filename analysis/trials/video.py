@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from analysis.trials.documents import PlayerReport, QuicReport, Sizes, VideoLoad, read_document
 from testbed.scenario.model import FlowKind
-from testbed.store import Trial, playback_file, read_json, report_file, sizes_file
+from testbed.store import Trial, playback_file, report_file, sizes_file
 
 VIDEO_MEASURE_COLUMNS = (
     "trial",
@@ -30,27 +30,22 @@ VIDEO_MEASURE_COLUMNS = (
 )
 
 
-def read_playback(trial: Trial, flow: str) -> dict[str, Any] | None:
+def read_playback(trial: Trial, flow: str) -> PlayerReport | None:
     """Read a player's report; None if it left none."""
-    return _read(trial, playback_file(flow))
+    return read_document(trial.path, playback_file(flow), PlayerReport)
 
 
-def read_sizes(trial: Trial, flow: str) -> dict[str, int] | None:
+def read_sizes(trial: Trial, flow: str) -> Sizes | None:
     """Read the size of each file that the player requested."""
-    return _read(trial, sizes_file(flow))
+    return read_document(trial.path, sizes_file(flow), Sizes)
 
 
-def read_server(trial: Trial, flow: str) -> dict[str, int] | None:
+def read_server(trial: Trial, flow: str) -> QuicReport | None:
     """Read the QUIC server's counts; over TCP the kernel has them."""
-    return _read(trial, report_file(flow, "server"))
+    return read_document(trial.path, report_file(flow, "server"), QuicReport)
 
 
-def _read(trial: Trial, name: str) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = read_json(trial.path, name)
-    return found
-
-
-def loads(playback: dict[str, Any]) -> list[dict[str, Any]]:
+def loads(playback: PlayerReport) -> list[VideoLoad]:
     """Every request in order: path, times, bytes received."""
     return [*playback["page"], *(segment["load"] for segment in playback["segments"])]
 
@@ -60,14 +55,14 @@ def measures(trial: Trial, flow: str) -> dict[str, object] | None:
     playback = read_playback(trial, flow)
     if playback is None:
         return None
-    sums = playback["sums"]
-    mean = sums["mean_bit_per_s"]
+    known: Mapping[str, object] = {**playback, **playback["sums"]}
+    mean = playback["sums"]["mean_bit_per_s"]
     return {
         "trial": trial.path.name,
         "flow": flow,
         "variant": trial.scenario.flow(flow).variant or "",
-        **{name: playback[name] for name in VIDEO_MEASURE_COLUMNS[3:10]},
-        **{name: sums[name] for name in ("stalls", "stall_s", "switches", "bytes")},
+        **{name: known[name] for name in VIDEO_MEASURE_COLUMNS[3:10]},
+        **{name: known[name] for name in ("stalls", "stall_s", "switches", "bytes")},
         "mean_mbps": None if mean is None else mean / 1e6,
         "segments": sum(each["load"]["last_byte_s"] is not None for each in playback["segments"]),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from analysis.trials.documents import Configuration, read_document
 from analysis.verdict.checks import (
     NEVER_CONNECTED,
     NOT_CAPTURED,
@@ -18,7 +19,7 @@ from analysis.verdict.checks import (
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import MTU_BYTES
-from testbed.store import CONFIGURATION_FILE, FlowRecord, read_json
+from testbed.store import CONFIGURATION_FILE, FlowRecord
 
 OWN_SOCKETS = "a program's sockets come and go between the samples"
 # the local version of a user's own kernel ends with its name (own.sh)
@@ -77,7 +78,7 @@ def _names(options: tuple[str, ...]) -> str:
 
 def settings(evidence: Evidence) -> Iterator[Check]:
     """Check that everything verified before the flows is unchanged after them."""
-    states = read_json(evidence.trial.path, CONFIGURATION_FILE)
+    states = read_document(evidence.trial.path, CONFIGURATION_FILE, Configuration)
     if states is None:
         yield unknown("configuration", "settings", NOT_RECORDED)
         return
@@ -100,7 +101,8 @@ def _short(text: str | None) -> str:
 
 def offloads(evidence: Evidence) -> Iterator[Check]:
     """Check that no packet is larger than its link's MTU; yields each bad capture, or one."""
-    begin = (read_json(evidence.trial.path, CONFIGURATION_FILE) or {}).get("begin", {})
+    states = read_document(evidence.trial.path, CONFIGURATION_FILE, Configuration)
+    begin = states["begin"] if states else {}
     checks = []
     for capture in evidence.trial.record.captures:
         if not capture.file:

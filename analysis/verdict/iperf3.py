@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.captures.tcp import FIN, PacketArrays
+from analysis.trials.documents import Iperf3Report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
 from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
@@ -65,13 +65,13 @@ def udp(evidence: Evidence) -> Iterator[Check]:
 
 
 def _goodput(
-    evidence: Evidence, flow: FlowRecord, report: dict[str, Any], least: int, most: int
+    evidence: Evidence, flow: FlowRecord, report: Iperf3Report, least: int, most: int
 ) -> Check:
     """Check the goodput; bytes that arrive while the server is told to end may be read or not."""
     seconds = flow.stopped_s - flow.started_s
     if not seconds:  # a few bytes without a delay, in virtual time
         return unknown("goodput", flow.name, "over in no time")
-    reported = int(report.get("end", {}).get("sum_received", {}).get("bytes", 0))
+    reported = report.get("end", {}).get("sum_received", {}).get("bytes", 0)
     captured = min(max(reported, least), most)
     measured, expected = (size * 8e-6 / seconds for size in (reported, captured))
     note = (
@@ -101,10 +101,10 @@ def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
     intervals = report.get("intervals")
     if not intervals:
         return unknown("retransmissions", f"{flow.name} iperf3", NEVER_CONNECTED)
-    reported = sum(int(each["sum"].get("retransmits", 0)) for each in intervals)
+    reported = sum(each["sum"].get("retransmits", 0) for each in intervals)
     total = report.get("end", {}).get("sum_sent", {})
-    if intervals[-1]["sum"].get("end", math.inf) < total.get("end", -math.inf):
-        reported = int(total.get("retransmits", reported))
+    if intervals[-1]["sum"]["end"] < total.get("end", -math.inf):
+        reported = total.get("retransmits", reported)
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
     # packets waiting in the sender's own queue have been sent, but not captured
     late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_END_NS)
@@ -147,13 +147,13 @@ def _why_discarded(evidence: Evidence, flow: FlowRecord) -> str:
     return why_discarded(trial, trial.scenario.flow(flow.name).dst)
 
 
-def _block_bytes(report: dict[str, Any]) -> int:
+def _block_bytes(report: Iperf3Report) -> int:
     """Return how many bytes a connection may have read without counting them."""
     start = report.get("start", {})
     version = re.match(r"iperf (\d+)\.(\d+)", start.get("version", ""))
     if version is None or (int(version[1]), int(version[2])) <= COUNTS_EACH_READ:
         return 0
-    return int(start.get("test_start", {}).get("blksize", 0))  # none: it never connected
+    return start.get("test_start", {}).get("blksize", 0)  # none: it never connected
 
 
 class _Delivered:
@@ -192,7 +192,7 @@ class _Delivered:
 def _intervals(
     evidence: Evidence,
     flow: FlowRecord,
-    report: dict[str, Any],
+    report: Iperf3Report,
     connections: list[_Delivered],
     uncounted: int,
 ) -> Check:
@@ -202,7 +202,8 @@ def _intervals(
     iperf3's own sum: all bytes over the time of whole intervals); the repetition is left out.
     """
     reported = {
-        (each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]
+        (each["sum"]["start"], each["sum"]["end"]): each["sum"]
+        for each in report.get("intervals", [])
     }
     if not reported:
         return unknown("iperf3 intervals", flow.name, NO_IPERF3_REPORT)

@@ -389,13 +389,13 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
 def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, int]:
     """Return the queue's count of marks, and how many marked packets it may have dropped."""
     end = evidence.samples.queue_end(queue.interface)
-    leaf = evidence.disciplines.leaves.get(queue.interface, {})
+    leaf = evidence.disciplines.leaves.get(queue.interface)
     marking = DISCIPLINES[queue.discipline].marking
     if marking and marking.counted_at is None and leaf:
-        return sum(int(tin["ecn_mark"]) for tin in leaf["tins"]), 0
+        return sum(tin["ecn_mark"] for tin in leaf.get("tins", [])), 0
     if end is None:
         return None, 0
-    return int(end["marks"]), int(leaf.get("pdrop", 0)) if marking and marking.may_drop else 0
+    return int(end["marks"]), leaf.get("pdrop", 0) if leaf and marking and marking.may_drop else 0
 
 
 def marks_received(evidence: Evidence) -> Iterator[Check]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from analysis.trials.documents import PlayerReport, Programs, Sizes, read_document
 from analysis.trials.packets import PORTS, FlowTables
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
@@ -23,7 +23,7 @@ from analysis.verdict.sender_queue import own_queue_ns
 from testbed.errors import TestbedError, printable
 from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, ProgramRecord, errors_file, programs_file, read_json
+from testbed.store import FlowRecord, ProgramRecord, errors_file, programs_file
 
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line
@@ -49,20 +49,18 @@ def videos(evidence: Evidence) -> Iterator[Check]:
         yield _player_bytes(evidence, flow, playback)
 
 
-def _file_sizes(
-    evidence: Evidence, flow: str, playback: dict[str, Any], sizes: dict[str, int]
-) -> Check:
+def _file_sizes(evidence: Evidence, flow: str, playback: PlayerReport, sizes: Sizes) -> Check:
     """Check that a file is as long as at the server; one still in transfer, no longer."""
     came = expected = off = 0
     for load in loads(playback):
-        size = sizes[load["path"]]
+        size = sizes.get(load["path"], 0)
         complete = load["last_byte_s"] is not None
         due = size if complete else min(load["bytes"], size)
         came, expected, off = came + load["bytes"], expected + due, off + abs(load["bytes"] - due)
     return compare("video bytes", flow, evidence.virtual_time, came, expected, deviation=off)
 
 
-def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: dict[str, Any]) -> Check:
+def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: PlayerReport) -> Check:
     """Check that the player's bytes arrived in packets, which also hold headers and TLS."""
     packets = evidence.packets.flow("receiver", flow)
     if packets is None:
@@ -85,14 +83,14 @@ def programs(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).command is None:
             continue
-        roles = read_json(evidence.trial.path, programs_file(flow.name))
-        if not isinstance(roles, dict):
+        roles = read_document(evidence.trial.path, programs_file(flow.name), Programs)
+        if roles is None:
             yield unknown("program", flow.name, NOT_RECORDED)
         else:
-            for role, data in roles.items():
+            for role, program in roles.items():
                 subject = f"{flow.name} {role}"
                 said = _last_words(evidence.trial.path, errors_file(flow.name, role))
-                yield _exit_status(evidence, subject, ProgramRecord(**data), said)
+                yield _exit_status(evidence, subject, program, said)
         yield _other_connections(evidence, flow)
 
 

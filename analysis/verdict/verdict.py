@@ -112,9 +112,11 @@ class Verdict:
 
     @staticmethod
     def from_json(text: str) -> Verdict:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote; raise one of DAMAGED if it did not."""
         data = json.loads(text)
         checks = tuple(_read(check) for check in data["checks"])
+        if not isinstance(data["why"], str):
+            raise TypeError(data["why"])
         return Verdict(Grade(data["verdict"]), data["why"], checks)
 
 
@@ -127,7 +129,19 @@ def _read(data: dict[str, Any]) -> Check:
     for key in ("measured", "expected", "tolerance"):
         if data[key] in ("inf", "-inf"):
             data[key] = float(data[key])
-    return Check(**{**data, "verdict": Grade(data["verdict"])})
+    check = Check(**{**data, "verdict": Grade(data["verdict"])})
+    texts = (check.subject, check.unit, check.why)
+    if check.name not in CHECK_RULES or not all(isinstance(each, str) for each in texts):
+        raise ValueError(f"no check of ours: {check.name!r}")
+    if type(check.tolerance) not in (int, float):
+        raise TypeError(check.tolerance)
+    if not all(_can_be_compared(each) for each in (check.measured, check.expected)):
+        raise TypeError(check.measured, check.expected)
+    return check
+
+
+def _can_be_compared(value: object) -> bool:
+    return value is None or type(value) in (int, float, str)
 
 
 def judge(

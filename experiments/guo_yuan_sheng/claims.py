@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -39,6 +38,7 @@ from analysis.claims.judgement import (
 from analysis.claims.ledger import Claim, Paper, Reading
 from analysis.claims.samples import Group, samples
 from analysis.metrics.digest import NotMeasured
+from analysis.trials.documents import Iperf3Report, read_document
 from analysis.trials.samples import read_samples
 from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import IDLE_RTTS, open_trial, report_file
@@ -165,12 +165,12 @@ def _reported(group: Group) -> dict[str, Sample]:
     if group.folder is None:
         return {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        path = group.folder / str(trial) / report_file("tcp", "client")
-        try:
-            end = json.loads(path.read_text())["end"]["sum_sent"]
-            found.setdefault(str(variant), {})[int(seed)] = float(end["bits_per_second"]) / 1e6
-        except (OSError, ValueError, KeyError):
-            continue  # another tool's, or none: it is only shown beside the answer
+        report = read_document(
+            group.folder / str(trial), report_file("tcp", "client"), Iperf3Report
+        )
+        rate = (report or {}).get("end", {}).get("sum_sent", {}).get("bits_per_second")
+        if rate is not None:
+            found.setdefault(str(variant), {})[int(seed)] = rate / 1e6
     return {each: found[each] for each in PC_VARIANTS if each in found}
 
 

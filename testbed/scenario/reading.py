@@ -232,11 +232,11 @@ def _fault(detail: Any, data: Any, outer: Keys) -> _Fault:
             assumed.add((tuple(keys), str(step)))
     if detail["type"] == MISSING_FIELD:
         keys.append(last)
-    where = f"{_field_name((*outer, *keys))}: " if (*outer, *keys) else ""
-    return _Fault(where + _words(detail), frozenset(assumed), detail["type"] in FAULT_WORDS)
+    where = f"{field_name((*outer, *keys))}: " if (*outer, *keys) else ""
+    return _Fault(where + words_of(detail), frozenset(assumed), detail["type"] in FAULT_WORDS)
 
 
-def _field_name(keys: Keys) -> str:
+def field_name(keys: Keys) -> str:
     """Return what messages call the field that the keys lead to: `flows[0].rate_mbit`."""
     text = ""
     for key in keys:
@@ -244,7 +244,8 @@ def _field_name(keys: Keys) -> str:
     return text.removeprefix(".")
 
 
-def _words(detail: Any) -> str:
+def words_of(detail: Any) -> str:
+    """Return what is wrong with a value, from pydantic's error about it."""
     if words := FAULT_WORDS.get(detail["type"]):
         return words
     wanted = detail["msg"].removeprefix("Input should be ")

@@ -183,7 +183,11 @@ def test_a_syn_that_the_senders_own_queue_refused_is_sent_again(
 
 @pytest.mark.parametrize(
     ("report", "counted", "grade"),
-    [(None, 3, Grade.VALID), (None, 4, Grade.INVALID), ({"intervals": [1]}, 3, Grade.INVALID)],
+    [
+        ({}, 3, Grade.VALID),
+        ({}, 4, Grade.INVALID),
+        ({"intervals": [{"sum": {"start": 0, "end": 1, "bytes": 1}}]}, 3, Grade.INVALID),
+    ],
 )
 def test_the_end_of_an_unanswered_control_connection_is_sent_again(
     tmp_path: Path, report: object, counted: int, grade: Grade

@@ -205,7 +205,8 @@ def test_faults(scenario: Scenario, said: str) -> None:
 def test_what_the_medium_counted_is_judged(
     tmp_path: Path, changes: dict[str, object], expected: list[Grade]
 ) -> None:
-    report = {"signal_dbm": -80, "joined": True, "seconds": 10.0, "others": {"air_s": 4.9}}
+    report: dict[str, object] = {"signal_dbm": -80, "joined": True, "seconds": 10.0, "radios": []}
+    report["others"] = {"air_s": 4.9}
     path = tmp_path / "samples" / "radio.json"
     path.parent.mkdir()
     path.write_text(json.dumps({**report, **changes}))

@@ -1,0 +1,306 @@
+"""The JSON files of a trial, each with its shape: what a reader needs of it, and of which types.
+
+Whoever wrote them, a reader gets a document of that shape, nothing, or one line that names the file
+and the field. Fields that no reader needs may be anything.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from testbed.errors import TestbedError
+from testbed.machine.safe_files import plain_file
+from testbed.scenario.reading import field_name, words_of
+from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, again
+
+_T = TypeVar("_T")
+
+STRICTLY = ConfigDict(strict=True, allow_inf_nan=False)
+NOT_JSON = "json_invalid"  # pydantic's name of this fault
+MOST_NS = 1 << 61  # two of them can be added
+
+Integer = Annotated[int, Field(gt=-LARGEST_COUNT, lt=LARGEST_COUNT)]
+Number = Annotated[float, Field(gt=-LARGEST_NUMBER, lt=LARGEST_NUMBER)]
+Nanoseconds = Annotated[int, Field(gt=-MOST_NS, lt=MOST_NS)]
+Bitrate = Annotated[float, Field(ge=0, lt=1e15)]
+
+Counters = dict[str, dict[str, Integer]]
+"""Of COUNTERS_FILE: node, counter, value."""
+Programs = dict[Literal["client", "server"], ProgramRecord]
+"""Of `programs_file`."""
+Sizes = dict[str, Integer]
+"""Of `sizes_file`: bytes by path."""
+
+
+@with_config(STRICTLY)
+class Configuration(TypedDict):
+    """Of CONFIGURATION_FILE: what was read back before and after the flows."""
+
+    begin: dict[str, str]
+    end: dict[str, str]
+
+
+@with_config(STRICTLY)
+class LinkCapacity(TypedDict):
+    """Of CAPACITY_FILE, for each interface: its trace, or its rates and since when."""
+
+    trace: NotRequired[str]
+    rates: NotRequired[Annotated[list[tuple[Number, Bitrate]], Field(min_length=1)]]
+
+
+Capacities = dict[str, LinkCapacity]
+
+
+@with_config(STRICTLY)
+class DropperCounts(TypedDict):
+    """Of DROPS_FILE, for each flow."""
+
+    dropped: Integer
+    interface: NotRequired[str]
+    undecided: NotRequired[Integer]
+
+
+Droppers = dict[str, DropperCounts]
+
+
+@with_config(STRICTLY)
+class Reordering(TypedDict):
+    """A netem's option of that name."""
+
+    reorder: Number
+
+
+@with_config(STRICTLY)
+class DisciplineOptions(TypedDict):
+    """What tc says about a queue discipline's settings."""
+
+    reorder: NotRequired[Reordering]
+
+
+@with_config(STRICTLY)
+class CakeTin(TypedDict):
+    """One of a cake's queues."""
+
+    ecn_mark: Integer
+
+
+@with_config(STRICTLY)
+class ShownDiscipline(TypedDict):
+    """Of QDISCS_FILE: what tc shows of a queue discipline."""
+
+    kind: str
+    handle: str
+    dev: str
+    packets: Integer
+    drops: Integer
+    requeues: Integer
+    options: NotRequired[DisciplineOptions]
+    tins: NotRequired[list[CakeTin]]
+    pdrop: NotRequired[Integer]
+
+
+Disciplines = dict[str, list[ShownDiscipline]]
+
+
+@with_config(STRICTLY)
+class RadioCounts(TypedDict):
+    """What the medium counted of one radio."""
+
+    lost: Integer
+
+
+@with_config(STRICTLY)
+class OtherStations(TypedDict):
+    """What the medium counted of the stations that are not in the scenario."""
+
+    air_s: Number
+
+
+@with_config(STRICTLY)
+class Medium(TypedDict):
+    """Of RADIO_FILE."""
+
+    signal_dbm: Integer
+    joined: bool
+    seconds: Annotated[Number, Field(gt=0)]
+    others: OtherStations
+    radios: list[RadioCounts]
+
+
+@with_config(STRICTLY)
+class Iperf3Sum(TypedDict):
+    """The sum of an interval over all connections."""
+
+    start: Number
+    end: Number
+    bytes: Integer
+    retransmits: NotRequired[Integer]
+
+
+@with_config(STRICTLY)
+class Iperf3Interval(TypedDict):
+    """An interval of iperf3's report."""
+
+    sum: Iperf3Sum
+
+
+@with_config(STRICTLY)
+class Iperf3Total(TypedDict, total=False):
+    """The sum of all intervals; iperf3 that never connected has none."""
+
+    end: Number
+    bytes: Integer
+    retransmits: Integer
+    bits_per_second: Bitrate
+
+
+@with_config(STRICTLY)
+class Iperf3End(TypedDict, total=False):
+    """The totals of iperf3's report."""
+
+    sum_sent: Iperf3Total
+    sum_received: Iperf3Total
+
+
+@with_config(STRICTLY)
+class Iperf3Test(TypedDict, total=False):
+    """The settings of iperf3's test."""
+
+    blksize: Integer
+
+
+@with_config(STRICTLY)
+class Iperf3Start(TypedDict, total=False):
+    """The head of iperf3's report."""
+
+    version: str
+    test_start: Iperf3Test
+
+
+@with_config(STRICTLY)
+class Iperf3Report(TypedDict, total=False):
+    """Of `report_file`, by iperf3: whole, or what it wrote until it failed."""
+
+    start: Iperf3Start
+    intervals: list[Iperf3Interval]
+    end: Iperf3End
+
+
+@with_config(STRICTLY)
+class CallReport(TypedDict):
+    """Of `report_file`, by the receiver of a call."""
+
+    bytes: Integer
+
+
+@with_config(STRICTLY)
+class QuicReport(TypedDict):
+    """Of `report_file`, by the server of a video over QUIC."""
+
+    lost_packets: Integer
+
+
+@with_config(STRICTLY)
+class TransferLog(TypedDict):
+    """Of `report_file`, by a workload's client: port, begin, end and bytes of each transfer."""
+
+    real_zero_ns: Nanoseconds
+    transfers: list[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]]
+
+
+@with_config(STRICTLY)
+class ServedPort(TypedDict):
+    """What a workload's server counted at one of its ports."""
+
+    retransmissions: Integer
+    connections: Integer
+    control: str
+    min_rtt_us: Number
+    window_bytes: Integer
+    sent_bytes: Integer
+    segments: Integer
+
+
+@with_config(STRICTLY)
+class ServedPorts(TypedDict):
+    """Of `report_file`, by a workload's server."""
+
+    ports: list[ServedPort]
+
+
+@with_config(STRICTLY)
+class VideoLoad(TypedDict):
+    """A player's request."""
+
+    path: str
+    last_byte_s: Number | None
+    bytes: Integer
+
+
+@with_config(STRICTLY)
+class VideoSegment(TypedDict):
+    """A segment of a video, and the request for it."""
+
+    bit_per_s: Bitrate
+    load: VideoLoad
+
+
+@with_config(STRICTLY)
+class PlaybackSums(TypedDict):
+    """The totals of a playback."""
+
+    stalls: Integer
+    stall_s: Number
+    switches: Integer
+    mean_bit_per_s: Bitrate | None
+    bytes: Integer
+
+
+@with_config(STRICTLY)
+class PlayerReport(TypedDict):
+    """Of `playback_file`: a video player's report."""
+
+    transport: str
+    rule: str
+    why: str
+    page_s: Number | None
+    startup_s: Number | None
+    loaded_s: Number | None
+    ended_s: Number | None
+    page: list[VideoLoad]
+    segments: list[VideoSegment]
+    stalls: list[tuple[Number, Number]]
+    levels: list[tuple[Number, Number]]
+    sums: PlaybackSums
+
+
+def read_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
+    """Read a JSON file of a trial; None if it is missing, or not JSON: its writer was ended.
+
+    Raise an error with the field if it is JSON of another shape.
+    """
+    try:
+        text = plain_file(trial / name).read_bytes()
+    except OSError:
+        return None
+    try:
+        document: _T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # hashable
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+    else:
+        return document
+    if fault["type"] == NOT_JSON:
+        return None
+    where = ": ".join(filter(None, (str(trial / name), "damaged", field_name(fault["loc"]))))
+    raise TestbedError(f"{where}: {words_of(fault)}", f"run it again: {again(trial)}")
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    has_its_own = hasattr(kind, "__pydantic_config__")
+    return TypeAdapter(kind, config=None if has_its_own else STRICTLY)

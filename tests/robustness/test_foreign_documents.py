@@ -1,0 +1,310 @@
+"""JSON files and tables of trials with other values than the testbed writes, or without some.
+
+Whoever reads one gets what was written or one line that names the file; a report counts such a
+trial as failed, and shows the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.results.reduction import reductions_of
+from analysis.trials import documents
+from analysis.trials.documents import read_document
+from testbed.cli.entry import main
+from testbed.errors import TestbedError
+from testbed.scenario.call import Call
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.programs import Programs
+from testbed.scenario.video import Viewing
+from testbed.scenario.workload import Arrivals, Sizes, Workload
+from testbed.store import (
+    CAPACITY_FILE,
+    CONFIGURATION_FILE,
+    COUNTERS_FILE,
+    DROPS_FILE,
+    QDISCS_FILE,
+    QUEUE_SAMPLES,
+    RADIO_FILE,
+    RECORD,
+    REDUCED,
+    REPORT,
+    SCENARIO,
+    SOCKET_SAMPLES,
+    VERDICT_FILE,
+    open_trial,
+    playback_file,
+    programs_file,
+    report_file,
+    sizes_file,
+    write_json,
+)
+from tests.scenarios import router
+from tests.trial_writer import write_trial
+
+SEED, DAMAGES = 20261126, 40
+PLACE, MISSING = '"the place"', None
+STRANGE = (
+    *("NaN", "1e999", "-1", "0", "1" + "0" * 26, "1e12", "true", "null", '"x"', "[]", "{}"),
+    *('[["x"]]', '{"x": {}}', '"\\u001b[2J"', '"../../../etc/passwd"', '"inf"', MISSING),
+)
+LOAD = {"path": "1.m4s", "first_byte_s": 0.6, "last_byte_s": 1.0, "bytes": 5000}
+IPERF3 = {
+    "start": {"version": "iperf 3.18", "test_start": {"blksize": 1000}},
+    "intervals": [
+        {"sum": {"start": 0, "end": 5, "bytes": 4000, "retransmits": 1}},
+        {"sum": {"start": 5, "end": 10.0, "bytes": 6000, "retransmits": 1}},
+    ],
+    "end": {
+        "sum_sent": {"end": 10, "bytes": 10_000, "retransmits": 2, "bits_per_second": 8000.5},
+        "sum_received": {"end": 10, "bytes": 10_000},
+    },
+}
+PLAYBACK = {
+    "transport": "https",
+    "rule": "throughput",
+    "why": "",
+    "page_s": 0.5,
+    "startup_s": 1.0,
+    "loaded_s": None,
+    "ended_s": None,
+    "page": [LOAD],
+    "stalls": [[5.0, 7.0]],
+    "segments": [{"bit_per_s": 330_000, "load": LOAD}],
+    "levels": [[1.0, 4.0], [5.0, 0.0]],
+    "sums": {"stalls": 1, "stall_s": 2.0, "switches": 0, "mean_bit_per_s": 3e5, "bytes": 5000},
+}
+PORT = {
+    "connections": 1,
+    "resets": 0,
+    "control": "reno",
+    "min_rtt_us": 100,
+    "window_bytes": 9,
+    "sent_bytes": 9000,
+    "segments": 9,
+    "retransmissions": 1,
+}
+COUNTERS = {"TcpRetransSegs": 2, "TcpOutSegs": 20, "TcpInSegs": 20, "IpExtInOctets": 20_000}
+EVERYWHERE = {
+    COUNTERS_FILE: {"sender1": COUNTERS, "receiver": COUNTERS},
+    CONFIGURATION_FILE: {
+        "begin": {"router: mtu of router-eth0": "1500"},
+        "end": {"router: mtu of router-eth0": "1500"},
+    },
+    DROPS_FILE: {"tcp": {"dropped": 1, "interface": "router-eth0", "undecided": 0}},
+    CAPACITY_FILE: {"router-eth0": {"rates": [[0.0, 0.1], [5.0, 0.2]]}},
+    RADIO_FILE: {
+        "signal_dbm": -60,
+        "joined": True,
+        "seconds": 12.0,
+        "others": {"air_s": 1.0},
+        "radios": [{"lost": 0}],
+    },
+    QDISCS_FILE: {
+        "wires": [
+            {
+                "kind": "netem",
+                "handle": "1:",
+                "dev": "a",
+                "packets": 9,
+                "drops": 0,
+                "requeues": 0,
+                "options": {"reorder": {"reorder": 0.1}},
+            }
+        ],
+        "router": [
+            {
+                "kind": "codel",
+                "handle": "30:",
+                "dev": "router-eth0",
+                "packets": 9,
+                "drops": 1,
+                "requeues": 0,
+                "pdrop": 0,
+                "tins": [{"ecn_mark": 0}],
+            }
+        ],
+    },
+}
+PROGRAM = {"status": 1, "was_ended": False, "early": False}
+OF_KINDS: dict[FlowKind, tuple[dict[str, Any], dict[str, Any]]] = {  # the flow's fields, and files
+    FlowKind.TCP: (
+        {},
+        {report_file("tcp", "client"): IPERF3, report_file("tcp", "server"): IPERF3},
+    ),
+    FlowKind.CALL: (
+        {"call": Call(), "variant": None},
+        {report_file("tcp", "server"): {"bytes": 9}},
+    ),
+    FlowKind.COMMAND: (
+        {"command": Programs(("true",), ("true",))},
+        {programs_file("tcp"): {"client": PROGRAM, "server": PROGRAM}},
+    ),
+    FlowKind.VIDEO: (
+        {"video": Viewing()},
+        {
+            playback_file("tcp"): PLAYBACK,
+            sizes_file("tcp"): {"1.m4s": 5000},
+            report_file("tcp", "server"): {"lost_packets": 1},
+        },
+    ),
+    FlowKind.WORKLOAD: (
+        {"workload": Workload(Arrivals(per_s=1), Sizes(), count=2)},
+        {
+            report_file("tcp", "client"): {"real_zero_ns": 9, "transfers": [[1, 2, 3, 4]]},
+            report_file("tcp", "server"): {"ports": [PORT]},
+        },
+    ),
+}
+SHAPES: dict[str, tuple[Any, Any]] = {  # name → shape and a document of it
+    "iperf3": (documents.Iperf3Report, IPERF3),
+    "playback": (documents.PlayerReport, PLAYBACK),
+    "sizes": (documents.Sizes, {"1.m4s": 5000}),
+    "call": (documents.CallReport, {"bytes": 9}),
+    "quic": (documents.QuicReport, {"lost_packets": 1}),
+    "programs": (documents.Programs, {"client": PROGRAM}),
+    "transfers": (documents.TransferLog, {"real_zero_ns": 9, "transfers": [[1, 2, 3, 4]]}),
+    "served": (documents.ServedPorts, {"ports": [PORT]}),
+    "counters": (documents.Counters, EVERYWHERE[COUNTERS_FILE]),
+    "configuration": (documents.Configuration, EVERYWHERE[CONFIGURATION_FILE]),
+    "droppers": (documents.Droppers, EVERYWHERE[DROPS_FILE]),
+    "capacities": (documents.Capacities, EVERYWHERE[CAPACITY_FILE]),
+    "disciplines": (documents.Disciplines, EVERYWHERE[QDISCS_FILE]),
+    "radio": (documents.Medium, EVERYWHERE[RADIO_FILE]),
+}
+
+
+def write_whole(folder: Path, kind: FlowKind) -> Path:
+    """Write a trial whose first flow is of a kind, with every document that it can have."""
+    fields, files = OF_KINDS[kind]
+    scenario: Scenario = router(variant="reno", cbr_mbit=0.1, duration_s=12)
+    flow: Flow = dataclasses.replace(scenario.flows[0], kind=kind, **fields)
+    flows = (flow, *scenario.flows[1:])
+    scenario = dataclasses.replace(scenario, flows=flows, label=str(kind))
+    path = write_trial(folder / str(kind), scenario=scenario, samples=True)
+    for name, content in {**EVERYWHERE, **files}.items():
+        write_json(path, name, content)
+    return path
+
+
+def places(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each value's container with its key."""
+    for key in list(data) if isinstance(data, dict) else range(len(data)):
+        yield data, key
+        if isinstance(data[key], (dict, list)):
+            yield from places(data[key])
+
+
+def with_value(document: Any, number: int, strange: str | None) -> str:
+    """Return a document as JSON, with something else at one of its places, or nothing."""
+    copied = json.loads(json.dumps(document))
+    holder, key = list(places(copied))[number]
+    if strange is MISSING:
+        del holder[key]
+        return json.dumps(copied)
+    holder[key] = json.loads(PLACE)
+    return json.dumps(copied).replace(PLACE, strange)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_place_of_a_document_is_read_or_refused_in_a_line(tmp_path: Path, name: str) -> None:
+    """What stands in a needed field's place, and is not of its type, is named with the field."""
+    kind, document = SHAPES[name]
+    write_json(tmp_path, "file.json", document)
+    assert read_document(tmp_path, "file.json", kind) is not None
+    refused = 0
+    for number in range(len(list(places(document)))):
+        for strange in STRANGE:
+            (tmp_path / "file.json").write_text(with_value(document, number, strange))
+            try:
+                read_document(tmp_path, "file.json", kind)
+            except TestbedError as error:
+                refused += 1
+                assert error.message.startswith(f"{tmp_path / 'file.json'}: damaged: ")
+                assert error.message.isprintable() and len(error.message) < 500
+    assert refused >= 8
+
+
+def test_what_is_missing_or_no_json_is_none(tmp_path: Path) -> None:
+    """A program that was ended left no report, or a part of it."""
+    assert read_document(tmp_path, "file.json", documents.Iperf3Report) is None
+    (tmp_path / "file.json").write_text('{"start": {')
+    assert read_document(tmp_path, "file.json", documents.Iperf3Report) is None
+
+
+def damage(trial: Path, dice: random.Random) -> str:
+    """Put something strange at a place of one of the trial's files; return what and where."""
+    names = [*trial.rglob("*.json"), trial / SOCKET_SAMPLES.file, trial / QUEUE_SAMPLES.file]
+    file, strange = dice.choice(sorted(set(names))), dice.choice(STRANGE)
+    if file.suffix == ".json":
+        document = json.loads(file.read_text())
+        number = dice.randrange(len(list(places(document))))
+        file.write_text(with_value(document, number, strange))
+    else:
+        rows = [line.split(",") for line in file.read_text().splitlines()]
+        row = dice.choice(rows)
+        row[dice.randrange(len(row))] = (strange or "").replace(",", ";")
+        file.write_text("\n".join(map(",".join, rows)) + "\n")
+    return f"{strange} in {file.name}"
+
+
+@pytest.mark.parametrize("kind", OF_KINDS, ids=str)
+def test_a_damaged_trial_is_reduced_or_fails_in_a_line(tmp_path: Path, kind: FlowKind) -> None:
+    """Numbers from a fixed seed: the same damages each time."""
+    dice = random.Random(f"{SEED} {kind}")
+    trial = write_whole(tmp_path, kind)
+    (good,) = reductions_of([open_trial(trial)])
+    assert good.trial.record.status == "ok" and good.verdict is not None
+    assert not any("it cannot be reduced" in text for text in good.warnings)
+    files = {path: path.read_bytes() for path in trial.rglob("*") if path.is_file()}
+    failed = 0
+    for _ in range(DAMAGES):
+        for path, content in files.items():
+            path.write_bytes(content)
+        what = damage(trial, dice)
+        if not what.endswith(VERDICT_FILE):
+            (trial / REDUCED).unlink()
+        try:
+            (reduction,) = reductions_of([open_trial(trial)])
+            assert reduction.verdict is None or reduction.verdict.checks, what
+        except TestbedError as error:
+            assert error.message.startswith(str(trial)), what
+            continue
+        failed += reduction.trial.record.status == "failed"
+    assert failed >= DAMAGES // 10
+
+
+def test_damaged_trials_stop_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that cannot be opened are left out, those that cannot be reduced count as failed."""
+    results = tmp_path / "results"
+    for kind in OF_KINDS:
+        write_whole(results, kind)
+    (results / "call" / SCENARIO).write_text('{"flows": 1}')
+    (results / "video" / RECORD).write_text('{"status": "ok", "seed": "x"}')
+    write_json(results / "command", COUNTERS_FILE, {"sender1": []})
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "results"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: left out: results/call/scenario.json: experiment: missing" in said
+    assert "warning: left out: results/video/trial.json: damaged: seed: 'x'" in said
+    assert "command: it cannot be reduced: results/command/samples/counters.json: damaged: " in said
+    page = (results / REPORT).read_text()
+    assert "1 failed" in page and "2 ok" in page and "left out: " in page
+
+
+def test_a_report_of_nothing_but_damaged_trials_names_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_trial(tmp_path / "x" / "trial")
+    (tmp_path / "x" / "trial" / RECORD).write_text("{}")
+    assert main(["report", str(tmp_path / "x")]) == 1
+    assert f"{RECORD}: damaged: 'status'" in " ".join(capsys.readouterr().err.split())
