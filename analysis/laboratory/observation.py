@@ -6,7 +6,11 @@ itself, so that a line that cannot be read is left out.
 
 from __future__ import annotations
 
+import bisect
+import functools
+import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -114,24 +118,36 @@ class Observation:
         """Yield the commands of some programs."""
         return (each for each in self.commands if each.program in programs)
 
+    @functools.cached_property
+    def _by_inode(self) -> Mapping[int, Sequence[NamespaceSeen]]:
+        """The times that each namespace was seen."""
+        seen = defaultdict(list)
+        for each in self.namespaces:
+            seen[each.inode].append(each)
+        return seen
+
+    @functools.cached_property
+    def _replacements(self) -> Mapping[tuple[int, str], Sequence[int]]:
+        """Where among all commands a device, or its root queue, was replaced or removed."""
+        orders = defaultdict(list)
+        for each in self.of("tc", "ip"):
+            if {"del", "delete", "replace", "root"} & set(each.words):
+                for word in each.words:
+                    orders[each.namespace, word].append(each.order)
+        return orders
+
     def device(self, command: Executed, name: str) -> DeviceSeen | None:
         """Return a device of a command's namespace as it was last seen before it was replaced."""
-        changes = [
-            each.order
-            for each in self.of("tc", "ip")
-            if each.order > command.order
-            and each.namespace == command.namespace
-            and name in each.words
-            and ({"del", "delete", "replace"} & set(each.words) or "root" in each.words)
-        ]
-        until = min(changes, default=None)
-        last = None
-        for seen in self.namespaces:
-            if seen.inode == command.namespace and seen.order > command.order:
-                if until is not None and seen.order > until:
-                    break
-                last = _by_name(seen, name) or last
-        return last
+        replaced = self._replacements.get((command.namespace, name), ())
+        following = replaced[bisect.bisect_right(replaced, command.order) :]
+        until = following[0] if following else math.inf
+        seen = self._by_inode.get(command.namespace, ())
+        for each in reversed(seen[: bisect.bisect_right(seen, until, key=lambda n: n.order)]):
+            if each.order < command.order:
+                break
+            if device := _by_name(each, name):
+                return device
+        return None
 
     def place(self, command: Executed) -> str:
         """Return the file and line of the script at which a command was executed, or nothing.
@@ -196,7 +212,7 @@ class Reader:
             self.sockets_complete = found[1] == found[2]
         elif kind == "controls":
             self.controls = words
-        elif kind == "command":
+        elif kind == "command" and len(words) > 4:
             self._read_command(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
         elif kind == "exit" and (number := self.pending.pop(int(words[1]), None)) is not None:
             ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
@@ -285,6 +301,6 @@ def read_observation(path: Path, folder: Path) -> Observation:
     for line in path.read_text(errors="replace").splitlines():
         try:
             reader.read(line)
-        except (ValueError, IndexError):
+        except (ArithmeticError, ValueError, IndexError):
             continue
     return reader.observation()

@@ -28,23 +28,21 @@ class Handshake:
 def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
     """Yield the handshakes that ended, from SYN to the answer."""
     begun: defaultdict[object, deque[int]] = defaultdict(deque)
-    for number, each in enumerate(sockets):
+    arrived: defaultdict[object, list[int]] = defaultdict(list)
+    for each in sockets:
+        if (each.old, each.new) == ("SYN_RECV", "ESTABLISHED"):
+            arrived[each.destination, each.source].append(each.time_ns)
+    for each in sockets:
         ends = (each.source[0], each.destination)
         if each.new == "SYN_SENT":
             begun[ends].append(each.time_ns)
         elif each.old == "SYN_SENT" and begun[ends]:
             start = begun[ends].popleft()
             if each.new == "ESTABLISHED":
-                arrived = (
-                    (other.time_ns - each.time_ns) / 1e6
-                    for other in sockets[number:]
-                    if (other.old, other.new) == ("SYN_RECV", "ESTABLISHED")
-                    and (other.source, other.destination) == (each.destination, each.source)
-                )
+                later = [t for t in arrived[each.source, each.destination] if t >= each.time_ns]
+                forward_ms = (later[0] - each.time_ns) / 1e6 if later else math.inf
                 took_ms = (each.time_ns - start) / 1e6
-                yield Handshake(
-                    start, each.source[0], each.destination[0], took_ms, next(arrived, math.inf)
-                )
+                yield Handshake(start, ends[0], ends[1][0], took_ms, forward_ms)
 
 
 class Paths:
@@ -56,7 +54,10 @@ class Paths:
         self.removals = [
             each for each in observation.of("tc") if {"del", "delete"} & set(each.words)
         ]
-        self.delays = [each for each in queue_commands(observation) if each.kind == "netem"]
+        self.delays = defaultdict(list)
+        for each in queue_commands(observation):
+            if each.kind == "netem":
+                self.delays[each.command.namespace, each.device].append(each)
         self.links = self._links()
         self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
 
@@ -100,13 +101,12 @@ class Paths:
 
     def between(self, source: str, destination: str, time_ns: int) -> list[QueueCommand]:
         """Return what scripts had made to delay packets from an address to another by a time."""
-        way = self.way(source, destination) or ()
-        delays = {
-            (each.command.namespace, each.device): each
-            for each in self.delays
-            if each.command.time_ns <= time_ns and not self._is_removed(each, time_ns)
-        }
-        return [delays[device] for device in way if device in delays]
+        delays = []
+        for device in self.way(source, destination) or ():
+            made = [d for d in self.delays.get(device, ()) if d.command.time_ns <= time_ns]
+            if made and not self._is_removed(made[-1], time_ns):
+                delays.append(made[-1])
+        return delays
 
     def _is_removed(self, delay: QueueCommand, time_ns: int) -> bool:
         """Tell whether a script removed its own delay; a link's it may not have meant."""

@@ -17,6 +17,7 @@ from analysis.laboratory.settings import (
     queue_commands,
     rate_of,
     server_of,
+    time_ms,
 )
 from testbed.scenario.queues import FRAME_BYTES
 
@@ -60,8 +61,8 @@ class LaboratoryRule:
 
 def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
     for queue in queue_commands(observation):
-        for name in ("delay", "rate", "latency"):
-            said = queue.after(name)
+        amounts = {name: queue.after(name) for name in ("delay", "rate", "latency")}
+        for name, said in {**amounts, "jitter": queue.jitter}.items():
             try:
                 small = 0 < float(said) < SMALL_NUMBER
             except ValueError:
@@ -206,7 +207,7 @@ def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
 
 
 def _least_ms(delays: Iterable[QueueCommand]) -> float:
-    return sum(max(0.0, each.delay_ms - each.jitter_ms) for each in delays)
+    return sum(max(0.0, each.delay_ms - time_ms(each.jitter)) for each in delays)
 
 
 def _displaces(command: Executed, queue: QueueCommand) -> bool:
@@ -283,7 +284,7 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
         else:
             served = not observation.sockets_complete or any(
                 each.new == "ESTABLISHED"
-                and each.destination[1] == int(port)
+                and str(each.destination[1]) == port
                 and client.time_ns <= each.time_ns <= until
                 for each in observation.sockets
             )
@@ -291,7 +292,7 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
             listens = [
                 (each.time_ns - client.time_ns) / 1e6
                 for each in observation.sockets
-                if each.new == "LISTEN" and each.source[1] == int(port)
+                if each.new == "LISTEN" and str(each.source[1]) == port
             ]
             instead = f"start `{client.program} -s` on {server_of(client)} before it"
             if late := [each for each in listens if each >= 0]:

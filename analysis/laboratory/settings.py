@@ -31,7 +31,10 @@ class QueueCommand:
     @property
     def by_mininet(self) -> bool:
         """Whether Mininet's TCLink has made it: by the handles that it gives."""
-        return self.command.after("handle") in ("5:0", "5:", "6:", "10:")
+        handle = self.command.after("handle")
+        return handle in ("5:0", "5:") or (
+            handle in ("6:", "10:") and self.parent in ("root", "5:1", "6:")
+        )
 
     def after(self, name: str) -> str:
         """Return the word after an argument's name, or nothing."""
@@ -44,17 +47,17 @@ class QueueCommand:
         return time_ms(self.after("delay")) if self.kind == "netem" else 0.0
 
     @property
-    def jitter_ms(self) -> float:
-        """What its delay varies by."""
+    def jitter(self) -> str:
+        """What its delay varies by, as the command says it."""
         rest = list(self.arguments)
         place = rest.index("delay") + 2 if "delay" in rest else len(rest)
-        return time_ms(rest[place]) if place < len(rest) and rest[place][0].isdigit() else 0.0
+        return rest[place] if place < len(rest) and rest[place][:1].isdigit() else ""
 
     @property
     def limit(self) -> int | None:
         """Return the packets that it may hold, if the command says so."""
         said = self.after("limit")
-        return int(said) if self.kind in ("netem", "pfifo") and said.isdigit() else None
+        return int(said) if self.kind in ("netem", "pfifo") and said.isdecimal() else None
 
     @property
     def shapes(self) -> bool:

@@ -72,6 +72,26 @@ def test_lines_that_a_program_has_damaged_are_left_out(tmp_path: Path, line: str
     assert rules(findings(tmp_path, line, *whole, line)) == ["a ping without an answer"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tc qdisc add dev e root netem delay 5ms %00",
+        "tc qdisc add dev e root pfifo limit %C2%B2",
+        "tc qdisc add dev",
+        "iperf -s -p x",
+        "sysctl -w net.ipv4.tcp_congestion_control=",
+        "ethtool",
+    ],
+)
+def test_odd_commands_are_no_error(tmp_path: Path, words: str) -> None:
+    assert findings(tmp_path, *executed(words)) == []
+
+
+def test_a_port_that_is_no_number_has_no_server(tmp_path: Path) -> None:
+    found = findings(tmp_path, *executed("iperf -c h -p x"))
+    assert rules(found) == ["a client without a server"]
+
+
 def test_a_finding_has_the_last_line_that_executed_the_command(tmp_path: Path) -> None:
     lines = executed("ping -c 1 10.0.0.9", status=1)
     found = findings(
@@ -106,6 +126,8 @@ def test_a_ping_that_is_answered_later_waited_for_the_network(tmp_path: Path) ->
         ("root netem delay 5", "write 'delay 5ms'"),
         ("parent 5:1 handle 10: netem delay 5 limit 9", "write delay='5ms'"),
         ("root tbf rate 10 burst 15k latency 5ms", "write 'rate 10mbit'"),
+        ("root handle 10: netem delay 5ms 2", "write jitter='2ms'"),
+        ("parent 1:1 handle 10: netem delay 5", "write 'delay 5ms'"),
         ("root netem delay 5ms", None),
         ("root netem delay 0", None),
         ("root netem delay 20000", None),  # who writes so many means µs
