@@ -1,0 +1,106 @@
+"""What changed for TCP from one kernel to the next, in a hundred workloads, as tables of a page.
+
+    .venv/bin/python -m benchmarks.almanac [--kernels 6.1,6.12,7.3] [--out results/almanac]
+
+Runs the workloads that no earlier call has run (a minute and a half of processor time for three
+kernels), and writes the tables of docs/almanac.md. A workload is a variant in a condition of
+`testbed kernel compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.command import errors_as_exit
+from testbed.guest import kernels
+from testbed.runs.comparison_trials import comparison_trials
+from testbed.runs.kernel_comparison import (
+    EFFECTS,
+    Divergence,
+    Effect,
+    KernelComparison,
+    compare_kernels,
+    effects,
+)
+from testbed.scenario.model import Scenario
+
+ALMANAC = Path(__file__).resolve().parents[1] / "docs" / "almanac.md"
+ALMANAC_BEGIN, ALMANAC_END = "<!-- tables: benchmarks.almanac -->\n", "<!-- end -->\n"
+ALMANAC_VARIANTS = ("linux-reno", "cubic", "bbr", "vegas", "dctcp")  # Linux's own
+ALMANAC_RESULTS = Path("results/almanac")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare each kernel with the next one, and write the page's tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--kernels", default=",".join(kernels.versions()), help="the oldest first")
+    parser.add_argument("--out", type=Path, default=ALMANAC_RESULTS, help="results folder")
+    parser.add_argument("--jobs", type=int, help="number of trials to run in parallel")
+    options = parser.parse_args(arguments)
+    with errors_as_exit():
+        lines: list[str] = []
+        for pair in pairwise(options.kernels.split(",")):
+            kernels.build_missing(pair, print)
+            found = compare_kernels(
+                workloads(), pair, options.out, lambda _event: None, options.jobs, explained=0
+            )
+            lines += comparison_lines(pair, found)
+    ALMANAC.write_text(with_almanac(ALMANAC.read_text(), lines))
+
+
+def workloads() -> list[Scenario]:
+    """Return Linux's own variants in each condition."""
+    return [each for each in comparison_trials() if each.axes["variant"] in ALMANAC_VARIANTS]
+
+
+def comparison_lines(pair: tuple[str, str], found: KernelComparison) -> Iterator[str]:
+    """Yield the section of two kernels."""
+    yield f"## From {pair[0]} to {pair[1]}"
+    yield ""
+    others = len(found.divergences)
+    yield f"Other packets in {others} of {found.trials} workloads" + ("." if not others else ":")
+    yield ""
+    for axis in ("variant", "condition") if others else ():
+        by_group = list(effects(found.divergences, axis))
+        yield f"| {axis} | other packets | first at, s | {' | '.join(map(_title, EFFECTS))} |"
+        yield f"|---|---|---|{'---|' * len(EFFECTS)}"
+        for name in dict.fromkeys(each.axes[axis] for each in workloads()):
+            own = [d for d in found.divergences if d.trials[0].scenario.axes[axis] == name]
+            yield _row(name, own, [each for each in by_group if each.group == name])
+        yield ""
+    for each in found.failed:
+        yield f"Not compared, {each.condition}: {each.reason}"
+
+
+def _title(column: str) -> str:
+    what, unit = EFFECTS[column]
+    return f"{what}, {unit}" if unit else what
+
+
+def _row(name: str, own: Sequence[Divergence], by_column: Sequence[Effect]) -> str:
+    cells = {each.what: _cell(each) for each in by_column}
+    numbers = [cells.get(what, "–") for what, _ in EFFECTS.values()]
+    first = f"{min(each.first.earliest_s for each in own):.3f}" if own else "–"
+    return f"| `{name}` | {len(own)} | {first} | {' | '.join(numbers)} |"
+
+
+def _cell(effect: Effect) -> str:
+    """Return the older mean, and the difference with its interval, bold if it is significant."""
+    found = effect.comparison
+    difference, low, high = (round(n, 4) + 0.0 for n in (found.difference, found.low, found.high))
+    text = f"{difference:+.2g} [{low:+.2g}, {high:+.2g}]"
+    return f"{effect.mean_a:.3g}, {f'**{text}**' if effect.is_significant else text}"
+
+
+def with_almanac(page: str, lines: Sequence[str]) -> str:
+    """Return the page with other tables."""
+    before, _, rest = page.partition(ALMANAC_BEGIN)
+    after = rest.partition(ALMANAC_END)[2]
+    return before + ALMANAC_BEGIN + "\n" + "\n".join(lines) + "\n" + ALMANAC_END + after
+
+
+if __name__ == "__main__":
+    main()
