@@ -50,7 +50,10 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
 
 
 def scored_trials(results: ExperimentResults) -> pd.DataFrame:
-    """Return a row of scores for each valid trial, with its axes, seed and verdict."""
+    """Return a row of scores for each valid trial, with its axes, seed and verdict.
+
+    Without one, the table is empty and has the columns that a comparison reads.
+    """
     known = {trial.path.name: trial for trial in results.trials}
     axis = subject_axis(results)
     rows: list[dict[str, object]] = []
@@ -71,6 +74,8 @@ def scored_trials(results: ExperimentResults) -> pd.DataFrame:
                 **{score.name: score.of(seen) for score in scores(results)},
             }
         )
+    if not rows:
+        return pd.DataFrame(columns=[SUBJECT, "seed", *(each.name for each in scores(results))])
     return pd.DataFrame(rows)
 
 

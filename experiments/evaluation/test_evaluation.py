@@ -249,6 +249,22 @@ def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
     assert judged(compare_paired({1: 5.0}, {1: 4.0}), MORE, math.nan) == "not known"
 
 
+def test_an_evaluation_without_a_valid_trial_says_nothing() -> None:
+    good = pd.DataFrame({"kind": [], "trial": [], "axis_variant": []})
+    empty: Any = SimpleNamespace(
+        experiment="harm",
+        definition=EXPERIMENTS["harm"],
+        trials=(),
+        good=good,
+        digest=pd.DataFrame(),
+        varied=lambda: ["variant"],
+    )
+    lines = standing.standings([empty], "bbr", ["cubic"])
+    assert len(lines) == len(HARM_SCORES) and all(math.isnan(line.mean) for line in lines)
+    assert {line.beside[0].standing for line in lines} == {standing.Standing.UNKNOWN}
+    assert standing.text_table(lines, "bbr", ["cubic"]).rows
+
+
 def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
     """Two settings' times in whole seconds, one of which differs in every seed."""
     half = compare_paired(dict.fromkeys((1, 2, 3), 5.5), dict.fromkeys((1, 2, 3), 5.0))
