@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 SOCKET = re.compile(
-    r"^\s*(?P<program>.+)-\d+ .* (?P<seconds>\d+\.\d+): inet_sock_set_state: .*sport=(?P<sport>\d+)"
+    r"^.+ (?P<seconds>\d+\.\d+): inet_sock_set_state: .*sport=(?P<sport>\d+)"
     r" dport=(?P<dport>\d+) saddr=(?P<saddr>\S+) daddr=(?P<daddr>\S+) .*"
     r"oldstate=TCP_(?P<old>\w+) newstate=TCP_(?P<new>\w+)"
 )
@@ -84,7 +84,6 @@ class NamespaceSeen:
     """A network namespace at an instant."""
 
     order: int
-    time_ns: int
     inode: int
     label: str
     control: str
@@ -96,7 +95,6 @@ class SocketChange:
     """A TCP socket's change from one state to another."""
 
     time_ns: int
-    program: str
     source: tuple[str, int]
     destination: tuple[str, int]
     old: str
@@ -212,6 +210,8 @@ class Reader:
             self.sockets_complete = found[1] == found[2]
         elif kind == "controls":
             self.controls = words
+        elif kind == "unconnected":
+            self.sockets_complete = False
         elif kind == "command" and len(words) > 4:
             self._read_command(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
         elif kind == "exit" and (number := self.pending.pop(int(words[1]), None)) is not None:
@@ -219,9 +219,7 @@ class Reader:
             self.commands[number] = ended
         elif kind == "namespace":
             label = unquote(words[2])
-            self.namespaces.append(
-                NamespaceSeen(self.order, int(words[0]), int(words[1]), label, words[3])
-            )
+            self.namespaces.append(NamespaceSeen(self.order, int(words[1]), label, words[3]))
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
             self.places.append((int(words[0]), unquote(words[1]), text))
@@ -249,7 +247,6 @@ class Reader:
         self.sockets.append(
             SocketChange(
                 round(float(found["seconds"]) * 1e9),
-                found["program"].strip(),
                 (found["saddr"], int(found["sport"])),
                 (found["daddr"], int(found["dport"])),
                 found["old"],

@@ -9,6 +9,7 @@
  *   command TIME PID NAMESPACE CONTROL WORD …     CONTROL: the namespace's congestion control
  *   exit TIME PID STATUS
  *   controls NAME …                                what the kernel has of them
+ *   unconnected                                    connections cannot be observed on this kernel
  *   namespace TIME NAMESPACE LABEL CONTROL         the next lines are about it, at that time
  *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO
  *   address INDEX ADDRESS
@@ -23,7 +24,6 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
@@ -39,7 +39,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -100,13 +99,14 @@ int filter_executions(void)
 		       &program);
 }
 
-static void set(const char *path, const char *value)
+/* Returns whether it could. */
+static int set(const char *path, const char *value)
 {
 	int file = open(path, O_WRONLY | O_CLOEXEC);
+	int done = file >= 0 && write(file, value, strlen(value)) >= 0;
 
-	if (file >= 0 && write(file, value, strlen(value)) < 0)
-		errno = 0; /* without tracepoints there are no connections to read */
 	close(file);
+	return done;
 }
 
 /* Reads the beginning of a small file, without its last line break. */
@@ -133,7 +133,7 @@ int observe(pid_t pid, int filter, int trial)
 {
 	char controls[1024];
 	int process = syscall(SYS_pidfd_open, pid, 0);
-	int observer = syscall(SYS_pidfd_getfd, process, filter, 0);
+	int observer = syscall(SYS_pidfd_getfd, process, filter, 0), watched;
 
 	close(process);
 	if (observer < 0)
@@ -142,12 +142,11 @@ int observe(pid_t pid, int filter, int trial)
 		       "w");
 	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	mkdir(TRACE, 0755);
-	set(TRACE "buffer_size_kb", "1024");
-	set(TRACE "trace_clock", "mono");
-	set(TRACE "events/sock/inet_sock_set_state/enable", "1");
+	watched = set(TRACE "buffer_size_kb", "1024") && set(TRACE "trace_clock", "mono") &&
+		  set(TRACE "events/sock/inet_sock_set_state/enable", "1");
 	read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", controls, sizeof(controls));
 	if (lines)
-		fprintf(lines, "controls %s\n", controls);
+		fprintf(lines, "controls %s\n%s", controls, watched ? "" : "unconnected\n");
 	return observer;
 }
 
@@ -378,13 +377,11 @@ static void write_network(void)
 
 /* ---- commands ------------------------------------------------------------------------------------ */
 
-/* Reads a word of a process's memory. */
+/* Reads a word of a process's memory, as far as it is there. */
 static int read_word(int memory, unsigned long address, char *word)
 {
 	ssize_t length = pread(memory, word, MOST_LENGTH, address);
 
-	if (length <= 0) /* the page behind may be missing */
-		length = pread(memory, word, 4096 - address % 4096, address);
 	if (length <= 0)
 		return 0;
 	word[length < MOST_LENGTH ? length : MOST_LENGTH - 1] = '\0';
