@@ -18,6 +18,8 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
 from testbed.store import Trial, open_trial, trial_paths
 
+MOST_LEFT_OUT = 10  # trials that are named
+
 
 @dataclass(frozen=True)
 class ExperimentResults:
@@ -110,7 +112,11 @@ def collect(
         folder = str(trial.path.parent) if experiment in unlike else ""
         groups.setdefault((experiment, trial.record.engine, folder), []).append(trial)
     all_results, first = [], 1
-    warnings = [f"left out: {error.message}" for error in left_out]
+    warnings = [f"left out: {error.message}" for error in left_out[:MOST_LEFT_OUT]]
+    if left_out[MOST_LEFT_OUT:]:
+        warnings.append(
+            f"left out: {len(left_out) - MOST_LEFT_OUT} more trials that cannot be read"
+        )
     for key, members in groups.items():
         results, said = _results_of(*key, members, first)
         definition = (definitions or {}).get(results.experiment)

@@ -32,9 +32,9 @@ from testbed.store import (
     report_file,
 )
 
-SAMPLE_TEXTS = {  # columns of tables of samples that are no numbers
+NOT_NUMBERS = {  # columns of tables of samples
     *("flow", "state", "ca_state", "starved_by", "node", "interface", "event", "detail"),
-    *("src", "dst", "change", "name"),
+    *("src", "dst", "change", "name", "lossy"),
 }
 LARGEST_SAMPLE = 1 << 53
 
@@ -57,11 +57,13 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
     """Raise an error if a column of numbers has something else, as somebody may have written."""
     if samples.empty:
         return
-    for name in set(table.columns) - SAMPLE_TEXTS:
-        if not pd.api.types.is_numeric_dtype(samples[name]):
-            raise ValueError(f"{name}: not only numbers")
-        if samples[name].abs().max() >= LARGEST_SAMPLE:
-            raise ValueError(f"{name}: a number beyond all bounds")
+    numbers = samples[[name for name in table.columns if name not in NOT_NUMBERS]]
+    values = numbers.to_numpy()  # all together: a column at a time would take a fifth of a report
+    if values.dtype.kind not in "iuf":
+        name = next(iter(numbers.select_dtypes(exclude="number")), "")
+        raise ValueError(f"{name}: not only numbers")
+    if ((values >= LARGEST_SAMPLE) | (values <= -LARGEST_SAMPLE)).any():
+        raise ValueError("a number beyond all bounds")
     if table is QUEUE_SAMPLES and samples.isna().any(axis=None):
         raise ValueError("a queue's sample without a value")
 
