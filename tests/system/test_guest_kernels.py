@@ -10,19 +10,17 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from testbed.guest import boot, kernels
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import on_kernels
-from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
 OLDER, NEWER = "6.1", "6.12"
-GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
+GOOD, TRIED = "test-good", "test-tried"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
 
@@ -80,7 +78,7 @@ def testbed(root: Path) -> Iterator[str]:
     """The command; the kernels that the test builds are removed after it."""
     command = str(root / ".venv/bin/testbed")
     yield command
-    for name in (GOOD, TRIED, ADDED):
+    for name in (GOOD, TRIED):
         subprocess.run([command, "kernel", "remove", name], check=False, capture_output=True)
 
 
@@ -111,21 +109,6 @@ def test_the_commit_that_changed_the_packets(full: bool, testbed: str, tmp_path:
     assert f"{planted} is the first bad commit" in git(tree, "bisect", "run", *ask)
 
 
-def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Path) -> None:
-    """The example, built in: it runs, and goes back by less than Reno does."""
-    if not full:
-        pytest.skip("builds a kernel: --full")
-    if not kernels.has_source(NEWER):
-        pytest.skip(f"testbed kernel build {NEWER}")
-    examples = str(kernels.SOURCE_FOLDER / "examples")
-    argv = [testbed, "kernel", "build", NEWER, "--add", examples, "--name", ADDED]
-    subprocess.run(argv, check=True)
-    both = [router(variant=each, duration_s=10) for each in ("linux-reno", "gentle")]
-    reno, gentle = run_trials(on_kernels(both, [ADDED]), tmp_path / "out")
-    assert gentle.record.flows[0].variant_seen == "gentle"
-    assert least_window(gentle) > least_window(reno)
-
-
 @pytest.mark.parametrize(
     "version", [pytest.param(each, marks=needs(each)) for each in kernels.versions()]
 )
@@ -140,10 +123,3 @@ def test_traced_processes_send_the_same_packets(
     traced, told_then = run_trials(scenarios, tmp_path / "traced"), engine.try_out()
     assert "processes take turns" in told and "processes are traced" in told_then
     assert [capture_hashes(t) for t in turns] == [capture_hashes(t) for t in traced]
-
-
-def least_window(trial: Trial) -> int:
-    """The smallest window after the first loss."""
-    flow = pd.read_csv(trial.path / "samples" / "sockets.csv")
-    windows, states = flow["cwnd"], flow["ca_state"]
-    return int(windows[(states == "open") & (states == "recovery").cumsum().gt(0)].min())
