@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as DrawnAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure as DrawnFigure
@@ -62,6 +63,7 @@ PIXEL_COLUMNS = 1500  # more pixels than an A4-wide figure has at 200 dpi
 MANY_MARKS = 2000  # beyond, an SVG holds them as pixels
 WIDE_DECADES = 2.3  # beyond, only powers of ten are written on a logarithmic axis
 NAME_POINTS = 7.5  # of coloured categories
+TRUE_TYPE = 42  # of a PDF's fonts; journals refuse matplotlib's usual Type 3
 EMPTY_COLOUR, EMPTY_LETTERS = "#F2F2F2", 28
 _LONG_DECIMALS = re.compile(r"(?<![\d.])-?\d+\.\d{3,}")  # no version, 6.1.192
 
@@ -69,6 +71,17 @@ _LONG_DECIMALS = re.compile(r"(?<![\d.])-?\d+\.\d{3,}")  # no version, 6.1.192
 def save(figure: Figure, folder: Path) -> list[Path]:
     """Write the figure as PNG and SVG, and its data as CSV; return the files' paths."""
     return write(draw(figure), folder, figure.stem, figure.data, figure.number_format)
+
+
+def save_pdf(figure: Figure, folder: Path) -> list[Path]:
+    """Write the figure as PDF with its fonts, and its data as CSV; return the files' paths."""
+    make_folder(folder)
+    pdf, table = (folder / f"{figure.stem}.{end}" for end in ("pdf", "csv"))
+    with mpl.rc_context({"pdf.fonttype": TRUE_TYPE}):
+        canvas: Any = FigureCanvasPdf(draw(figure))
+        replace(pdf, lambda path: canvas.print_pdf(path, metadata={"CreationDate": None}))
+    write_table(figure.data, table, figure.number_format)
+    return [pdf, table]
 
 
 def write(
@@ -85,10 +98,15 @@ def write(
     replace(svg, lambda path: path.write_text(text, encoding="utf-8"))
     drawn.set_dpi(style.PNG_DPI)  # which the SVG has changed
     replace(png, FigureCanvasAgg(drawn).print_png)
+    write_table(table, data, number_format)
+    return paths
+
+
+def write_table(table: pd.DataFrame, path: Path, number_format: str = "%.6g") -> None:
+    """Write a figure's data as CSV."""
     named = table.rename(columns=lambda name: str(name).removeprefix("axis_"))
     named = spreadsheet_frame(named.drop(columns=TRIALS, errors="ignore"))
-    replace(data, lambda path: named.to_csv(path, index=False, float_format=number_format))
-    return paths
+    replace(path, lambda file: named.to_csv(file, index=False, float_format=number_format))
 
 
 def draw(figure: Figure) -> DrawnFigure:
@@ -146,7 +164,9 @@ def _grid(figure: Figure) -> tuple[DrawnFigure, list[list[Axes]]]:
     size = figure.legend_size or (FEW_POINTS if len(figure.legend) < 9 else MANY_POINTS)
     widths = [size * (3.4 + LETTER * len(entry.name)) / 72 for entry in figure.legend]
     too_long = sum(widths) > figure.width_inches and not figure.legend_size
-    beside = figure.legend_beside or too_long
+    narrow = figure.width_inches < style.WIDTH_INCHES / 2  # no room beside: lines of entries
+    beside = (figure.legend_beside or too_long) and not narrow
+    columns = max(1, int(figure.width_inches / max(widths))) if narrow and widths else len(widths)
     lines = [(figure.title, 9.0, True, style.BLACK), (figure.subtitle, 7.0, False, style.BLACK)]
     lines.append((figure.warning, 7.0, False, style.VERMILLION))
     head = 0.06 + sum(
@@ -155,7 +175,8 @@ def _grid(figure: Figure) -> tuple[DrawnFigure, list[list[Axes]]]:
         if text
     )
     legend_at = head
-    head += LEGEND_INCHES if figure.legend and not beside else 0.05
+    legend_lines = math.ceil(len(widths) / max(1, columns))
+    head += LEGEND_INCHES * legend_lines if figure.legend and not beside else 0.05
     foot = 0.07 + figure.foot_size * 1.4 / 72 * (figure.foot.count("\n") + 1) * bool(figure.foot)
     height = sum(inches) + head + foot
     right = figure.right_inches
@@ -168,7 +189,7 @@ def _grid(figure: Figure) -> tuple[DrawnFigure, list[list[Axes]]]:
         _legend(drawn, figure.legend, MANY_POINTS, columns, "upper right", (1.0, 1 - head / height))
     elif figure.legend:
         place = (0.0, 1 - legend_at / height)
-        _legend(drawn, figure.legend, size, len(figure.legend), "upper left", place)
+        _legend(drawn, figure.legend, size, columns, "upper left", place)
     left = 0.16 / figure.width_inches if figure.vertical_label else 0.0
     drawn.set_layout_engine(
         ConstrainedLayoutEngine(
@@ -257,7 +278,7 @@ def _handle(entry: LegendEntry) -> Line2D | Patch:
 
 
 def _draw_panel(axes: Axes, panel: Panel, row: Sequence[Panel | None], figure: Figure) -> None:
-    _head(axes, panel, row)
+    _head(axes, panel, min(style.WIDTH_INCHES, figure.width_inches) / len(row), row)
     if panel.empty:
         axes.set_facecolor(EMPTY_COLOUR)
         axes.grid(visible=False)
@@ -276,12 +297,12 @@ def _draw_panel(axes: Axes, panel: Panel, row: Sequence[Panel | None], figure: F
         _panel_legend(axes, panel.legend)
 
 
-def _head(axes: Axes, panel: Panel, row: Sequence[Panel | None]) -> None:
+def _head(axes: Axes, panel: Panel, width_inches: float, row: Sequence[Panel | None]) -> None:
     """Write the words above a panel: title and note, and over them the column's heading.
 
     All panels of a row leave the same room for notes, so that titles and headings are level.
     """
-    inches = style.WIDTH_INCHES / len(row) - SCALE_INCHES
+    inches = width_inches - SCALE_INCHES
     note_lines = max(len(each.note.splitlines()) for each in row if each)
     letters = max(8, int(inches * 72 / (TITLE_POINTS * LETTER)))
     lines = [

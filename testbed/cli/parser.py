@@ -25,7 +25,7 @@ from testbed.cli.packetdrill import packetdrill
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.programs import execute, mininet, shell
 from testbed.cli.reduce import reduce_captures
-from testbed.cli.report import report
+from testbed.cli.report import PAGE_STYLE, PAPER_STYLE, report
 from testbed.cli.rewind import rewind_trial
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
@@ -47,6 +47,8 @@ class Parser(argparse.ArgumentParser):
         if choice is None:
             raise UsageError(message, f"{self.prog} --help")
         name, value, listed = choice.groups()
+        if name == "VERB" and value == "help":
+            raise UsageError("unknown verb 'help'", "testbed --help, or: testbed VERB --help")
         what = "unknown verb" if name == "VERB" else f"{name}: unknown value"
         known = re.findall("'([^']*)'", listed)
         raise UsageError(f"{what} {quoted(value)}", nearest(value, known))
@@ -60,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         if options:
             close = near(options[0].partition("=")[0], self._option_string_actions)
             hint = f"did you mean {close!r}?" if close else f"{self.prog} --help lists the options"
-            if self._subparsers is not None:
+            if self._subparsers is not None and not close:
                 hint = f"options stand after the verb: testbed VERB {options[0]}"
             raise UsageError(f"unknown option {options[0]}", hint)
         if unknown:
@@ -251,6 +253,11 @@ def _report_options(parser: Parser) -> None:
     _value(parser, "--reference", "DIR", about, type=Path)
     about = "put everything into the page, so that it can be sent as one file"
     _flag(parser, "--single-file", about)
+    about = (
+        "figures for papers: a column wide, without titles, as PDF with their fonts; their data "
+    )
+    _value(parser, "--style", None, f"{about}as CSV", choices=(PAGE_STYLE, PAPER_STYLE),
+           default=PAGE_STYLE)  # fmt: skip
     _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
     for name, what in (("start", "from"), ("stop", "to")):
         about = f"{what} this second of the trial"

@@ -26,6 +26,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplo
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
 EXEC_EXAMPLE = "testbed exec -- make test"
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
+LEAST_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
 
 
@@ -139,6 +140,13 @@ def machine_program(
     **more: Any,
 ) -> MachineProgram:
     """Return a command with the limits and the environment that the options give it."""
+    most_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    if not LEAST_MEMORY_MB <= options.memory <= most_mb:
+        raise UsageError(
+            f"--memory {options.memory}: not between {LEAST_MEMORY_MB} and this machine's "
+            f"{most_mb} MB",
+            "for example --memory 1024",
+        )
     variables = {**variables, **_variables(options.env)}
     return MachineProgram(
         words,
@@ -166,7 +174,9 @@ def _terminal_as_it_was() -> Iterator[None]:
 
 def _variables(given: Sequence[str]) -> dict[str, str]:
     """Return the variables of --env NAME=VALUE; without a value, as they are here."""
-    pairs = (text.partition("=") for text in given)
+    pairs = [text.partition("=") for text in given]
+    if not all(name for name, *_ in pairs):
+        raise UsageError("--env: a variable has a name", "for example --env LANG=C")
     return {name: value if sign else os.environ.get(name, "") for name, sign, value in pairs}
 
 

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
-from testbed.machine.safe_files import make_folder
 from testbed.runs.progress import console, errors, wide_console
 from testbed.store import (
     FIGURES,
@@ -28,8 +27,12 @@ from testbed.store import (
 
 if TYPE_CHECKING:
     from analysis.claims.ledger import Answer
+    from analysis.figures.figure import Figure
     from analysis.results.experiment_results import ResultSet
     from analysis.statistics.text_tables import TextTable
+
+
+PAGE_STYLE, PAPER_STYLE = "page", "paper"
 
 
 def report(options: argparse.Namespace) -> int:
@@ -59,6 +62,8 @@ def _report_results(options: argparse.Namespace) -> int:
     from analysis.report.make import compared
 
     _refuse_span(options)
+    if options.style == PAPER_STYLE:
+        return _save_for_paper(options)
     if options.reference is not None and not any(options.reference.glob("*.csv")):
         raise UsageError(
             f"--reference {options.reference}: no folder with CSV files",
@@ -79,6 +84,23 @@ def _report_results(options: argparse.Namespace) -> int:
     for line in both.closing if both else ():
         console.print(line, soft_wrap=True)
     console.print(f"report: {page}", soft_wrap=True)
+    return 0
+
+
+def _save_for_paper(options: argparse.Namespace) -> int:
+    """Write every figure of the results for a paper."""
+    from analysis.figures.general.presentation import figures
+    from analysis.figures.paper_style import for_paper
+    from analysis.figures.static_renderer import save_pdf
+    from analysis.report import collect
+
+    if options.claims or options.single_file:
+        raise UsageError("--style paper writes figures, no page", "leave out the other option")
+    folder = options.out or options.results[0] / FIGURES
+    for results in collect(options.results, options.experiments).experiments:
+        for figure in figures(results):
+            pdf, _ = save_pdf(for_paper(figure), folder)
+            console.print(f"figure: {pdf} (.csv)", soft_wrap=True)
     return 0
 
 
@@ -123,13 +145,20 @@ def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     """Print a trial's verdict check by check, and draw its flow's figures."""
     from analysis.captures.inspection import flow_record
+    from analysis.figures.paper_style import for_paper
+    from analysis.figures.static_renderer import save, save_pdf
     from analysis.report.trial_page import write_trial_page
 
     flow = flow_record(trial, options.flow)
     _print_checks(trial)
     folder = options.out or trial.path / FIGURES
-    drawn = _draw(trial, flow, options.start, options.stop, folder)
-    for path in [*drawn, write_trial_page(trial, flow, folder, drawn)]:
+    drawn = _figures(trial, flow, options.start, options.stop)
+    if options.style == PAPER_STYLE:
+        for path in (path for figure in drawn for path in save_pdf(for_paper(figure), folder)):
+            console.print(path, soft_wrap=True)
+        return 0
+    files = [path for figure in drawn for path in save(figure, folder)]
+    for path in [*files, write_trial_page(trial, flow, folder, files)]:
         console.print(path, soft_wrap=True)
     return 0
 
@@ -185,17 +214,15 @@ def _rich_table(shown: TextTable) -> Table:
     return table
 
 
-def _draw(
-    trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None, folder: Path
-) -> list[Path]:
-    """Draw the flow's timeline, and for TCP its time-sequence diagram."""
-    from analysis.figures.static_renderer import save
+def _figures(
+    trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None
+) -> list[Figure]:
+    """Return the flow's timeline, and for TCP its time-sequence diagram."""
     from analysis.figures.time_sequence import sequence_figure
     from analysis.figures.timeline import timeline_figure
     from analysis.figures.timeline.timeline_data import flow_span
     from analysis.figures.timeline.timeline_text import stem
 
-    make_folder(folder)
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)
     name = stem(flow, start_s, stop_s)
     drawn = [timeline_figure.checked(trial, flow, asked, f"{name}-timeline")]
@@ -203,4 +230,4 @@ def _draw(
     if one and trial.capture(f"sender:{flow.name}"):
         near = None if start_s is None and stop_s is None else asked
         drawn.append(sequence_figure.figure(trial, flow, whole, near, f"{name}-sequence"))
-    return [path for figure in drawn for path in save(figure, folder)]
+    return drawn

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from testbed.cli.parser import build_parser
+from testbed.cli.programs import machine_program
 from testbed.errors import UsageError, listed
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.selection import parse_settings
@@ -65,6 +68,8 @@ def test_spaces_after_commas_are_no_part_of_values() -> None:
     [
         (["rnu"], "unknown verb 'rnu'", "did you mean 'run'?"),
         (["run", "x", "--quik"], "unknown option --quik", "did you mean '--quick'?"),
+        (["help"], "unknown verb 'help'", "testbed VERB --help"),
+        (["--versoin"], "unknown option --versoin", "did you mean '--version'?"),
         (["run", "x", "--zzzz"], "unknown option --zzzz", "testbed run --help lists the options"),
         (["run", "x", "y"], "one argument too many: 'y'", "testbed run --help"),
         (["--quick", "run", "x"], "unknown option --quick", "testbed VERB --quick"),
@@ -82,3 +87,17 @@ def test_a_wrong_command_line(words: list[str], message: str, hint: str) -> None
 def test_a_name_that_no_run_can_have(name: str) -> None:
     with pytest.raises(UsageError, match="--name"):
         RunOptions(name=name)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--memory", "1"], "--memory 1: not between 64 and this machine's"),
+        (["--memory", "99999999"], "not between 64 and this machine's"),
+        (["--env", "=x"], "--env: a variable has a name"),
+    ],
+)
+def test_a_guest_that_could_not_run_a_program(words: list[str], message: str) -> None:
+    options = build_parser().parse_args(["exec", *words, "--", "true"])
+    with pytest.raises(UsageError, match=message):
+        machine_program(options, ["true"], Path(), {})
