@@ -11,6 +11,7 @@ from analysis.laboratory.paths import Paths, handshakes, sender
 from analysis.laboratory.settings import (
     MOST_COUNTED,
     QueueCommand,
+    control_option,
     control_set,
     is_client,
     port_of,
@@ -247,7 +248,8 @@ def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
             elsewhere = client.namespace != command.namespace and client.control != control
             without_own = client.namespace not in {each.namespace for each in setters}
             unused = command.namespace not in {each.namespace for each in clients}
-            if client.time_ns >= command.time_ns and elsewhere and without_own and unused:
+            by_namespace = without_own and unused and not control_option(client)
+            if client.order > command.order and elsewhere and by_namespace:
                 where, there = map(observation.label, (command.namespace, client.namespace))
                 happened = f"{control} is set in {where}, but '{client}' in {there} used "
                 happened += client.control
@@ -255,7 +257,7 @@ def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
                 yield command, happened, instead + "or before the hosts are made"
                 break
     for client in clients:
-        option = client.after("-Z") or client.after("-C" if client.program == "iperf3" else "-Z")
+        option = control_option(client)
         if option and option not in observation.controls:
             yield _unknown_control(client, option, observation)
 

@@ -15,6 +15,7 @@ MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
 MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
+IPERF2_CONTROLS = ("-Z", "--tcp-congestion", "--linux-congestion")
 IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
 
 
@@ -128,6 +129,12 @@ def control_set(command: Executed) -> str:
     """Return the congestion control that a command of sysctl sets, or nothing."""
     found = CONTROL_SETTING.search(" ".join(command.words))
     return found[1] if found else ""
+
+
+def control_option(client: Executed) -> str:
+    """Return the congestion control that a client of iperf's asks for, or nothing."""
+    names = ("-C", "--congestion") if client.program == "iperf3" else IPERF2_CONTROLS
+    return next(filter(None, map(client.after, names)), "")
 
 
 def is_client(command: Executed) -> bool:

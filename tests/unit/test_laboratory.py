@@ -171,6 +171,17 @@ def test_a_setting_for_the_hosts_made_after_it_is_used(tmp_path: Path) -> None:
     assert findings(tmp_path, *setting, *server, *client) == []
 
 
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [("", ["a congestion control that is not used"]), (" -Z cubic", [])],
+)
+def test_an_option_of_the_client_is_used(tmp_path: Path, option: str, expected: list[str]) -> None:
+    setting = executed("sysctl -w net.ipv4.tcp_congestion_control=reno")
+    server = executed("iperf -s -u", 0, 8)[:1]
+    client = executed(f"iperf -u -c 10.0.0.2{option}", 0, 9, H1)
+    assert rules(findings(tmp_path, *setting, *server, *client)) == expected
+
+
 def test_connections_that_were_not_seen_are_no_reason(tmp_path: Path) -> None:
     client = executed("iperf -c 10.0.0.2")
     assert rules(findings(tmp_path, *client)) == ["a client without a server"]
