@@ -189,6 +189,31 @@ def test_connections_that_were_not_seen_are_no_reason(tmp_path: Path) -> None:
         assert findings(tmp_path, *client, line) == []
 
 
+def pair(time_ns: int, *queues: str) -> list[str]:
+    """Return how a host and another look at an instant, with the host's queues."""
+    return [
+        f"namespace {time_ns} {H1} h1 cubic",
+        "device 9 h1-eth0 8 500 500 5 0",
+        "address 9 10.0.0.1",
+        *(f"qdisc 9 {queue} ffffffff 500 5 0 -1 0 0" for queue in queues),
+        f"namespace {time_ns} 3 h2 cubic",
+        "device 8 h2-eth0 9 500 500 5 0",
+        "address 8 10.0.0.2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("queues", "expected"), [(["htb"], []), ([], ["a throughput without a rate"])]
+)
+def test_a_link_is_judged_as_it_was_when_a_client_used_it(
+    tmp_path: Path, queues: list[str], expected: list[str]
+) -> None:
+    client = executed("iperf -c 10.0.0.2", 0, 9, H1)
+    then, later = pair(9600, *queues), pair(12000)
+    found = findings(tmp_path, *client, *then, *later, "unconnected")
+    assert rules(found) == expected
+
+
 def test_amounts_are_read_as_by_tc() -> None:
     assert [time_ms(text) for text in ("5", "5ms", "2s", "x", "1..2ms")] == [0.005, 5, 2000, 0, 0]
     rates = [rate_mbit(text) for text in ("1000000", "10Mbit", "10.000000Mbit", "1gbit", "1mbps")]
