@@ -123,7 +123,7 @@ def test_an_option_changes_what_runs_or_is_refused(
         ("--adversary harm --against cubic,reno", "a search compares with one"),
         ("--suite bbr-draft --set variant=reno", "it is bbr already"),
         ("--queue pie --set queue=codel", "it is pie already"),
-        ("--set rate_mbit=100", "no evaluation has such an axis"),  # only drawn settings have it
+        ("--set mix=1:4", "no evaluation has such an axis"),  # only drawn settings have it
         ("--budget 1min --set duration_s=10", "no evaluation has such an axis"),
         ("--budget 1min --set victim=reno", "has one value of it"),
         ("--budget 1min --set rate_mbit=fast", "not a number"),
