@@ -19,7 +19,7 @@ from testbed.errors import TestbedError
 GALLERY = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 MOST_BYTES = 400_000  # of a page: it stays in the history
 # of each page: the words after `testbed run`
-PAGES = {
+GALLERY_PAGES = {
     "incast": "incast --quick --set variant=cubic,dctcp --set queue=step --set senders=10",
     "latecomer": "latecomer --quick --set variant=bbr",
     "lossy": "lossy --quick --set variant=bbr",
@@ -29,7 +29,7 @@ PAGES = {
 def make_page(name: str) -> int:
     """Run a page's experiment in a folder that is removed; return the size of the page."""
     page = GALLERY / f"{name}.html"
-    words = PAGES[name].split()
+    words = GALLERY_PAGES[name].split()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         made = main(["run", *words]) or main(
             ["report", f"results/{words[0]}", "--single-file", "--out", os.fspath(page)]
@@ -43,5 +43,5 @@ def make_page(name: str) -> int:
 if __name__ == "__main__":
     with errors_as_exit():
         GALLERY.mkdir(exist_ok=True)
-        for each in PAGES:
+        for each in GALLERY_PAGES:
             print(f"{each}: {make_page(each)} bytes")
