@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from testbed.errors import TestbedError
 from testbed.runs.drawn_settings import drawn_settings, in_settings, with_fixed
 from testbed.runs.evaluation import StandardEvaluation
@@ -30,7 +27,6 @@ KEPT_PART = 0.85  # of the worst effect, which a plainer setting must still have
 SEARCH_SEED = 1
 CONFIRMING_SEEDS = (2, 3)
 
-Floats = npt.NDArray[np.float64]
 Key = tuple[tuple[str, str], ...]
 
 
@@ -109,6 +105,7 @@ def _plain_text(value: str) -> str:
 
 def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
     """Search for the worst setting, make it plainer, and run it with other seeds."""
+    import numpy as np  # half of what other commands, which parse this one too, would load
     from scipy.optimize import differential_evolution
     from scipy.stats import qmc
 
@@ -117,7 +114,7 @@ def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
     next(drawn_settings(space, search.evaluation.fixed))  # raises if there is none
     begun = time.monotonic()
 
-    def negated(points: Floats) -> Floats:
+    def negated(points: Any) -> Any:
         settings = [space.at(parts) for parts in points.T]
         return -np.asarray(search.effects(settings), dtype=np.float64)
 

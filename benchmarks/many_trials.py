@@ -1,0 +1,79 @@
+"""The verbs that read results folders, with thousands of trials: processor time and memory.
+
+    .venv/bin/python -m benchmarks.many_trials [--trials N] [--seeds N]
+
+One trial of the guest's is run and copied, with other labels and seeds; captures and tables are
+links to the first one's. On a machine with nothing else to do, `report` of 3,000 trials should take
+at most 30 s and 500 MB, and `runs` and `list` two seconds beside 10,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from analysis.results.reduction import reduction_of
+from benchmarks.command import errors_as_exit
+from benchmarks.trials import run_trials, scratch_folder
+from experiments.catalogue import EXPERIMENTS
+from testbed.runs.results_folders import keep_run
+from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, open_trial
+
+SMALL_FILES = {SCENARIO, RECORD, VERDICT_FILE}  # those of a copy are its own
+VERBS = ("report", "runs", "list")
+CALL = "import sys; from experiments.command import main; sys.exit(main(sys.argv[1:]))"
+
+
+def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
+    """Copy a trial with another label and seed; return its name."""
+    cell, seed = divmod(number, seeds)
+    axes = {**trial.scenario.axes, "copy": str(cell)}
+    scenario = dataclasses.replace(trial.scenario, label=f"copy-{cell}", seed=seed + 1, axes=axes)
+    record = dataclasses.replace(trial.record, seed=seed + 1, identity=f"{number:064x}")
+    path = folder / f"copy-{cell}-seed{seed + 1}"
+    shutil.copytree(
+        trial.path, path, copy_function=os.link, ignore=lambda _, names: SMALL_FILES & {*names}
+    )
+    (path / SCENARIO).write_text(scenario.to_json())
+    (path / RECORD).write_text(record.to_json())
+    shutil.copy(trial.path / VERDICT_FILE, path)
+    return path.name
+
+
+def measure(words: list[str], folder: Path) -> tuple[float, float]:
+    """Run a command of the testbed's; return its processor time in s and its memory in MB."""
+    command = [sys.executable, "-c", CALL, *words]
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(command, cwd=folder, stdout=said)
+        _, status, usage = os.wait4(process.pid, 0)
+    if process.returncode or status:
+        raise SystemExit(f"{' '.join(words)}: status {os.waitstatus_to_exitcode(status)}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    """Make the folder, and measure each verb."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--trials", type=int, default=3000)
+    parser.add_argument("--seeds", type=int, default=10, help="of each setting")
+    options = parser.parse_args()
+    with errors_as_exit(), scratch_folder() as scratch:
+        scenario = EXPERIMENTS["variants"].scenarios({}, 1, quick=True)[0]
+        (done,) = run_trials([scenario], scratch)
+        reduction_of(first := open_trial(done.path))
+        out = Path(scratch) / "results"
+        names = [copy_trial(first, out, number, options.seeds) for number in range(options.trials)]
+        keep_run(out, "all", "testbed run variants", names)
+        for verb in VERBS:
+            words = [verb, *([str(out)] if verb != "list" else [])]
+            seconds, megabytes = measure(words, Path(scratch))
+            print(f"{verb}: {seconds:.1f} s of processor time, {megabytes:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
