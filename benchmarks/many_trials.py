@@ -25,8 +25,8 @@ from testbed.runs.results_folders import keep_run
 from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, open_trial
 
 SMALL_FILES = {SCENARIO, RECORD, VERDICT_FILE}  # those of a copy are its own
-VERBS = ("report", "runs", "list")
-CALL = "import sys; from experiments.command import main; sys.exit(main(sys.argv[1:]))"
+MEASURED_VERBS = ("report", "runs", "list")
+COMMAND_LINE = "import sys; from experiments.command import main; sys.exit(main(sys.argv[1:]))"
 
 
 def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
@@ -47,7 +47,7 @@ def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
 
 def measure(words: list[str], folder: Path) -> tuple[float, float]:
     """Run a command of the testbed's; return its processor time in s and its memory in MB."""
-    command = [sys.executable, "-c", CALL, *words]
+    command = [sys.executable, "-c", COMMAND_LINE, *words]
     with (folder / "said").open("w") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=said)
         _, status, usage = os.wait4(process.pid, 0)
@@ -69,7 +69,7 @@ def main() -> None:
         out = Path(scratch) / "results"
         names = [copy_trial(first, out, number, options.seeds) for number in range(options.trials)]
         keep_run(out, "all", "testbed run variants", names)
-        for verb in VERBS:
+        for verb in MEASURED_VERBS:
             words = [verb, *([str(out)] if verb != "list" else [])]
             seconds, megabytes = measure(words, Path(scratch))
             print(f"{verb}: {seconds:.1f} s of processor time, {megabytes:.0f} MB")
