@@ -1,24 +1,28 @@
 """Mininet's installed examples, and three speeds: `python -m benchmarks.whole_programs`.
 
 A row for each script: its exit status, its virtual time and its wall time. With `--speed`, the
-rows are the programs whose speed docs/mininet.md tells.
+rows are the programs whose speed docs/mininet.md tells; with `--scripts`, they are short scripts
+and the laboratories of experiments/course, each run twice with the same seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.course_scripts import COURSE_SCRIPTS, SCRIPT_HEAD
 from testbed.errors import TestbedError
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.runs.programs import run_in_folder
-from testbed.store import MACHINE_ERRORS
+from testbed.store import MACHINE_ERRORS, MACHINE_RECORD
 
+LABORATORIES = Path(__file__).resolve().parents[1] / "experiments" / "course"
 MININET_EXAMPLES = Path("/usr/share/doc/mininet/examples")
 NO_SCRIPTS = ("__init__", "cluster", "clustercli", "clusterperf", "clusterSanity")  # modules, ssh
 EXAMPLE_PATIENCE_S = 100  # of wall time, for an example
@@ -53,6 +57,7 @@ class Measured:
     virtual_s: float
     wall_s: float
     last_line: str
+    digest: str = ""  # of all that the program printed and wrote, and of its captures
 
 
 def main() -> None:
@@ -60,12 +65,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these examples")
     parser.add_argument("--speed", action="store_true", help="the programs of the speeds")
+    parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
     options = parser.parse_args()
+    if options.scripts:
+        _print_scripts(options.names)
+        return
     print("| program | status | virtual s | wall s | last line |\n|---|---|---|---|---|")
     for name, folder, words in _speeds() if options.speed else _examples(options.names):
         row = measure(name, folder, words)
         numbers = f"{row.virtual_s:.1f} | {row.wall_s:.1f}"
         print(f"| {row.name} | {row.status} | {numbers} | {row.last_line} |", flush=True)
+
+
+def _print_scripts(names: Sequence[str]) -> None:
+    print("| script | status | virtual s | wall s | again |\n|---|---|---|---|---|")
+    with workplace("scripts") as folder:
+        scripts = dict.fromkeys(COURSE_SCRIPTS, folder)
+        for name, text in COURSE_SCRIPTS.items():
+            (folder / f"{name}.py").write_text(SCRIPT_HEAD + text)
+        laboratories = (path.stem for path in sorted(LABORATORIES.glob("*.toml")))
+        for name, place in {**scripts, **dict.fromkeys(laboratories, LABORATORIES)}.items():
+            if names and name not in names:
+                continue
+            words = ["/usr/bin/python3", f"{name}.py"]
+            captured = ("all",) if place == folder else ()
+            row, again = (measure(name, place, words, captured) for _ in range(2))
+            same = "same bytes" if row.digest == again.digest != "" else "differs"
+            numbers = f"{row.virtual_s:.1f} | {row.wall_s:.1f}"
+            print(f"| {name} | {row.status} | {numbers} | {same} |", flush=True)
 
 
 def _examples(names: Sequence[str]) -> Iterator[tuple[str, Path, list[str]]]:
@@ -82,11 +109,18 @@ def _speeds() -> Iterator[tuple[str, Path, list[str]]]:
         yield "tc, 5000 times", folder, ["sh", "-c", MONITOR]
 
 
-def measure(name: str, folder: Path, words: Sequence[str]) -> Measured:
+def measure(
+    name: str, folder: Path, words: Sequence[str], captured: Sequence[str] = ()
+) -> Measured:
     """Run a program without input in a guest, and give it up after a while."""
     environment = root_environment(Path("/root"), {}, ())
     program = MachineProgram(
-        words, folder, environment, limit_s=3600, patience_s=EXAMPLE_PATIENCE_S
+        words,
+        folder,
+        environment,
+        limit_s=3600,
+        patience_s=EXAMPLE_PATIENCE_S,
+        captured=captured,
     )
     kernel, begun = machine_kernel("", lambda _line: None), time.monotonic()
     with workplace("program") as place:
@@ -94,10 +128,20 @@ def measure(name: str, folder: Path, words: Sequence[str]) -> Measured:
             run = run_in_folder(program, kernel, place / "out", io.BytesIO(), io.BytesIO())
         except TestbedError as error:
             return Measured(name, "none", 0.0, time.monotonic() - begun, error.message)
+        digest = _digest(place / "out")
         errors = (place / "out" / MACHINE_ERRORS).read_text(errors="replace").splitlines()
     status = "at its limit" if run.end.at_limit else f"{run.end.status}"
     last = next(iter(run.notes), "") or next((line for line in reversed(errors) if line), "")
-    return Measured(name, status, run.end.took_s, run.wall_s, last.replace("|", "¦")[:90])
+    return Measured(name, status, run.end.took_s, run.wall_s, last.replace("|", "¦")[:90], digest)
+
+
+def _digest(out: Path) -> str:
+    """Return a hash of a run's results but for the record, which has the wall time."""
+    whole = hashlib.sha256()
+    for path in sorted(out.rglob("*")):
+        if path.is_file() and path.name != MACHINE_RECORD:
+            whole.update(f"{path.relative_to(out)}\n".encode() + path.read_bytes())
+    return whole.hexdigest()
 
 
 if __name__ == "__main__":
