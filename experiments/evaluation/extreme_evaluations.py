@@ -148,10 +148,10 @@ CALL_MBIT, CALL_RTT_MS, CALL_QUEUE_MS = 2.0, 100.0, 300.0
 VIDEO_MBIT = 0.5
 BESIDE_LOAD = 0.5
 BESIDE_BYTES = 100_000
-BESIDE_CALLS = ("long", "short")
+CALLS_TCP = ("long", "short")
 
 
-def call_trial(*, variant: str, queue: str, beside: str, duration_s: float, seed: int) -> Scenario:
+def call_trial(*, variant: str, queue: str, tcp: str, duration_s: float, seed: int) -> Scenario:
     """Hold a voice and a video call beside TCP: the cases 5.6 and 5.7 of RFC 8867.
 
         sender1 ── left ══ right ── receiver1      2 Mbit/s, 100 ms, 300 ms of buffer
@@ -161,13 +161,13 @@ def call_trial(*, variant: str, queue: str, beside: str, duration_s: float, seed
     variant. `short`: transfers of 100 kB, which come by a Poisson process and fill half of the
     link.
     """
-    if beside not in BESIDE_CALLS:
-        raise UsageError(f"beside: unknown {quoted(beside)}", nearest(beside, BESIDE_CALLS))
-    tcp = settings.flow("tcp", 2, variant)
-    if beside == "short":
+    if tcp not in CALLS_TCP:
+        raise UsageError(f"tcp: unknown {quoted(tcp)}", nearest(tcp, CALLS_TCP))
+    beside = settings.flow("tcp", 2, variant)
+    if tcp == "short":
         sizes = Sizes(Distribution.CONSTANT, mean_bytes=BESIDE_BYTES)
         short = transfers(sizes, BESIDE_LOAD, CALL_MBIT, duration_s)
-        tcp = dataclasses.replace(tcp, kind=FlowKind.WORKLOAD, workload=short)
+        beside = dataclasses.replace(beside, kind=FlowKind.WORKLOAD, workload=short)
     calls = (
         Flow(f"call-{call.media}", FlowKind.CALL, "sender1", "receiver1", call=call)
         for call in (Call(), Call(Media.VIDEO, VIDEO_MBIT))
@@ -175,9 +175,9 @@ def call_trial(*, variant: str, queue: str, beside: str, duration_s: float, seed
     buffer = Queue(queue, limit_packets=round(CALL_QUEUE_MS * CALL_MBIT * 125 / 1514))
     return settings.trial(
         "calls",
-        (variant, queue, beside),
+        (variant, queue, tcp),
         settings.dumbbell(buffer, 2, (CALL_RTT_MS,), CALL_MBIT),
-        (tcp, *calls),
+        (beside, *calls),
         duration_s,
         seed,
     )
@@ -190,10 +190,10 @@ CALLS = settings.evaluation(
     axes={
         "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
-        "beside": BESIDE_CALLS,
+        "tcp": CALLS_TCP,
         "duration_s": (60.0,),
     },
     build=call_trial,
-    quick={"beside": ("long",), "duration_s": (16.0,)},
+    quick={"tcp": ("long",), "duration_s": (16.0,)},
     scores="CALLS_SCORES",
 )

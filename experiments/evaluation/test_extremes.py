@@ -13,10 +13,11 @@ from analysis.evaluation.trial_view import TrialView
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
 from experiments.evaluation import scores
-from experiments.evaluation.extreme_evaluations import BESIDE_CALLS
+from experiments.evaluation.extreme_evaluations import CALLS_TCP
 from experiments.incast_results import INCAST_SCORES
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
+from testbed.runs.evaluation import OTHER_QUEUES, standard_evaluation, with_settings
 from testbed.scenario.call import Media
 from testbed.scenario.model import FlowKind
 
@@ -47,17 +48,29 @@ def test_a_link_that_sends_bursts_takes_as_many_packets_as_are_asked_for() -> No
     assert [(e.aggregate_packets, e.aggregate_ms) for e in links] == [(1, 0), (4, 20), (16, 20)]
 
 
-@pytest.mark.parametrize("beside", BESIDE_CALLS)
-def test_calls_are_beside_the_variant(beside: str) -> None:
-    settings = {"variant": ["bbr"], "beside": [beside]}
+@pytest.mark.parametrize("sends", CALLS_TCP)
+def test_calls_are_beside_the_variant(sends: str) -> None:
+    settings = {"variant": ["bbr"], "tcp": [sends]}
     ((tcp, voice, video),) = (
         each.flows for each in EXPERIMENTS["calls"].scenarios(settings, 1, quick=False)
     )
     assert tcp.variant == "bbr"
-    assert tcp.kind is (FlowKind.TCP if beside == "long" else FlowKind.WORKLOAD)
+    assert tcp.kind is (FlowKind.TCP if sends == "long" else FlowKind.WORKLOAD)
     assert [call.call.media for call in (voice, video) if call.call] == [Media.VOICE, Media.VIDEO]
-    with pytest.raises(UsageError, match=r"^beside: unknown"):
-        EXPERIMENTS["calls"].scenarios({"beside": ["web"]}, 1, quick=False)
+    with pytest.raises(UsageError, match=r"^tcp: unknown"):
+        EXPERIMENTS["calls"].scenarios({"tcp": ["web"]}, 1, quick=False)
+
+
+@pytest.mark.parametrize("queue", OTHER_QUEUES)
+def test_an_evaluation_with_a_queue_has_trials_everywhere(queue: str) -> None:
+    """And so has one with the value of an axis that several evaluations have."""
+    wanted = standard_evaluation("bbr", queue, ["cubic"])
+    chosen = wanted.experiments(EXPERIMENTS.values())
+    for axes in ({}, {"beside": ["cubic"], "flows": ["2"], "rtt_ms": ["20"]}):
+        fixed = with_settings(wanted, axes, chosen)
+        for each in chosen:
+            for trial in fixed.selection(each, quick=True).scenarios(1):
+                make_plan(trial)
 
 
 def view(flows: pd.DataFrame, stopped_s: float = 10.0) -> TrialView:

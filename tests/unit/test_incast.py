@@ -63,7 +63,7 @@ def test_the_parts_of_a_request_are_all_of_it() -> None:
         assert {flow.dst for flow in scenario.flows} == {"receiver"}
 
 
-@pytest.mark.parametrize(("axis", "value"), [("queue", "codel"), ("senders", "0")])
+@pytest.mark.parametrize(("axis", "value"), [("queue", "codle"), ("senders", "0")])
 def test_a_request_that_cannot_be_is_refused_by_its_axis(axis: str, value: str) -> None:
     with pytest.raises(UsageError, match=f"^{axis}: "):
         incast.EXPERIMENT.scenarios({axis: [value]}, 1, quick=False)
