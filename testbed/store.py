@@ -649,18 +649,18 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     captures = (name for each in record.captures for name in (each.node, each.interface))
     for name in (*engine, *queues, *captures):
         if not is_name(name):
-            yield f"{RECORD}: {quoted(name)} is no name"
+            yield f"{RECORD}: {quoted(name)}: not a name"
     for flow in scenario.flows:
         for name in (flow.src, flow.dst, *((flow.variant,) if flow.variant else ())):
             if not is_name(name):
-                yield f"{SCENARIO}: {quoted(name)} is no name"
+                yield f"{SCENARIO}: {quoted(name)}: not a name"
     for each in record.flows:
         if each.name not in planned:
             yield f"{RECORD}: {quoted(each.name)} is no flow of its scenario"
         if not -MOST_BESIDE_S <= each.started_s <= each.stopped_s <= last_s:
             yield f"{RECORD}: {each.name} cannot run from {each.started_s} to {each.stopped_s} s"
         if each.variant_seen and not is_name(each.variant_seen):
-            yield f"{RECORD}: {quoted(each.variant_seen)} is no name"
+            yield f"{RECORD}: {quoted(each.variant_seen)}: not a name"
     for capture in record.captures:
         folder, _, name = str(capture.file).rpartition("/")
         if capture.file and not (folder == CAPTURES_FOLDER and is_name(name)):

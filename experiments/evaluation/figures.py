@@ -363,7 +363,7 @@ def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
     columns = [SUBJECT, VICTIM, "seed", "verdict", *(score.name for score in own)]
     yield Figure(
         stem=cases.stem(results.key, "matrix"),
-        title=f"{results.experiment}: of each to each",
+        title=f"{results.experiment}: of each variant to each other",
         panels=(panels,),
         caption=findings.sentence(table, own),
         reading="Rows harm columns: 0 means no loss, 100 a total loss, below 0 a gain. Deployable "

@@ -180,7 +180,7 @@ def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
     if not effects:
         return
     yield ""
-    yield "Effects, B less A, mean of the trials that differ with its 95 % interval:"
+    yield "Effects, B − A, mean of the trials that differ with its 95 % interval:"
     yield ""
     for each in effects:
         found, unit = each.comparison, f" {each.unit}" if each.unit else ""

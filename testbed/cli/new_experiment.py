@@ -22,11 +22,11 @@ def new_experiment(options: argparse.Namespace) -> int:
     path = Path(name + PYTHON_SUFFIX)
     if not EXPERIMENT_FILE_NAME.fullmatch(name):
         raise UsageError(
-            f"{quoted(name)} is no name for an experiment",
+            f"{quoted(name)}: not a name for an experiment",
             "a letter, then letters, digits, - and _, at most 40: testbed new buffer_size",
         )
     if path.exists():
-        raise UsageError(f"{path}: is there already", "name another, or remove it")
+        raise UsageError(f"{path}: it exists already", "name another, or remove it")
     if name in options.experiments:
         raise UsageError(f"{name!r} is an experiment of the testbed's", "name another")
     text = TEMPLATE.read_text().replace("NAME", name)

@@ -64,7 +64,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Effect:
-    """What the kernels' difference means for a group of trials: B less A over those that differ."""
+    """What the kernels' difference means for a group of trials: B − A over those that differ."""
 
     group: str  # their variant, or their condition
     what: str

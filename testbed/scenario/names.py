@@ -25,16 +25,14 @@ def is_name(value: object) -> bool:
 def checked_name(text: str) -> str:
     """Return a name that a path can be made of; raise if it is not valid."""
     if not is_name(text):
-        raise TestbedError(
-            f"{quoted(text)} cannot be part of a file's name", f"names are {NAME_RULE}"
-        )
+        raise TestbedError(f"{quoted(text)}: not a name for a file", f"names are {NAME_RULE}")
     return text
 
 
 def name_faults(where: str, text: str) -> Iterator[str]:
     """Yield a fault unless the text is a valid name."""
     if not is_name(text):
-        yield f"{where}: {quoted(text)} is no name: {NAME_RULE}"
+        yield f"{where}: {quoted(text)}: not a name: {NAME_RULE}"
 
 
 def text_faults(where: str, text: str) -> Iterator[str]:

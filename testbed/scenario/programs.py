@@ -96,7 +96,7 @@ def _word_faults(words: tuple[str, ...], where: str) -> Iterator[str]:
         for match in _BRACES.finditer(word):
             if match[2] and match[2] not in PLACEHOLDERS:
                 hint = nearest(match[2], PLACEHOLDERS)
-                yield f"{where}: {{{match[2]}}} stands for nothing: {hint}"
+                yield f"{where}: unknown placeholder {{{match[2]}}}: {hint}"
 
 
 def _file_faults(programs: Programs, where: str) -> Iterator[str]:

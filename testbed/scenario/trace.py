@@ -143,7 +143,7 @@ def _fault(content: str) -> str:
     for number, word in enumerate(words, start=1):
         match = _OPPORTUNITY.fullmatch(word)
         if not match or (match[2] and not int(match[2])):
-            return f"no trace: {quoted(word)} is no time in ms (number {number})"
+            return f"not a trace: {quoted(word)} is not a time in ms (number {number})"
         if int(match[1]) <= before:
             return f"{match[1]} comes after {before} (number {number}): times never go back"
         before = int(match[1])
@@ -174,7 +174,7 @@ def read_trace(name: str | Path, folder: Path = Path()) -> str:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}: line {line}: no trace: not text", _trace_hint()) from error
+        raise UsageError(f"{path}: line {line}: not a trace: not text", _trace_hint()) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint_for(error) or _trace_hint()) from error
     if len(data) > LONGEST_TRACE_BYTES:

@@ -121,7 +121,7 @@ def test_a_direction_of_a_graph_is_looked_at_too() -> None:
         ("5\n9\n7", "line 3: 7 comes after 9: times never go back"),
         ("", "an empty trace"),
         ("0\n0", "lasts 0 ms"),
-        ("5\n\u00e9", "line 2: no trace: not text"),
+        ("5\n\u00e9", "line 2: not a trace: not text"),
     ],
 )
 def test_a_trace_of_nonsense_is_refused_with_its_line(
@@ -142,7 +142,7 @@ def test_a_file_names_a_trace_beside_it(tmp_path: Path) -> None:
 
 
 def test_an_unresolved_name_is_no_trace() -> None:
-    assert "links[1].forward.trace: no trace: 'my.trace' is no time" in fault_of(
+    assert "links[1].forward.trace: not a trace: 'my.trace' is not a time" in fault_of(
         changed(router(), trace="my.trace")
     )
 

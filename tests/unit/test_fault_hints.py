@@ -32,7 +32,7 @@ def test_a_number_is_asked_for_in_its_unit(name: str, text: str, hint: str) -> N
 def test_a_fault_speaks_of_the_axis_that_was_set() -> None:
     faults = [f"network.links[{n}].forward.rate_mbit: -5 is not between" for n in (0, 1)]
     assert of_axes(faults, {"rate_mbit": "-5"}) == ["rate_mbit=-5: -5 is not between"]
-    label = "label: 'a b' is no name"
+    label = "label: 'a b': not a name"
     assert of_axes([label], {}) == [label]
     assert of_axes([label, faults[0]], {}) == [faults[0]]
 

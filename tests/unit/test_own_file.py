@@ -58,8 +58,8 @@ def test_a_new_one_is_planned_listed_and_draws(capsys: pytest.CaptureFixture[str
 
 def test_nothing_is_overwritten_and_names_are_names(capsys: pytest.CaptureFixture[str]) -> None:
     written("", "mine.py")
-    assert "mine.py: is there already" in failing(capsys, "new", "mine")
-    assert "no name for an experiment" in failing(capsys, "new", "../mine")
+    assert "mine.py: it exists already" in failing(capsys, "new", "mine")
+    assert "not a name for an experiment" in failing(capsys, "new", "../mine")
     assert "of the testbed's" in failing(capsys, "new", "fall-floyd")
     assert Path("mine.py").read_text() == ""
 
