@@ -81,14 +81,15 @@ def test_columns_of_files_by_pattern_of_their_names(run: Path) -> None:
 def test_flows_of_captures_by_their_ends(run: Path) -> None:
     frames = [udp(WEB, 10**9 + n, payload=90, ip_id=n) for n in range(3)]
     frames += [udp(WEB.back, 2 * 10**9, payload=80, ip_id=3)]
-    other = Endpoints("10.0.0.3", 5000, "10.0.0.2", 80)
-    frames += [udp(other, 3 * 10**9, payload=90, ip_id=4)]
+    others = (("10.0.0.3", "10.0.0.2"), ("10.0.0.3", "10.0.0.4"))
+    for number, (src, dst) in enumerate(others, 4):
+        frames += [udp(Endpoints(src, 5000, dst, 80), number * 10**9, payload=90, ip_id=number)]
     write_pcap(run / MACHINE_FILES / "h1.pcap", frames, 144)
     expectation = Expectation("a", 1, file="*.pcap", column="sent_packets", src="10.0.0.1:*")
     assert measure(expectation, run).value == 3
     every = dataclasses.replace(expectation, src="*", dst="10.0.0.2:80", take=Take.SUM)
     assert measure(every, run).value == 4
-    none = dataclasses.replace(expectation, src="10.0.0.4:*")
+    none = dataclasses.replace(expectation, src="10.0.0.9:*")
     assert measure(none, run).missing == "nothing matches"
 
 
