@@ -31,7 +31,7 @@ def said(words: list[str], **options: object) -> str:
     )
     assert "Traceback" not in run.stderr
     assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()[-1]
+    return str(run.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", LIMITS)
