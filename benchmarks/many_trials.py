@@ -3,8 +3,9 @@
     .venv/bin/python -m benchmarks.many_trials [--trials N] [--seeds N]
 
 One trial of the guest's is run and copied, with other labels and seeds; captures and tables are
-links to the first one's. On a machine with nothing else to do, `report` of 3,000 trials should take
-at most 30 s and 500 MB, and `runs` and `list` two seconds beside 10,000.
+links to the first one's. The memory of a small command is shown as the benchmark's
+own, from which it is started. On a machine with nothing else to do, `report` of 3,000 trials should
+take at most 30 s and 500 MB, and `runs` and `list` two seconds beside 10,000.
 """
 
 from __future__ import annotations
