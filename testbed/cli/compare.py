@@ -23,10 +23,12 @@ def compare_folders(options: argparse.Namespace) -> int:
     shown = report_table(report, options.all)
     if shown.rows:
         table = Table(box=None)
-        for heading in shown.header:  # where it is narrow, the settings' names are folded
+        used = [place for place, cells in enumerate(zip(*shown.rows, strict=True)) if any(cells)]
+        for place in used:  # where it is narrow, the settings' names are folded
+            heading = shown.header[place]
             table.add_column(heading, overflow="fold", no_wrap=heading != "setting")
         for row in shown.rows:
-            table.add_row(*row)
+            table.add_row(*(row[place] for place in used))
         console.print(table)
         console.print(shown.note, soft_wrap=True)
     for line in closing_lines(report):

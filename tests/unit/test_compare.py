@@ -384,6 +384,7 @@ def note_hashes(trial: Path) -> None:
 def test_a_copy_is_identical(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(folders / "a"), str(folders / "same")]) == 0
     said = capsys.readouterr()
+    assert "tolerance" not in said.out.splitlines()[0]  # nothing is in that column
     assert "all captures" in said.out and said.err == ""
     assert "A and B agree; 1 of 1 matching trials have identical captures" in said.out
 
