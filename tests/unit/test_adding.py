@@ -255,7 +255,7 @@ ADDITIONS = (
     ),
     Addition(
         "a property of a radio link",
-        4,
+        5,
         """
         import json
         from types import SimpleNamespace
@@ -269,7 +269,8 @@ ADDITIONS = (
         report.parent.mkdir()
         for beacon_ms in 100, 50:
             told = {"signal_dbm": plan.radio.signal_dbm, "joined": True, "beacon_ms": beacon_ms}
-            report.write_text(json.dumps({**told, "seconds": 1, "others": {"air_s": 0}}))
+            told |= {"seconds": 1, "others": {"air_s": 0}, "radios": []}
+            report.write_text(json.dumps(told))
             trial = SimpleNamespace(scenario=scenario, path=Path())
             print(next(radio(SimpleNamespace(trial=trial, virtual_time=True))).verdict)
         """,
@@ -292,10 +293,13 @@ ADDITIONS = (
                     '        settings["beacon_ms"] = beacon_ms\n',
                 ),
             ),
+            "analysis/trials/documents.py": (
+                ("    seconds: Annotated[Number, Field(gt=0)]", "    beacon_ms: NotRequired[Integer]\n"),
+            ),
             "analysis/verdict/links.py": (
                 (
                     '        yield same("radio", name',
-                    """        state.append(f"{report['beacon_ms']} ms")\n""",
+                    """        state.append(f"{report.get('beacon_ms', 100)} ms")\n""",
                 ),
                 (")\n        share = report", ' + f", {planned.beacon_ms} ms"'),
             ),
