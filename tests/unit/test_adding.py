@@ -294,7 +294,7 @@ ADDITIONS = (
                 ),
             ),
             "analysis/trials/documents.py": (
-                ("    seconds: Annotated[Number, Field(gt=0)]", "    beacon_ms: NotRequired[Integer]\n"),
+                ("    seconds: Annotated", "    beacon_ms: NotRequired[Integer]\n"),
             ),
             "analysis/verdict/links.py": (
                 (
