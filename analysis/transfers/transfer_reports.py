@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_document
+from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_trial_document
 from testbed.machine.safe_files import plain_file
 from testbed.store import DAMAGED, Trial, planned_file, report_file
 
@@ -54,7 +54,7 @@ def read_planned(trial: Trial, flow: str) -> Planned | None:
 
 def read_reported(trial: Trial, flow: str) -> Reported | None:
     """Read the log; None if it is missing."""
-    log = read_document(trial.path, report_file(flow, "client"), TransferLog)
+    log = read_trial_document(trial.path, report_file(flow, "client"), TransferLog)
     if log is None:
         return None
     zero_ns, rows = log["real_zero_ns"], np.array(log["transfers"], dtype=np.int64).reshape(-1, 4)
@@ -71,7 +71,7 @@ def read_reported(trial: Trial, flow: str) -> Reported | None:
 
 def read_served(trial: Trial, flow: str) -> list[ServedPort] | None:
     """Read the server's totals, a port each; None if they are missing."""
-    served = read_document(trial.path, report_file(flow, "server"), ServedPorts)
+    served = read_trial_document(trial.path, report_file(flow, "server"), ServedPorts)
     return served["ports"] if served else None
 
 

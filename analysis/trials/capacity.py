@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.documents import Capacities, LinkCapacity, read_document
+from analysis.trials.documents import Capacities, LinkCapacity, read_trial_document
 from analysis.trials.packets import epoch_ns
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import FRAME_BYTES, bucket_bytes
@@ -132,7 +132,7 @@ def largest_bucket_bytes(queue: QueueRecord, capacity: Capacity) -> int:
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     """Read what the link behind a queue could carry, as the trial recorded it."""
-    capacities = read_document(trial.path, CAPACITY_FILE, Capacities) or {}
+    capacities = read_trial_document(trial.path, CAPACITY_FILE, Capacities) or {}
     found = capacities.get(queue.interface, LinkCapacity())
     if not found:
         return Capacity(rate_mbit=(queue.rate_mbit,))

@@ -31,9 +31,9 @@ Bitrate = Annotated[float, Field(ge=0, lt=1e15)]
 
 Counters = dict[str, dict[str, Integer]]
 """Of COUNTERS_FILE: node, counter, value."""
-Programs = dict[Literal["client", "server"], ProgramRecord]
+ProgramRecords = dict[Literal["client", "server"], ProgramRecord]
 """Of `programs_file`."""
-Sizes = dict[str, Integer]
+FileSizes = dict[str, Integer]
 """Of `sizes_file`: bytes by path."""
 
 
@@ -104,7 +104,7 @@ class ShownDiscipline(TypedDict):
     pdrop: NotRequired[Integer]
 
 
-Disciplines = dict[str, list[ShownDiscipline]]
+ShownDisciplines = dict[str, list[ShownDiscipline]]
 
 
 @with_config(STRICTLY)
@@ -279,7 +279,7 @@ class PlayerReport(TypedDict):
     sums: PlaybackSums
 
 
-def read_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
+def read_trial_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
     """Read a JSON file of a trial; None if it is missing, or not JSON: its writer was ended.
 
     Raise an error with the field if it is JSON of another shape.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.trials.documents import Droppers, read_document
+from analysis.trials.documents import Droppers, read_trial_document
 from analysis.trials.packets import BEHIND, capture_interface, queue_roles
 from testbed.store import DROPS_FILE, FlowRecord, QueueRecord, Trial
 
@@ -25,13 +25,9 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """Read the droppers, by the names of their flows."""
-    found = read_document(trial.path, DROPS_FILE, Droppers) or {}
+    found = read_trial_document(trial.path, DROPS_FILE, Droppers) or {}
     return {
-        flow: Injected(
-            counts["dropped"],
-            counts.get("interface", ""),
-            counts.get("undecided", 0),
-        )
+        flow: Injected(counts["dropped"], counts.get("interface", ""), counts.get("undecided", 0))
         for flow, counts in found.items()
     }
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.trials import documents
 from analysis.trials.documents import (
     Counters,
     Iperf3Report,
     Medium,
     ShownDiscipline,
-    read_document,
+    ShownDisciplines,
+    read_trial_document,
 )
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import plain_file
@@ -70,12 +70,12 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
     """Read a node's kernel counters over the trial; empty if they were not stored."""
-    return (read_document(trial.path, COUNTERS_FILE, Counters) or {}).get(node, {})
+    return (read_trial_document(trial.path, COUNTERS_FILE, Counters) or {}).get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
     """Sum a kernel counter over all nodes; None if counters were not stored."""
-    counters = read_document(trial.path, COUNTERS_FILE, Counters)
+    counters = read_trial_document(trial.path, COUNTERS_FILE, Counters)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
 
@@ -136,8 +136,8 @@ class Disciplines:
         self._trial = trial
 
     @cached_property
-    def _by_node(self) -> documents.Disciplines:
-        return read_document(self._trial.path, QDISCS_FILE, documents.Disciplines) or {}
+    def _by_node(self) -> ShownDisciplines:
+        return read_trial_document(self._trial.path, QDISCS_FILE, ShownDisciplines) or {}
 
     @cached_property
     def leaves(self) -> dict[str, ShownDiscipline]:
@@ -174,7 +174,7 @@ class Disciplines:
 
 def read_medium(trial: Trial) -> Medium | None:
     """Read the medium's counters; None if the trial had no radio, or it left no report."""
-    return read_document(trial.path, RADIO_FILE, Medium)
+    return read_trial_document(trial.path, RADIO_FILE, Medium)
 
 
 def frames_lost(trial: Trial) -> int:
@@ -185,4 +185,4 @@ def frames_lost(trial: Trial) -> int:
 
 def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> Iperf3Report | None:
     """Read the report of iperf3's client or server; None if it left none."""
-    return read_document(trial.path, report_file(flow.name, side), Iperf3Report)
+    return read_trial_document(trial.path, report_file(flow.name, side), Iperf3Report)

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from analysis.trials.documents import PlayerReport, QuicReport, Sizes, VideoLoad, read_document
+from analysis.trials.documents import (
+    FileSizes,
+    PlayerReport,
+    QuicReport,
+    VideoLoad,
+    read_trial_document,
+)
 from testbed.scenario.model import FlowKind
 from testbed.store import Trial, playback_file, report_file, sizes_file
 
@@ -32,17 +38,17 @@ VIDEO_MEASURE_COLUMNS = (
 
 def read_playback(trial: Trial, flow: str) -> PlayerReport | None:
     """Read a player's report; None if it left none."""
-    return read_document(trial.path, playback_file(flow), PlayerReport)
+    return read_trial_document(trial.path, playback_file(flow), PlayerReport)
 
 
-def read_sizes(trial: Trial, flow: str) -> Sizes | None:
+def read_sizes(trial: Trial, flow: str) -> FileSizes | None:
     """Read the size of each file that the player requested."""
-    return read_document(trial.path, sizes_file(flow), Sizes)
+    return read_trial_document(trial.path, sizes_file(flow), FileSizes)
 
 
 def read_server(trial: Trial, flow: str) -> QuicReport | None:
     """Read the QUIC server's counts; over TCP the kernel has them."""
-    return read_document(trial.path, report_file(flow, "server"), QuicReport)
+    return read_trial_document(trial.path, report_file(flow, "server"), QuicReport)
 
 
 def loads(playback: PlayerReport) -> list[VideoLoad]:
@@ -55,17 +61,17 @@ def measures(trial: Trial, flow: str) -> dict[str, object] | None:
     playback = read_playback(trial, flow)
     if playback is None:
         return None
-    known: Mapping[str, object] = {**playback, **playback["sums"]}
     mean = playback["sums"]["mean_bit_per_s"]
-    return {
+    known: Mapping[str, object] = {
+        **playback,
+        **playback["sums"],
         "trial": trial.path.name,
         "flow": flow,
         "variant": trial.scenario.flow(flow).variant or "",
-        **{name: known[name] for name in VIDEO_MEASURE_COLUMNS[3:10]},
-        **{name: known[name] for name in ("stalls", "stall_s", "switches", "bytes")},
         "mean_mbps": None if mean is None else mean / 1e6,
         "segments": sum(each["load"]["last_byte_s"] is not None for each in playback["segments"]),
     }
+    return {name: known[name] for name in VIDEO_MEASURE_COLUMNS}
 
 
 def video_measures(trials: Iterable[Trial]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.trials.documents import CallReport, read_document
+from analysis.trials.documents import CallReport, read_trial_document
 from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
@@ -16,7 +16,9 @@ def received(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).kind is not FlowKind.CALL:
             continue
-        report = read_document(evidence.trial.path, report_file(flow.name, "server"), CallReport)
+        report = read_trial_document(
+            evidence.trial.path, report_file(flow.name, "server"), CallReport
+        )
         packets = evidence.packets.part("receiver", flow)
         if report is None or packets is None:
             yield unknown("goodput", flow.name, NOT_CAPTURED if report else NOT_RECORDED)

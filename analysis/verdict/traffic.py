@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from analysis.trials.documents import PlayerReport, Programs, Sizes, read_document
+from analysis.trials.documents import FileSizes, PlayerReport, ProgramRecords, read_trial_document
 from analysis.trials.packets import PORTS, FlowTables
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
@@ -49,7 +49,7 @@ def videos(evidence: Evidence) -> Iterator[Check]:
         yield _player_bytes(evidence, flow, playback)
 
 
-def _file_sizes(evidence: Evidence, flow: str, playback: PlayerReport, sizes: Sizes) -> Check:
+def _file_sizes(evidence: Evidence, flow: str, playback: PlayerReport, sizes: FileSizes) -> Check:
     """Check that a file is as long as at the server; one still in transfer, no longer."""
     came = expected = off = 0
     for load in loads(playback):
@@ -83,7 +83,7 @@ def programs(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).command is None:
             continue
-        roles = read_document(evidence.trial.path, programs_file(flow.name), Programs)
+        roles = read_trial_document(evidence.trial.path, programs_file(flow.name), ProgramRecords)
         if roles is None:
             yield unknown("program", flow.name, NOT_RECORDED)
         else:

@@ -38,7 +38,7 @@ from analysis.claims.judgement import (
 from analysis.claims.ledger import Claim, Paper, Reading
 from analysis.claims.samples import Group, samples
 from analysis.metrics.digest import NotMeasured
-from analysis.trials.documents import Iperf3Report, read_document
+from analysis.trials.documents import Iperf3Report, read_trial_document
 from analysis.trials.samples import read_samples
 from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import IDLE_RTTS, open_trial, report_file
@@ -165,7 +165,7 @@ def _reported(group: Group) -> dict[str, Sample]:
     if group.folder is None:
         return {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        report = read_document(
+        report = read_trial_document(
             group.folder / str(trial), report_file("tcp", "client"), Iperf3Report
         )
         rate = (report or {}).get("end", {}).get("sum_sent", {}).get("bits_per_second")

@@ -17,7 +17,7 @@ import pytest
 
 from analysis.results.reduction import reductions_of
 from analysis.trials import documents
-from analysis.trials.documents import read_document
+from analysis.trials.documents import read_trial_document
 from testbed.cli.entry import main
 from testbed.errors import TestbedError
 from testbed.scenario.call import Call
@@ -166,17 +166,17 @@ OF_KINDS: dict[FlowKind, tuple[dict[str, Any], dict[str, Any]]] = {  # the flow'
 SHAPES: dict[str, tuple[Any, Any]] = {  # name → shape and a document of it
     "iperf3": (documents.Iperf3Report, IPERF3),
     "playback": (documents.PlayerReport, PLAYBACK),
-    "sizes": (documents.Sizes, {"1.m4s": 5000}),
+    "sizes": (documents.FileSizes, {"1.m4s": 5000}),
     "call": (documents.CallReport, {"bytes": 9}),
     "quic": (documents.QuicReport, {"lost_packets": 1}),
-    "programs": (documents.Programs, {"client": PROGRAM}),
+    "programs": (documents.ProgramRecords, {"client": PROGRAM}),
     "transfers": (documents.TransferLog, {"real_zero_ns": 9, "transfers": [[1, 2, 3, 4]]}),
     "served": (documents.ServedPorts, {"ports": [PORT]}),
     "counters": (documents.Counters, EVERYWHERE[COUNTERS_FILE]),
     "configuration": (documents.Configuration, EVERYWHERE[CONFIGURATION_FILE]),
     "droppers": (documents.Droppers, EVERYWHERE[DROPS_FILE]),
     "capacities": (documents.Capacities, EVERYWHERE[CAPACITY_FILE]),
-    "disciplines": (documents.Disciplines, EVERYWHERE[QDISCS_FILE]),
+    "disciplines": (documents.ShownDisciplines, EVERYWHERE[QDISCS_FILE]),
     "radio": (documents.Medium, EVERYWHERE[RADIO_FILE]),
 }
 
@@ -218,13 +218,13 @@ def test_each_place_of_a_document_is_read_or_refused_in_a_line(tmp_path: Path, n
     """What stands in a needed field's place, and is not of its type, is named with the field."""
     kind, document = SHAPES[name]
     write_json(tmp_path, "file.json", document)
-    assert read_document(tmp_path, "file.json", kind) is not None
+    assert read_trial_document(tmp_path, "file.json", kind) is not None
     refused = 0
     for number in range(len(list(places(document)))):
         for strange in STRANGE:
             (tmp_path / "file.json").write_text(with_value(document, number, strange))
             try:
-                read_document(tmp_path, "file.json", kind)
+                read_trial_document(tmp_path, "file.json", kind)
             except TestbedError as error:
                 refused += 1
                 assert error.message.startswith(f"{tmp_path / 'file.json'}: damaged: ")
@@ -234,9 +234,9 @@ def test_each_place_of_a_document_is_read_or_refused_in_a_line(tmp_path: Path, n
 
 def test_what_is_missing_or_no_json_is_none(tmp_path: Path) -> None:
     """A program that was ended left no report, or a part of it."""
-    assert read_document(tmp_path, "file.json", documents.Iperf3Report) is None
+    assert read_trial_document(tmp_path, "file.json", documents.Iperf3Report) is None
     (tmp_path / "file.json").write_text('{"start": {')
-    assert read_document(tmp_path, "file.json", documents.Iperf3Report) is None
+    assert read_trial_document(tmp_path, "file.json", documents.Iperf3Report) is None
 
 
 def damage(trial: Path, dice: random.Random) -> str:
