@@ -117,6 +117,11 @@ cellular variant=bbr trace=step duration_s=4
 space variant=bbr victim=cubic
 bbr-draft variant=bbr path=plain
 incast variant=dctcp queue=step senders=5
+collapse variant=cubic flows=20 loss_percent=0 duration_s=4
+long-delay variant=bbr rtt_ms=200 duration_s=4
+aggregation variant=bbr burst_packets=16 duration_s=4
+calls variant=cubic tcp=short duration_s=4
+leo variant=linux-reno duration_s=4
 """
 
 

@@ -63,11 +63,18 @@ def played(folder: Path, trial: str, rule: str) -> Trial:
     (path / RECORD).write_text(Record(Status.OK).to_json())
     rate = 600_000 if rule == "buffer" else 330_000
     report = {
+        "transport": "https",
+        "rule": rule,
+        "why": "",
+        **dict.fromkeys(("page_s", "startup_s", "loaded_s", "ended_s")),
+        "page": [],
         "levels": [[10.0, 0.0], [10.0, 4.0], [14.0, 0.0], [20.0, 4.0], [24.0, 0.0]],
         "stalls": [[14.0, 20.0]],
         "segments": [
-            {"bit_per_s": rate, "load": {"last_byte_s": last}} for last in (10.0, 20.0, None)
+            {"bit_per_s": rate, "load": {"path": "", "last_byte_s": last, "bytes": 0}}
+            for last in (10.0, 20.0, None)
         ],
+        "sums": {"stalls": 1, "stall_s": 6.0, "switches": 0, "mean_bit_per_s": rate, "bytes": 0},
     }
     (path / FLOWS_FOLDER / "video.json").write_text(json.dumps(report))
     return open_trial(path)
