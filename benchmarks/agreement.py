@@ -27,6 +27,7 @@ import pandas as pd
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare, compare_paired
 from analysis.throughput_models import BITS_A_BYTE, Invalid
 from benchmarks.command import errors_as_exit
+from benchmarks.page_tables import with_tables
 from benchmarks.simulators import (
     NS2_CONTROLS,
     NS3_CONTROLS,
@@ -47,7 +48,7 @@ from testbed.scenario.queues import FRAME_BYTES
 
 DOCS_FOLDER = Path(__file__).resolve().parents[1] / "docs"
 NUMBERS_FILE, PAGE_FILE = DOCS_FOLDER / "agreement.csv", DOCS_FOLDER / "agreement.md"
-TABLES_BEGIN, TABLES_END = "<!-- tables: benchmarks.agreement -->\n", "<!-- end -->"
+AGREEMENT_BENCHMARK = "benchmarks.agreement"  # in the marks of the page's tables
 
 AGREEMENT_SECONDS, MEASURED_FROM_S = 30.0, 6.0
 STARTS_WITHIN_MS = 100.0
@@ -348,13 +349,6 @@ def _tally(side: str, table: pd.DataFrame, every: Sequence[AgreementCell]) -> st
     return text
 
 
-def with_tables(page: str, text: str) -> str:
-    """Return the page with these tables between its marks."""
-    before, begin, rest = page.partition(TABLES_BEGIN)
-    _, end, after = rest.partition(TABLES_END)
-    return f"{before}{begin}\n{text}\n\n{end}{after}"
-
-
 def read_numbers() -> pd.DataFrame:
     """Return what was measured last, of each side."""
     return pd.read_csv(NUMBERS_FILE) if NUMBERS_FILE.exists() else pd.DataFrame()
@@ -378,7 +372,8 @@ def main() -> None:
         table = pd.concat((kept, rows)).sort_values(PLACE_COLUMNS)
         table.to_csv(NUMBERS_FILE, index=False, float_format="%.6g")
         print(f"{side}: {len(rows)} rows", flush=True)
-    PAGE_FILE.write_text(with_tables(PAGE_FILE.read_text(), tables(read_numbers())))
+    page = PAGE_FILE.read_text()
+    PAGE_FILE.write_text(with_tables(page, AGREEMENT_BENCHMARK, tables(read_numbers())))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.command import errors_as_exit
+from benchmarks.page_tables import with_tables
+from benchmarks.trials import no_watcher
 from testbed.guest import kernels
 from testbed.runs.comparison_trials import comparison_trials
 from testbed.runs.kernel_comparison import (
@@ -28,7 +30,7 @@ from testbed.runs.kernel_comparison import (
 from testbed.scenario.model import Scenario
 
 ALMANAC = Path(__file__).resolve().parents[1] / "docs" / "almanac.md"
-ALMANAC_BEGIN, ALMANAC_END = "<!-- tables: benchmarks.almanac -->\n", "<!-- end -->\n"
+ALMANAC_BENCHMARK = "benchmarks.almanac"  # in the marks of the page's tables
 ALMANAC_VARIANTS = ("linux-reno", "cubic", "bbr", "vegas", "dctcp")  # Linux's own
 ALMANAC_RESULTS = Path("results/almanac")
 
@@ -45,10 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for pair in pairwise(options.kernels.split(",")):
             kernels.build_missing(pair, print)
             found = compare_kernels(
-                workloads(), pair, options.out, lambda _event: None, options.jobs, explained=0
+                workloads(), pair, options.out, no_watcher, options.jobs, explained=0
             )
             lines += comparison_lines(pair, found)
-    ALMANAC.write_text(with_almanac(ALMANAC.read_text(), lines))
+    tables = "\n".join(lines).rstrip("\n")
+    ALMANAC.write_text(with_tables(ALMANAC.read_text(), ALMANAC_BENCHMARK, tables))
 
 
 def workloads() -> list[Scenario]:
@@ -68,11 +71,12 @@ def comparison_lines(pair: tuple[str, str], found: KernelComparison) -> Iterator
         yield f"| {axis} | other packets | first at, s | {' | '.join(map(_title, EFFECTS))} |"
         yield f"|---|---|---|{'---|' * len(EFFECTS)}"
         for name in dict.fromkeys(each.axes[axis] for each in workloads()):
-            own = [d for d in found.divergences if d.trials[0].scenario.axes[axis] == name]
-            yield _row(name, own, [each for each in by_group if each.group == name])
+            differing = [d for d in found.divergences if d.trials[0].scenario.axes[axis] == name]
+            yield _row(name, differing, [each for each in by_group if each.group == name])
         yield ""
     for each in found.failed:
         yield f"Not compared, {each.condition}: {each.reason}"
+        yield ""
 
 
 def _title(column: str) -> str:
@@ -80,11 +84,11 @@ def _title(column: str) -> str:
     return f"{what}, {unit}" if unit else what
 
 
-def _row(name: str, own: Sequence[Divergence], by_column: Sequence[Effect]) -> str:
+def _row(name: str, differing: Sequence[Divergence], by_column: Sequence[Effect]) -> str:
     cells = {each.what: _cell(each) for each in by_column}
     numbers = [cells.get(what, "–") for what, _ in EFFECTS.values()]
-    first = f"{min(each.first.earliest_s for each in own):.3f}" if own else "–"
-    return f"| `{name}` | {len(own)} | {first} | {' | '.join(numbers)} |"
+    first = f"{min(each.first.earliest_s for each in differing):.3f}" if differing else "–"
+    return f"| `{name}` | {len(differing)} | {first} | {' | '.join(numbers)} |"
 
 
 def _cell(effect: Effect) -> str:
@@ -93,13 +97,6 @@ def _cell(effect: Effect) -> str:
     difference, low, high = (round(n, 4) + 0.0 for n in (found.difference, found.low, found.high))
     text = f"{difference:+.2g} [{low:+.2g}, {high:+.2g}]"
     return f"{effect.mean_a:.3g}, {f'**{text}**' if effect.is_significant else text}"
-
-
-def with_almanac(page: str, lines: Sequence[str]) -> str:
-    """Return the page with other tables."""
-    before, _, rest = page.partition(ALMANAC_BEGIN)
-    after = rest.partition(ALMANAC_END)[2]
-    return before + ALMANAC_BEGIN + "\n" + "\n".join(lines) + "\n" + ALMANAC_END + after
 
 
 if __name__ == "__main__":

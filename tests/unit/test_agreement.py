@@ -9,6 +9,7 @@ import pytest
 from analysis.statistics.intervals import compare
 from benchmarks import agreement
 from benchmarks.agreement import AGREEMENT_NUMBERS, AGREEMENT_VARIANTS, CellAnswer
+from benchmarks.page_tables import with_tables
 
 GOODPUT, _QUEUE, DROPS = AGREEMENT_NUMBERS
 TOLD = re.compile(r"^- \*\*(?P<cells>[^*]+)\*\*:", re.MULTILINE)
@@ -42,7 +43,8 @@ def test_few_losses_are_compared_in_points() -> None:
 
 def test_the_page_has_the_tables_of_its_numbers() -> None:
     page = agreement.PAGE_FILE.read_text()
-    assert agreement.with_tables(page, agreement.tables(agreement.read_numbers())) == page
+    tables = agreement.tables(agreement.read_numbers())
+    assert with_tables(page, agreement.AGREEMENT_BENCHMARK, tables) == page
 
 
 def test_each_failing_cell_has_a_sentence() -> None:

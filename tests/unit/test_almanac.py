@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.statistics.intervals import Comparison, ComparisonKind
 from benchmarks import almanac
+from benchmarks.page_tables import with_tables
 from testbed.runs.kernel_comparison import Effect, KernelComparison, NotCompared
 
 
@@ -35,11 +36,14 @@ def test_kernels_with_the_same_packets_have_no_table() -> None:
         "Other packets in 0 of 100 workloads.",
         "",
         "Not compared, red: no queue",
+        "",
     ]
 
 
 def test_the_page_takes_other_tables() -> None:
     page = almanac.ALMANAC.read_text()
-    once = almanac.with_almanac(page, ["## A", "", "text"])
-    assert once.count("## A\n") == 1
-    assert almanac.with_almanac(once, ["## B"]) == almanac.with_almanac(page, ["## B"])
+    once = with_tables(page, almanac.ALMANAC_BENCHMARK, "## A\n\ntext")
+    assert once.count("-->\n\n## A\n\ntext\n\n<!-- end -->\n") == 1
+    assert "## From" not in once
+    twice = with_tables(once, almanac.ALMANAC_BENCHMARK, "## B")
+    assert twice == with_tables(page, almanac.ALMANAC_BENCHMARK, "## B")
