@@ -44,6 +44,12 @@ def say(line: str) -> None:
     errors.print(line, soft_wrap=True)
 
 
+def print_lines(*lines: str) -> None:
+    """Print lines as they are, however long."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
 def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
     if words:
         raise UsageError(f"kernel list {words[0]}: nothing follows", "testbed kernel list")
@@ -191,8 +197,7 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     about = [
         f"{source.words} ({_version_of(name)})" for source, name in ((first, one), (second, other))
     ]
-    for line in kernel_report.lines_of(found, (about[0], about[1]), options.format):
-        console.print(line, soft_wrap=True, markup=False)
+    print_lines(*kernel_report.lines_of(found, (about[0], about[1]), options.format))
     if found.divergences:
         return OTHER_PACKETS
     return SKIP if found.failed else SAME_PACKETS
@@ -205,29 +210,24 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
 
     if not words:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
-    with_source = [version for version in kernels.versions() if kernels.has_source(version)]
-    tests = selftests(options.selftests or with_source[-1], TC_TESTING)
+    newest_first = kernels.versions()[::-1]
+    newest = next(filter(kernels.has_source, newest_first), newest_first[0])
+    tests = selftests(options.selftests or newest, TC_TESTING)
     names = words[0].split(",")
     queues = queues_with_tests(tests, words[1:])
     print_lines("KTAP version 1", f"1..{len(names) * len(queues)}")
     passed: dict[str, list[bool]] = {name: [] for name in names}
     for number, end in enumerate(run_queue_tests(names, queues, tests, say), 1):
         print_lines("    KTAP version 1", f"    1..{len(end.tests)}")
-        for each, test in enumerate(end.tests, 1):
+        for count, test in enumerate(end.tests, 1):
             print_lines(*(f"    # {line}" for line in test.said))
             mark = "ok" if test.passed else "not ok"
-            print_lines(f"    {mark} {each} {test.name}{' # SKIP' if test.skipped else ''}")
+            print_lines(f"    {mark} {count} {test.name}{' # SKIP' if test.skipped else ''}")
         print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.queue}")
         passed[end.kernel] += [test.passed for test in end.tests]
     for name, results in passed.items():
         print_lines(f"# {name}: pass:{sum(results)} fail:{len(results) - sum(results)}")
     return int(not all(all(results) for results in passed.values()))
-
-
-def print_lines(*lines: str) -> None:
-    """Print lines as they are, however long."""
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _version_of(name: str) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.cli.entry import main
 from testbed.errors import UsageError
+from testbed.guest import kernels
 from testbed.runs.queue_tests import QUEUE_TESTS, queues_with_tests, read_results
 
 SAID = """Test 8b6e: Create RED with no flags
@@ -33,6 +35,17 @@ def test_queues_are_named_or_those_of_scenarios(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="kernel test read: no such tests") as caught:
         queues_with_tests(tmp_path, ["read"])
     assert "red" in caught.value.hint
+
+
+def test_no_source_of_any_kernel_is_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(kernels, "source_archive", lambda _version: None)
+    assert main(["kernel", "test", "6.1"]) == 2
+    newest = kernels.versions()[-1]
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"--selftests {newest}: its source is not here" in said
+    assert f"testbed kernel build {newest}" in said
 
 
 def test_the_results_of_tdc() -> None:
