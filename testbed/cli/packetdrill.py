@@ -59,13 +59,13 @@ def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:
     for end in ends:
         by_kernel[end.run.kernel].append(end)
         by_script[end.run.shown_name, end.run.family][end.run.kernel] = end.passed
-    for name, own in by_kernel.items():
-        passed = sum(end.passed for end in own)
-        took_s = sum(end.took_s for end in own)
-        failed = {end.run.shown_name for end in own if not end.passed}
-        scripts = {end.run.shown_name for end in own}
+    for name, kernel_ends in by_kernel.items():
+        passed = sum(end.passed for end in kernel_ends)
+        took_s = sum(end.took_s for end in kernel_ends)
+        scripts = {end.run.shown_name for end in kernel_ends}
+        failed = {end.run.shown_name for end in kernel_ends if not end.passed}
         yield (
-            f"{name}: pass:{passed} fail:{len(own) - passed}, scripts that pass: "
+            f"{name}: pass:{passed} fail:{len(kernel_ends) - passed}, scripts that pass: "
             f"{len(scripts - failed)} of {len(scripts)}; {took_s:.1f} s of virtual time"
         )
     for (script, family), passes in by_script.items():
@@ -75,7 +75,7 @@ def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:
 
 
 def junit(ends: Sequence[ScriptEnd]) -> str:
-    """Return the results as JUnit's XML, a suite for each kernel."""
+    """Return the results as JUnit XML, with a suite for each kernel."""
     suites = ET.Element("testsuites")
     by_kernel: dict[str, ET.Element] = {}
     for end in ends:

@@ -389,20 +389,19 @@ def _grade_options(parser: Parser) -> None:
 
 
 def _packetdrill_options(parser: Parser) -> None:
-    about = "a script, or a folder whose scripts are run, with those in folders below"
+    about = "scripts, or folders with scripts, also in folders below"
     _value(parser, "words", "SCRIPT", about, nargs="*")
-    about = "the scripts that Linux has of its own, of a version from 6.12 on"
+    about = "Linux's own scripts, of this version (6.12 or later)"
     _value(parser, "--selftests", "VERSION", about, default="")
-    about = "the kernels on which they run: `testbed kernel list`"
+    about = "the kernels to run them on: `testbed kernel list`"
     _value(parser, "--kernel", "NAME,…", about, default="")
-    about = "the program, which is yours (packetdrill in PATH)"
+    about = "the packetdrill program (the one in PATH)"
     _value(parser, "--packetdrill", "FILE", about, type=Path)
-    about = "microseconds by which a packet's time may be off, from 1 on (as packetdrill and the "
-    about += "script have it: 4000)"
+    about = "microseconds by which a packet's time may be off (the script's, or packetdrill's 4000)"
     _number(parser, "--tolerance", about)
     about = "results folder (results/packetdrill): a failed script's packets and its capture"
     _value(parser, "--out", "DIR", about, type=Path)
-    _value(parser, "--junit", "FILE", "also write the results as JUnit's XML", type=Path)
+    _value(parser, "--junit", "FILE", "also write the results as JUnit XML", type=Path)
     _number(parser, "--jobs", "number of scripts to run in parallel")
 
 

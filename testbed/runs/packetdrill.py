@@ -33,19 +33,18 @@ from testbed.store import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
 
 PACKETDRILL = "packetdrill"
 WHERE_TO_GET_IT = (
-    "Debian has no package of it: build the one of github.com/google/packetdrill, and name it with "
+    "Debian has no package of it: build it from github.com/google/packetdrill, and name it with "
     "--packetdrill FILE"
 )
 PACKETDRILL_CALLS = LIBRARIES / "testbed-packetdrill.so"  # built from packetdrill_calls.c
 SCRIPT_SUFFIX = ".pkt"
 PACKETDRILL_TESTS = "net/packetdrill"  # of Linux's selftests
-LIMIT_S = 3600  # of virtual time; Linux's longest script takes 20 s
 PATIENCE_S = 600.0  # of wall time
 CAPTURE = "capture.pcap"
-ALL_PACKETS = "packets.txt"  # what packetdrill says of each one
+ALL_PACKETS = "packets.txt"  # packetdrill's output with --verbose
 SCRIPT_MEMORY_MB = 512
-# tcpdump listens before packetdrill, the command, has made its interface
-CAPTURED = (
+# tcpdump listens before the command, packetdrill, has made its interface
+WITH_CAPTURE = (
     f'tcpdump -i any --immediate-mode -U -Z root -w {CAPTURE} 2>/dev/null & sleep 0.5; exec "$@"'
 )
 _OVER_IPV4 = (
@@ -72,7 +71,7 @@ FAMILIES = {  # packetdrill's options by the version of IP
     ),
     "ipv4-mapped-ipv6": (*_OVER_IPV4, *_IPV6_ERRORS),
 }
-_PLACED = re.compile(r"\S+:\d+: ")
+_AT_LINE = re.compile(r"\S+:\d+: ")
 _ONE_FAMILY = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
 
@@ -103,20 +102,20 @@ class ScriptEnd:
 
     @property
     def reason(self) -> str:
-        """The line with the place in the script; commands of the script may print others before."""
-        placed = (line for line in self.said if _PLACED.match(line))
-        return next(placed, self.said[-1] if self.said else "it printed nothing")
+        """The line that begins with a place in the script: its commands may print others before."""
+        at_lines = (line for line in self.said if _AT_LINE.match(line))
+        return next(at_lines, self.said[-1] if self.said else "it printed nothing")
 
 
 @dataclass(frozen=True)
 class PacketdrillTool:
-    """The program, and how exact a packet's time has to be (None: as the script has it)."""
+    """The program, and by how much a packet's time may be off (None: as the script says)."""
 
     program: Path
     tolerance_us: int | None = None
 
     def words(self, script_run: ScriptRun, *more: str) -> list[str]:
-        """Return the command of a run, for the folder of its script."""
+        """Return the command of a run, which starts in the folder of its script."""
         options = [f"--ip_version={script_run.family}", *FAMILIES[script_run.family], *more]
         if self.tolerance_us is not None:
             options.append(f"--tolerance_usecs={self.tolerance_us}")
@@ -126,37 +125,37 @@ class PacketdrillTool:
 
 def find_packetdrill(given: Path | None) -> Path:
     """Return the program's path; raise an error that says where to get it."""
-    found = shutil.which(str(given.absolute()) if given else PACKETDRILL)
-    if found is None:
+    program = shutil.which(str(given.absolute()) if given else PACKETDRILL)
+    if program is None:
         what = f"--packetdrill {given}: no program" if given else "packetdrill is not installed"
         raise UsageError(what, WHERE_TO_GET_IT)
     require_built(PACKETDRILL_CALLS)
-    return Path(found).resolve()
+    return Path(program).resolve()
 
 
 def script_runs(places: Sequence[Path], on_kernels: Sequence[str]) -> list[ScriptRun]:
     """Return the runs of scripts and of those in folders, on each kernel."""
-    scripts = [found for place in places for found in _scripts(place)]
+    scripts = [script for place in places for script in _scripts(place)]
     return [
-        ScriptRun(kernel, script, shown, family)
-        for kernel, (script, shown) in itertools.product(on_kernels, scripts)
+        ScriptRun(kernel, script, shown_name, family)
+        for kernel, (script, shown_name) in itertools.product(on_kernels, scripts)
         for family in _families(script)
     ]
 
 
 def _scripts(place: Path) -> list[tuple[Path, str]]:
-    """Return scripts with their names below the place; its own, if it is one."""
+    """Return a folder's scripts with their names below it, or a script with its file's name."""
     if place.is_file():
         return [(place.resolve(), place.name)]
-    found = sorted(place.rglob(f"*{SCRIPT_SUFFIX}"))
-    if not found:
+    paths = sorted(place.rglob(f"*{SCRIPT_SUFFIX}"))
+    if not paths:
         what = "no *.pkt in it" if place.is_dir() else "no such script or folder"
         raise UsageError(f"{place}: {what}", "testbed packetdrill SCRIPT.pkt, or a folder of them")
-    return [(path.resolve(), str(path.relative_to(place))) for path in found]
+    return [(path.resolve(), str(path.relative_to(place))) for path in paths]
 
 
 def _families(script: Path) -> Sequence[str]:
-    """Return the versions of IP for which a script is: all, unless it says which."""
+    """Return the versions of IP that a script is run over: all, unless it names one."""
     named = _ONE_FAMILY.search(script.read_text(errors="replace"))
     return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
 
@@ -170,7 +169,7 @@ def run_scripts(
 ) -> Iterator[ScriptEnd]:
     """Run scripts side by side, and yield how they ended, in the order given.
 
-    A failed run is made again, with its packets in `out`.
+    A failed run is repeated, with its packets in `out`.
     """
     folders = {name: machine_kernel(name, progress) for name in {run.kernel for run in runs}}
     with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
@@ -191,7 +190,7 @@ class _Machines:
         self.stopped = threading.Event()
 
     def run(self, script_run: ScriptRun) -> ScriptEnd:
-        """Run a script; if it fails, once more with all packets."""
+        """Run a script, and again if it fails, with all packets recorded."""
         try:
             return self._run(script_run)
         except (Cancelled, UsageError):
@@ -213,7 +212,7 @@ class _Machines:
         safe_files.make_folder(self._out)
         kept = self._out / re.sub(r"[^\w.-]", "-", script_run.name)
         with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept) as new:
-            words = ["unshare", "-n", "sh", "-c", CAPTURED, "sh", *tool]
+            words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
             self._on_machine(script_run, words, place)
             said = _output(script_run, place)
             (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in said))
@@ -223,13 +222,12 @@ class _Machines:
 
     def _on_machine(self, script_run: ScriptRun, words: Sequence[str], place: Path) -> MachineEnd:
         folder = script_run.script.parent
-        shown = map(_hidden_above, (folder, self._tool.program))
+        shown = map(_folder_to_show, (folder, self._tool.program))
         program = MachineProgram(
             words,
             folder,
             root_environment(Path.home(), {}, ()),
             memory_mb=SCRIPT_MEMORY_MB,
-            limit_s=LIMIT_S,
             patience_s=PATIENCE_S,
             shown=tuple({path for path in shown if path}),
         )
@@ -244,10 +242,10 @@ def _output(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
     return tuple(line.replace(f"{script_run.script.parent}/", "") for line in lines if line)
 
 
-def _hidden_above(path: Path) -> Path | None:
-    """Return the folder that has to be shown to the guest for a path and what is beside it.
+def _folder_to_show(path: Path) -> Path | None:
+    """Return the uppermost folder over a path that guests do not see by themselves, if any.
 
-    Scripts refer to files in folders above theirs (../common/defaults.sh).
+    It is shown as a whole: scripts refer to files in folders above theirs (../common/defaults.sh).
     """
     for above in map(Path, HIDDEN):
         if path.is_relative_to(above) and path != above:
