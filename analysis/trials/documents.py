@@ -10,12 +10,21 @@ import functools
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import plain_file
 from testbed.scenario.reading import field_name, words_of
+from testbed.scenario.trace import trace_faults
 from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, again
 
 _T = TypeVar("_T")
@@ -28,6 +37,14 @@ Integer = Annotated[int, Field(gt=-LARGEST_COUNT, lt=LARGEST_COUNT)]
 Number = Annotated[float, Field(gt=-LARGEST_NUMBER, lt=LARGEST_NUMBER)]
 Nanoseconds = Annotated[int, Field(gt=-MOST_NS, lt=MOST_NS)]
 Bitrate = Annotated[float, Field(ge=0, lt=1e15)]
+
+
+def _sound_trace(content: str) -> str:
+    """Return a trace's content; raise pydantic's error if it has a fault."""
+    if any(trace_faults(content, "")):
+        raise PydanticCustomError("not_a_trace", "Input should be a trace")
+    return content
+
 
 Counters = dict[str, dict[str, Integer]]
 """Of COUNTERS_FILE: node, counter, value."""
@@ -49,7 +66,7 @@ class Configuration(TypedDict):
 class LinkCapacity(TypedDict):
     """Of CAPACITY_FILE, for each interface: its trace, or its rates and since when."""
 
-    trace: NotRequired[str]
+    trace: NotRequired[Annotated[str, AfterValidator(_sound_trace)]]
     rates: NotRequired[Annotated[list[tuple[Number, Bitrate]], Field(min_length=1)]]
 
 

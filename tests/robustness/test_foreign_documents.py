@@ -176,6 +176,7 @@ SHAPES: dict[str, tuple[Any, Any]] = {  # name → shape and a document of it
     "configuration": (documents.Configuration, EVERYWHERE[CONFIGURATION_FILE]),
     "droppers": (documents.Droppers, EVERYWHERE[DROPS_FILE]),
     "capacities": (documents.Capacities, EVERYWHERE[CAPACITY_FILE]),
+    "traces": (documents.Capacities, {"router-eth0": {"trace": "1 2*3"}}),
     "disciplines": (documents.ShownDisciplines, EVERYWHERE[QDISCS_FILE]),
     "radio": (documents.Medium, EVERYWHERE[RADIO_FILE]),
 }
@@ -230,6 +231,13 @@ def test_each_place_of_a_document_is_read_or_refused_in_a_line(tmp_path: Path, n
                 assert error.message.startswith(f"{tmp_path / 'file.json'}: damaged: ")
                 assert error.message.isprintable() and len(error.message) < 500
     assert refused >= 8
+
+
+@pytest.mark.parametrize("content", ["", "x", "2 1", "0", "1*0", "../../../etc/passwd"])
+def test_a_trace_with_a_fault_is_refused_in_a_line(tmp_path: Path, content: str) -> None:
+    write_json(tmp_path, "file.json", {"router-eth0": {"trace": content}})
+    with pytest.raises(TestbedError, match=r"json: damaged: .*trace: expected a trace, got '"):
+        read_trial_document(tmp_path, "file.json", documents.Capacities)
 
 
 def test_what_is_missing_or_no_json_is_none(tmp_path: Path) -> None:
