@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +45,11 @@ from testbed.store import (
     sizes_file,
     write_json,
 )
+from tests.robustness.strange_values import MISSING, places, with_value
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 
 SEED, DAMAGES = 20261126, 40
-PLACE, MISSING = '"the place"', None
 STRANGE = (
     *("NaN", "1e999", "-1", "0", "1" + "0" * 26, "1e12", "true", "null", '"x"', "[]", "{}"),
     *('[["x"]]', '{"x": {}}', '"\\u001b[2J"', '"../../../etc/passwd"', '"inf"', MISSING),
@@ -193,25 +192,6 @@ def write_whole(folder: Path, kind: FlowKind) -> Path:
     for name, content in {**EVERYWHERE, **files}.items():
         write_json(path, name, content)
     return path
-
-
-def places(data: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each value's container with its key."""
-    for key in list(data) if isinstance(data, dict) else range(len(data)):
-        yield data, key
-        if isinstance(data[key], (dict, list)):
-            yield from places(data[key])
-
-
-def with_value(document: Any, number: int, strange: str | None) -> str:
-    """Return a document as JSON, with something else at one of its places, or nothing."""
-    copied = json.loads(json.dumps(document))
-    holder, key = list(places(copied))[number]
-    if strange is MISSING:
-        del holder[key]
-        return json.dumps(copied)
-    holder[key] = json.loads(PLACE)
-    return json.dumps(copied).replace(PLACE, strange)
 
 
 @pytest.mark.parametrize("name", SHAPES)
