@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -13,31 +14,34 @@ LIMITS = {
     "150 MB of addresses": (resource.RLIMIT_AS, 150 << 20),
     "64 descriptors": (resource.RLIMIT_NOFILE, 64),
 }
+PROGRAM = (
+    "import sys; from experiments.command import main; "
+    "status = main(['list']); print(status, 'numpy' in sys.modules)"
+)
 
 
-def said(words: list[str], **options: object) -> str:
-    """Run a command; return its status, and whether NumPy was loaded: its threads take memory."""
-    program = (
-        "import sys; from experiments.command import main; "
-        f"status = main({words!r}); print(status, 'numpy' in sys.modules)"
-    )
+def list_within(limit: Callable[[], None]) -> str:
+    """Run `testbed list` in a process that is limited first.
+
+    Return its status, and whether NumPy was loaded, whose threads take memory.
+    """
     run = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        **options,  # type: ignore[call-overload]
+        preexec_fn=limit,
     )
     assert "Traceback" not in run.stderr
     assert run.returncode == 0, run.stderr
-    return str(run.stdout.splitlines()[-1])
+    return run.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_list_under_a_limit(name: str) -> None:
-    which, most = LIMITS[name]
-    assert said(["list"], preexec_fn=lambda: resource.setrlimit(which, (most, most))) == "0 False"
+    resource_number, most = LIMITS[name]
+    assert list_within(lambda: resource.setrlimit(resource_number, (most, most))) == "0 False"
 
 
 def test_list_with_the_least_priority_on_one_processor() -> None:
@@ -45,4 +49,4 @@ def test_list_with_the_least_priority_on_one_processor() -> None:
         os.nice(19)
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-    assert said(["list"], preexec_fn=settle) == "0 False"
+    assert list_within(settle) == "0 False"
