@@ -78,12 +78,12 @@ def compare(options: argparse.Namespace, branch: str, link: str) -> list[dict[st
     argv = [options.testbed, "kernel", "compare"]
     argv += [f"{options.tree}@{options.base}", f"{options.tree}@{branch}"]
     done = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, check=False)
-    text = options.results / link.rpartition("/")[2]
+    linked = options.results / link.rpartition("/")[2]
     if not done.stdout:  # a kernel was not built
-        text.write_text(done.stderr)
+        linked.write_text(done.stderr)
         return [{"test": "build", "group": GROUP, "result": "fail", "link": link}]
     mail = subprocess.run([*argv, "--format", "mail"], capture_output=True, text=True, check=False)
-    text.write_text(mail.stdout)
+    linked.write_text(mail.stdout)
     answer = json.loads(done.stdout)
     failing = {each["condition"]: "other packets" for each in answer["differing"]}
     failing |= answer["failed_conditions"]

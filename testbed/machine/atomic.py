@@ -55,7 +55,7 @@ def replace(
                 os.close(file)
             os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
     except OSError as error:
-        missing = f"there is no folder {path.parent}: name another path with --out"
+        missing = f"there is no folder {path.parent}: make it, or name another path"
         hint = missing if error.errno == errno.ENOENT else hint_for(error)
         raise TestbedError(f"{path}: cannot be written: {error.strerror or error}", hint) from error
 

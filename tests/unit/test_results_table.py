@@ -123,7 +123,7 @@ def test_a_capture_that_is_gone_fails_its_trial_alone(tmp_path: Path) -> None:
 def test_a_file_in_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(TestbedError) as caught:
         replace(tmp_path / "none" / "page.html", lambda path: path.write_text(""))
-    assert caught.value.hint == f"there is no folder {tmp_path}/none: name another path with --out"
+    assert caught.value.hint == f"there is no folder {tmp_path}/none: make it, or name another path"
 
 
 def test_results_that_cannot_be_written(tmp_path: Path) -> None:
