@@ -145,6 +145,10 @@ CPU_LOAD = Table(f"{SAMPLES_FOLDER}/load.csv", ("time_s", "busiest", "softirq", 
 PROCESS_TIMES = Table(
     f"{SAMPLES_FOLDER}/processes.csv", ("name", "node", "run_s", "wait_s", "slices")
 )
+SAMPLED_TEXTS = {  # of these tables; the others have numbers
+    *("flow", "state", "ca_state", "starved_by", "node", "interface", "event", "detail"),
+    *("src", "dst", "change", "name", "lossy"),
+}
 
 
 def trial_folder(scenario: Scenario, engine: str) -> str:

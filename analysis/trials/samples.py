@@ -23,6 +23,7 @@ from testbed.store import (
     QDISCS_FILE,
     QUEUE_SAMPLES,
     RADIO_FILE,
+    SAMPLED_TEXTS,
     SOCKET_SAMPLES,
     WIRES,
     FlowRecord,
@@ -32,10 +33,6 @@ from testbed.store import (
     report_file,
 )
 
-NOT_NUMBERS = {  # columns of tables of samples
-    *("flow", "state", "ca_state", "starved_by", "node", "interface", "event", "detail"),
-    *("src", "dst", "change", "name", "lossy"),
-}
 LARGEST_SAMPLE = 1 << 53
 
 
@@ -57,7 +54,7 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
     """Raise an error if a column of numbers has something else, as somebody may have written."""
     if samples.empty:
         return
-    numbers = samples[[name for name in table.columns if name not in NOT_NUMBERS]]
+    numbers = samples[[name for name in table.columns if name not in SAMPLED_TEXTS]]
     values = numbers.to_numpy()  # all together: a column at a time would take a fifth of a report
     if values.dtype.kind not in "iuf":
         name = next(iter(numbers.select_dtypes(exclude="number")), "")
