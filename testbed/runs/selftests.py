@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def selftests(version: str, part: str) -> Path:
 def _unpack(archive: Path, version: str, part: str, place: Path) -> None:
     depth = 1 + len(Path(SELFTESTS, part).parts)
     inside = ["--wildcards", f"--strip-components={depth}", f"*/{SELFTESTS}/{part}/*"]
-    done = run(["tar", "-xJf", str(archive), "-C", str(place), *inside], check=False)
+    argv = ["tar", "-xJf", str(archive), "-C", str(place), *inside]
+    done = run(argv, check=False, env={**os.environ, "LC_ALL": "C"})
     if "Not found in archive" in done.stderr:
         raise UsageError(
             f"Linux {version} has no {SELFTESTS}/{part}",

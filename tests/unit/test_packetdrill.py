@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import pytest
 
 from testbed.cli.packetdrill import junit, summary
 from testbed.errors import UsageError
+from testbed.guest import kernels
 from testbed.runs.packetdrill import (
     PACKETDRILL_CALLS,
+    PACKETDRILL_TESTS,
     PacketdrillTool,
     ScriptEnd,
     ScriptRun,
     find_packetdrill,
     script_runs,
 )
-from testbed.runs.selftests import selftests
+from testbed.runs.selftests import SELFTESTS, selftests
 
 # prints an option's length, whether anything is behind what kernels know, and whether programs
 # that it starts would have the library
@@ -85,6 +88,22 @@ def test_the_program_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_selftests_of_an_unknown_kernel() -> None:
     with pytest.raises(UsageError, match=r"6\.99: no such kernel"):
         selftests("6.99", "net/packetdrill")
+
+
+def test_selftests_are_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "linux-source-6.1"
+    scripts(tree / SELFTESTS / PACKETDRILL_TESTS)
+    with tarfile.open(tmp_path / "linux.tar.xz", "w:xz") as archive:
+        archive.add(tree, tree.name)
+    monkeypatch.setattr(kernels, "source_archive", lambda _version: tmp_path / "linux.tar.xz")
+    monkeypatch.setattr("testbed.runs.selftests.cache_folder", lambda: tmp_path / "cache")
+    folder = selftests("6.1", PACKETDRILL_TESTS)
+    names = ["b.pkt", "defaults.sh", "sub", "sub/a.pkt"]
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) == names
+    (folder / "b.pkt").unlink()
+    assert selftests("6.1", PACKETDRILL_TESTS) == folder and not (folder / "b.pkt").exists()
+    with pytest.raises(UsageError, match=r"Linux 6\.1 has no tools/testing/selftests/tc-testing"):
+        selftests("6.1", "tc-testing")
 
 
 @pytest.fixture
