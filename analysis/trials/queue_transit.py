@@ -100,6 +100,11 @@ class QueueTransit:
             length = np.add.reduceat(self.length, first)
         return replace(self, left_ns=left_ns, arrived_ns=arrived_ns, length=length)
 
+    def lost_before(self, until_ns: float) -> QueueTransit:
+        """Return it without the packets that arrived later and never left."""
+        early = self.lost_ns < until_ns
+        return replace(self, lost_ns=self.lost_ns[early], lost_length=self.lost_length[early])
+
     @property
     def entered(self) -> int:
         """The number of packets that arrived."""

@@ -53,7 +53,8 @@ class Evidence:
         """Until when a packet that entered a queue and never left it counts as lost.
 
         In virtual time that is the end: all captures end at the instant of the last sample, and a
-        queue may drop until then. In real time it is `sure_ns`.
+        queue may drop until then. Those that it holds at the end are among them. In real time it
+        is `sure_ns`.
         """
         return math.inf if self.virtual_time else self.sure_ns
 

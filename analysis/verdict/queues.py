@@ -238,6 +238,7 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     if row is None:
         yield unknown("tail drop", queue.interface, NO_ROW)
         return
+    transit = transit.lost_before(evidence.sure_ns)  # later ones may be in the queue at the end
     if not row.tail_drop or not len(transit.lost_ns):
         return
     if not transit.complete or evidence.injected.at_queue(queue):

@@ -383,6 +383,31 @@ def test_backlog_when_packets_are_lost() -> None:
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 
 
+@pytest.mark.parametrize(("sure_ns", "names"), [(3 * MS, []), (9 * MS, ["tail drop"])])
+def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
+    sure_ns: int, names: list[str]
+) -> None:
+    transit = queue_transit([MS], [0], [5 * MS])
+    queue = SimpleNamespace(
+        interface="r-eth0",
+        discipline="pfifo",
+        unit="packets",
+        limit=9,
+        sampled=False,
+        is_exact=False,
+    )
+    evidence = SimpleNamespace(
+        samples=SimpleNamespace(queue=lambda _interface: None),
+        injected=SimpleNamespace(at_queue=lambda _queue: 0),
+        sure_ns=sure_ns,
+        trial=None,
+        virtual_time=True,
+    )
+    checks = list(queues.buffer(cast(Any, evidence), cast(Any, queue), transit))
+    assert [each.name for each in checks] == names
+    assert all(each.verdict is Grade.INVALID for each in checks)
+
+
 def test_limits_are_those_of_virtual_or_of_real_time() -> None:
     assert compare("rate", "x", True, 10.005, 10).verdict is Grade.VALID
     assert compare("rate", "x", True, 10.05, 10).verdict is Grade.SUSPECT
