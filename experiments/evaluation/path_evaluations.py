@@ -167,15 +167,15 @@ CELLULAR = settings.evaluation(
 LEO = "leo"
 LEO_ACCESS_MS = 2.5  # each way, at both ends
 LEO_S, HANDOVER_S, OUTAGE_S = 60, 15, 0.1
-LEO_DELAYS_MS = (18.0, 30.0)  # one way: of a satellite that is overhead, and of one that is low
+LEO_DELAYS_MS = (18.0, 30.0)  # the least of a pass, one way: overhead, and near the horizon
 LEO_MBIT = (5.0, 15.0)
 
 
 def leo_changes() -> Iterator[Change]:
-    """Yield a model of a path by low satellites: each serves for 15 s, after 0.1 s without any.
+    """Yield a model of a path over low-orbit satellites, each of which serves for 15 s.
 
-    Second by second, the delay falls and rises as a satellite passes; how low it passes, and its
-    rate, are drawn for each, by the same dice in all trials.
+    At a handover nothing arrives for 0.1 s. From second to second, the delay falls and rises as a
+    satellite passes. Its least delay and its rate are drawn, the same in all trials.
     """
     dice = random.Random(LEO)
     for begin_s in range(0, LEO_S, HANDOVER_S):
@@ -192,18 +192,18 @@ def leo_changes() -> Iterator[Change]:
 
 
 def leo_trial(*, variant: str, queue: str, path: str, duration_s: float, seed: int) -> Scenario:
-    """Run a flow over a path whose delay, rate and route change as satellites take over.
+    """Run a flow over a path whose delay and rate change as satellites pass and hand over.
 
         sender1 ── left ══ right ── receiver1      what the path has, and 10 ms
 
-    `leo` is a model; `--set path=FILE.csv` takes any path with the columns time_s, delay_ms,
-    rate_mbit and up (`testbed/scenario/path_file.py`). The buffer is one bandwidth–delay product of
-    the path's beginning.
+    `leo` is a model; `--set path=FILE.csv` reads any path, with the columns time_s, delay_ms,
+    rate_mbit and up (`testbed/scenario/path_file.py`). The buffer is one bandwidth–delay product at
+    the path's first rate and delay.
     """
     changes = tuple(leo_changes()) if path == LEO else read_path_file(Path(path))
     first = changes[0]
     if first.rate_mbit is None or first.delay_ms is None or first.up is False:
-        raise UsageError(f"path: {path} begins without a rate or a delay", PATH_FILE_HINT)
+        raise UsageError(f"path: {path} begins without a rate or a delay, or down", PATH_FILE_HINT)
     bottleneck = LinkSettings(
         first.rate_mbit,
         first.delay_ms,

@@ -1,7 +1,8 @@
-"""Files of paths that change over time, such as those by low satellites: delay, rate, handovers.
+"""CSV files of paths that change over time, such as those over low-orbit satellites.
 
-A file is CSV. Its header names `time_s`, and of `delay_ms` (one way), `rate_mbit` and `up` those
-that change; an empty field leaves what was before. At second 0 is what the path begins with.
+The header has `time_s` and one or more of `delay_ms` (one way), `rate_mbit` and `up` (0 during an
+outage). A line holds from its time on, and an empty field keeps the value before it. The first line
+is at second 0.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from testbed.errors import UsageError, hint_for, quoted
 from testbed.scenario.network import MOST_CHANGES, Change
 
 PATH_COLUMNS = ("time_s", "delay_ms", "rate_mbit", "up")
-PATH_FILE_HINT = "a header time_s,delay_ms,rate_mbit,up, and a line from each time on: 15,32.5,48,1"
+PATH_FILE_HINT = "a header time_s,delay_ms,rate_mbit,up, and lines such as 15,32.5,48,1"
 UP_WORDS = {"0": False, "1": True}
 LONGEST_PATH_FILE_BYTES = 1 << 20
 
@@ -26,30 +27,39 @@ def read_path_file(path: Path) -> tuple[Change, ...]:
         with path.open(encoding="ascii") as file:
             text = file.read(LONGEST_PATH_FILE_BYTES + 1)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: no path: not text", PATH_FILE_HINT) from error
+        raise UsageError(f"{path}: not a path: not text", PATH_FILE_HINT) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint_for(error) or PATH_FILE_HINT) from error
     if len(text) > LONGEST_PATH_FILE_BYTES:
-        raise UsageError(f"{path}: longer than 1 MB: no path", PATH_FILE_HINT)
+        raise UsageError(f"{path}: not a path: longer than 1 MB", PATH_FILE_HINT)
     return path_changes(text, str(path))
 
 
 def path_changes(text: str, where: str) -> tuple[Change, ...]:
-    """Return the changes of a file's text; raises with the line that is wrong."""
-    rows = csv.reader(text.splitlines())
+    """Return the changes of a file's text; raise with the line that is wrong."""
+    rows = _rows(text, where)
     header = [name.strip() for name in next(rows, [])]
     unknown = [name for name in header if name not in PATH_COLUMNS]
     if "time_s" not in header or len(set(header)) < max(2, len(header)) or unknown:
-        raise UsageError(f"{where}: line 1: {quoted(','.join(header))}: no path", PATH_FILE_HINT)
-    changes = tuple(_read(header, rows, where))
+        raise UsageError(f"{where}: line 1: {quoted(','.join(header))}: not a path", PATH_FILE_HINT)
+    changes = tuple(_changes(header, rows, where))
     if not changes or changes[0].at_s != 0:
-        raise UsageError(f"{where}: nothing is at second 0", PATH_FILE_HINT)
+        raise UsageError(f"{where}: no line is at second 0", PATH_FILE_HINT)
     if len(changes) > MOST_CHANGES:
         raise UsageError(f"{where}: {len(changes)} changes; at most {MOST_CHANGES}", "fewer lines")
     return changes
 
 
-def _read(header: Sequence[str], rows: Iterator[list[str]], where: str) -> Iterator[Change]:
+def _rows(text: str, where: str) -> Iterator[list[str]]:
+    reader = csv.reader(text.splitlines())
+    try:
+        yield from reader
+    except csv.Error as error:  # a field that is too long
+        place = f"{where}: line {reader.line_num}"
+        raise UsageError(f"{place}: {error}", PATH_FILE_HINT) from error
+
+
+def _changes(header: Sequence[str], rows: Iterator[list[str]], where: str) -> Iterator[Change]:
     before_s = -math.inf
     for line, fields in enumerate(rows, start=2):
         place = f"{where}: line {line}"
@@ -64,7 +74,7 @@ def _read(header: Sequence[str], rows: Iterator[list[str]], where: str) -> Itera
             up=_is_up(given, place),
         )
         if change.at_s <= before_s or "time_s" not in given:
-            raise UsageError(f"{place}: time_s is not after the line before", PATH_FILE_HINT)
+            raise UsageError(f"{place}: time_s is not later than the line before", PATH_FILE_HINT)
         before_s = change.at_s
         yield change
 
@@ -77,12 +87,12 @@ def _number(given: Mapping[str, str], name: str, place: str) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf or (name == "rate_mbit" and not value):
-        raise UsageError(f"{place}: {name} {quoted(given[name])}: no such number", PATH_FILE_HINT)
+        raise UsageError(f"{place}: {name} {quoted(given[name])}: not valid", PATH_FILE_HINT)
     return value
 
 
 def _is_up(given: Mapping[str, str], place: str) -> bool | None:
     text = given.get("up")
     if text is not None and text not in UP_WORDS:
-        raise UsageError(f"{place}: up {quoted(text)}: 0 or 1", PATH_FILE_HINT)
+        raise UsageError(f"{place}: up {quoted(text)}: not 0 or 1", PATH_FILE_HINT)
     return None if text is None else UP_WORDS[text]

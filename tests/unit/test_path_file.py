@@ -33,20 +33,27 @@ def test_an_empty_field_leaves_what_was() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "p: line 1: '': no path"),
-        ("time_s\n0\n", "p: line 1: 'time_s': no path"),
-        ("time_s,delay\n0,1\n", "p: line 1: 'time_s,delay': no path"),
-        ("time_s,up,up\n0,1,1\n", "p: line 1: 'time_s,up,up': no path"),
-        ("time_s,delay_ms\n", "p: nothing is at second 0"),
-        ("time_s,delay_ms\n1,20\n", "p: nothing is at second 0"),
-        ("time_s,delay_ms\n0,20\n3,1\n3,2\n", "p: line 4: time_s is not after the line before"),
-        ("time_s,delay_ms\n0,20\n,1\n", "p: line 3: time_s is not after the line before"),
+        ("", "p: line 1: '': not a path"),
+        ("time_s\n0\n", "p: line 1: 'time_s': not a path"),
+        ("time_s,delay\n0,1\n", "p: line 1: 'time_s,delay': not a path"),
+        ("time_s,up,up\n0,1,1\n", "p: line 1: 'time_s,up,up': not a path"),
+        ("time_s,delay_ms\n", "p: no line is at second 0"),
+        ("time_s,delay_ms\n1,20\n", "p: no line is at second 0"),
+        (
+            "time_s,delay_ms\n0,20\n3,1\n3,2\n",
+            "p: line 4: time_s is not later than the line before",
+        ),
+        ("time_s,delay_ms\n0,20\n,1\n", "p: line 3: time_s is not later than the line before"),
         ("time_s,delay_ms\n0,20\n3\n", "p: line 3: 1 of 2 fields"),
-        ("time_s,delay_ms\n0,soon\n", "p: line 2: delay_ms 'soon': no such number"),
-        ("time_s,delay_ms\n0,-1\n", "p: line 2: delay_ms '-1': no such number"),
-        ("time_s,rate_mbit\n0,0\n", "p: line 2: rate_mbit '0': no such number"),
-        ("time_s,rate_mbit\n0,inf\n", "p: line 2: rate_mbit 'inf': no such number"),
-        ("time_s,up\n0,yes\n", "p: line 2: up 'yes': 0 or 1"),
+        ("time_s,delay_ms\n0,soon\n", "p: line 2: delay_ms 'soon': not valid"),
+        ("time_s,delay_ms\n0,-1\n", "p: line 2: delay_ms '-1': not valid"),
+        ("time_s,rate_mbit\n0,0\n", "p: line 2: rate_mbit '0': not valid"),
+        ("time_s,rate_mbit\n0,inf\n", "p: line 2: rate_mbit 'inf': not valid"),
+        (
+            f"time_s,delay_ms\n0,{'1' * 200_000}\n",
+            "p: line 2: field larger than field limit (131072)",
+        ),
+        ("time_s,up\n0,yes\n", "p: line 2: up 'yes': not 0 or 1"),
     ],
 )
 def test_the_line_that_is_wrong_is_named(text: str, message: str) -> None:
@@ -77,9 +84,10 @@ def test_a_file_is_the_bottleneck_of_a_trial(
     assert (bottleneck.rate_mbit, bottleneck.delay_ms) == (10, 20)
     assert [each.at_s for each in bottleneck.schedule] == [4.0]  # the trial has 5 s
     make_plan(trial)
-    Path("mine.csv").write_text("time_s,delay_ms\n0,20\n")
-    with pytest.raises(UsageError, match="begins without a rate or a delay"):
-        EXPERIMENTS["leo"].scenarios(settings, 1, quick=False)
+    for text in ("time_s,delay_ms\n0,20\n", "time_s,delay_ms,rate_mbit,up\n0,20,10,0\n"):
+        Path("mine.csv").write_text(text)
+        with pytest.raises(UsageError, match="begins without a rate or a delay, or down"):
+            EXPERIMENTS["leo"].scenarios(settings, 1, quick=False)
 
 
 def test_the_model_is_handed_over_every_15_s() -> None:
