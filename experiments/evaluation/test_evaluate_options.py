@@ -74,7 +74,9 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
     monkeypatch.setattr(evaluate, "plan_and_carry_out", suite)
     monkeypatch.setattr(evaluate, "finding_lines", lambda *_parts: ())
     monkeypatch.setattr(evaluate, "replace", lambda path, _write: shown.append(path))
-    monkeypatch.setattr(evaluate, "_collected", lambda *_parts: SimpleNamespace(experiments=()))
+    monkeypatch.setattr(
+        "testbed.cli.run_output.collected", lambda *_parts: SimpleNamespace(experiments=())
+    )
     for name in ("_report_all", "_report_space"):
         monkeypatch.setattr(evaluate, name, page)
     monkeypatch.setattr("analysis.report.make_report", page)
@@ -120,7 +122,7 @@ def test_an_option_changes_what_runs_or_is_refused(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--adversary harm --against cubic,reno", "a search compares with one"),
+        ("--adversary harm --against cubic,reno", "--against takes one name here"),
         ("--suite bbr-draft --set variant=reno", "it is bbr already"),
         ("--queue pie --set queue=codel", "it is pie already"),
         ("--set mix=1:4", "no evaluation has such an axis"),  # only drawn settings have it

@@ -38,7 +38,7 @@ from testbed.runs.evaluation import (
     with_settings,
 )
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import ConsoleListener, console, errors
+from testbed.runs.progress import ConsoleListener, console
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
@@ -57,7 +57,7 @@ RUN_OPTIONS = ("engine", "jobs", "cluster", "captures")  # of every run
 
 _FIXED_CASES = "a suite's test cases are fixed"
 _FEWER, _MORE = "fewer settings: --budget 5min", "more settings: --budget 2h"
-REFUSED_OPTIONS: Mapping[str, Mapping[str, str]] = {  # what an option excludes, with a hint
+REFUSED_OPTIONS: Mapping[str, Mapping[str, str]] = {  # the options that one excludes, and a hint
     "suite": {
         "adversary": _FIXED_CASES,
         "budget": f"{_FIXED_CASES}; a first look: --quick",
@@ -77,8 +77,8 @@ REFUSED_OPTIONS: Mapping[str, Mapping[str, str]] = {  # what an option excludes,
 }
 
 
-def refuse_combinations(options: argparse.Namespace) -> None:
-    """Raise for options of which one would be ignored beside the other."""
+def _refuse_combinations(options: argparse.Namespace) -> None:
+    """Raise for an option that another one would make ineffective."""
     for name, refused in REFUSED_OPTIONS.items():
         for other, hint in refused.items() if getattr(options, name) else ():
             if getattr(options, other):
@@ -87,7 +87,7 @@ def refuse_combinations(options: argparse.Namespace) -> None:
 
 def run_evaluations(options: argparse.Namespace) -> int:
     """Run `testbed evaluate`; with --realistic in the guest."""
-    refuse_combinations(options)
+    _refuse_combinations(options)
     if options.realistic:
         if options.engine == HostEngine.name:
             raise real_time_refusal()
@@ -108,7 +108,7 @@ def _evaluate_space(options: argparse.Namespace) -> int:
     evaluation, experiment, space = _in_space(options)
 
     def is_decided(folder: Path) -> bool:
-        return all(map(space.decided, _collected([folder], options).experiments))
+        return all(map(space.decided, run_output.collected([folder], options).experiments))
 
     effort = Effort(
         budget_s(options.budget) if options.budget else math.inf,
@@ -141,7 +141,7 @@ def _run_suite(options: argparse.Namespace) -> int:
         )
     settings = dict(_settings(options))
     if options.name and "variant" in settings:
-        raise UsageError(f"--set variant: it is {options.name} already", "without one of the two")
+        raise UsageError(f"--set variant: it is {options.name} already", "leave out one of the two")
     settings |= {"variant": (options.name,)} if options.name else {}
     _, done = plan_and_carry_out(
         select_experiment(experiment, settings, quick=options.quick),
@@ -149,7 +149,7 @@ def _run_suite(options: argparse.Namespace) -> int:
         shlex.join(("testbed", *options.arguments)),
         ConsoleListener(),
     )
-    found = _collected([done.folder], options)
+    found = run_output.collected([done.folder], options)
     for table in summaries(list(found.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
     page = make_report(found, options.out or done.folder / REPORT)
@@ -186,7 +186,7 @@ def _find_worst(options: argparse.Namespace) -> int:
             nearest(options.adversary, space.adversaries),
         )
     if len(evaluation.others) > 1:
-        raise UsageError("--adversary: a search compares with one", "e.g. --against cubic")
+        raise UsageError("--adversary: --against takes one name here", "e.g. --against cubic")
     adversary = space.adversaries[options.adversary]
     search = AdversarySearch(
         evaluation,
@@ -196,7 +196,7 @@ def _find_worst(options: argparse.Namespace) -> int:
         RunListener(),
         lambda line: console.print(line, soft_wrap=True),
         shlex.join(("testbed", *options.arguments)),
-        lambda folder: _collected([folder], options).experiments[0],
+        lambda folder: run_output.collected([folder], options).experiments[0],
     )
     found = find_worst(search, budget_s(options.budget or USUAL_SEARCH))
     path = options.out or results_folder(evaluation.name) / f"{options.adversary}.json"
@@ -249,7 +249,7 @@ def _evaluate_all(options: argparse.Namespace) -> int:
 def _with_options(
     exact: StandardEvaluation, options: argparse.Namespace, experiments: Sequence[Experiment]
 ) -> StandardEvaluation:
-    """Return an evaluation on the kernel and with the values of axes that the options name."""
+    """Return an evaluation with `--kernel` and `--set` applied; raise for a misspelt variant."""
     evaluation = with_settings(exact, _settings(options), experiments)
     if options.engine == GuestEngine.name or evaluation.kernel:
         check_controls(evaluation)
@@ -288,11 +288,12 @@ def _evaluated(
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
     experiments = options.experiments.values()
-    console.print(f"planning {len(evaluation.experiments(experiments))} evaluations")
+    count = len(evaluation.experiments(experiments))
+    console.print(f"planning {count} evaluations")
     cost = evaluation_cost(evaluation, experiments, seeds, options.quick)
     cores = options.jobs or len(os.sched_getaffinity(0))
     console.print(
-        f"{len(evaluation.experiments(experiments))} evaluations, {cost.trials} trials, "
+        f"{count} evaluations, {cost.trials} trials, "
         f"{cost.existing} of them there already; about {cost.seconds / cores / 60:.0f} min on "
         f"{cores} cores. It can be stopped and repeated: complete trials are kept",
         soft_wrap=True,
@@ -305,7 +306,7 @@ def _report_all(
     """Write the page of all standard evaluations, and print their summary."""
     from analysis.evaluation import standing
 
-    found = _collected(runs, options)
+    found = run_output.collected(runs, options)
     lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
     table = standing.text_table(lines, evaluation.subject, evaluation.others)
     sheet = standing.sheet(lines, evaluation.subject, evaluation.others)
@@ -320,19 +321,9 @@ def _report_space(
     from analysis.figures.general.presentation import summaries
     from analysis.figures.sheet import as_sheet
 
-    found = _collected([run], options)
+    found = run_output.collected([run], options)
     for table in summaries(list(found.experiments)):
         _report(evaluation, found, page, table, as_sheet(table.header, table.rows))
-
-
-def _collected(runs: Sequence[Path], options: argparse.Namespace) -> ResultSet:
-    """Collect the trials of runs, and print what to distrust."""
-    from analysis.results.experiment_results import collect
-
-    found = collect(runs, options.experiments)
-    for text in found.warnings:
-        errors.print(f"testbed: warning: {text}", soft_wrap=True)
-    return found
 
 
 def _report(

@@ -216,7 +216,7 @@ def _evaluate_options(parser: Parser) -> None:
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
     about = "run all of it twice, the second time with links that aggregate and hosts that take "
-    about += "time to receive, and say what that changes; drawn settings only that second time"
+    about += "time to receive, and say what that changes; drawn settings run only with these"
     _flag(parser, "--realistic", about)
     about = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
     about += "as there is time for"
@@ -253,11 +253,9 @@ def _report_options(parser: Parser) -> None:
     _value(parser, "--reference", "DIR", about, type=Path)
     about = "put everything into the page, so that it can be sent as one file"
     _flag(parser, "--single-file", about)
-    about = (
-        "figures for papers: a column wide, without titles, as PDF with their fonts; their data "
-    )
-    _value(parser, "--style", None, f"{about}as CSV", choices=(PAGE_STYLE, PAPER_STYLE),
-           default=PAGE_STYLE)  # fmt: skip
+    about = "paper: only figures, a column wide and without titles, as PDF, and their data as CSV"
+    styles = (PAGE_STYLE, PAPER_STYLE)
+    _value(parser, "--style", None, about, choices=styles, default=PAGE_STYLE)
     _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
     for name, what in (("start", "from"), ("stop", "to")):
         about = f"{what} this second of the trial"

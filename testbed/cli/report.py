@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from testbed.cli.run_output import collected
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
-from testbed.runs.progress import console, errors, wide_console
+from testbed.runs.progress import console, wide_console
 from testbed.store import (
     FIGURES,
     REPORT,
@@ -58,7 +59,7 @@ def report(options: argparse.Namespace) -> int:
 
 def _report_results(options: argparse.Namespace) -> int:
     """Write one page about one or several results folders."""
-    from analysis.report import collect, make_report
+    from analysis.report import make_report
     from analysis.report.make import compared
 
     _refuse_span(options)
@@ -71,9 +72,7 @@ def _report_results(options: argparse.Namespace) -> int:
         )
     if options.reference and not options.claims:
         raise UsageError("--reference is printed beside the claims", "add --claims")
-    found = collect(options.results, options.experiments)
-    for text in found.warnings:
-        errors.print(f"testbed: warning: {text}", soft_wrap=True)
+    found = collected(options.results, options)
     answers = _answers(found, options.reference) if options.claims else ()
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
@@ -88,16 +87,15 @@ def _report_results(options: argparse.Namespace) -> int:
 
 
 def _save_for_paper(options: argparse.Namespace) -> int:
-    """Write every figure of the results for a paper."""
+    """Write every figure of the results in the style of papers."""
     from analysis.figures.general.presentation import figures
     from analysis.figures.paper_style import for_paper
     from analysis.figures.static_renderer import save_pdf
-    from analysis.report import collect
 
-    if options.claims or options.single_file:
-        raise UsageError("--style paper writes figures, no page", "leave out the other option")
+    if options.claims or options.single_file or options.reference:
+        raise UsageError("--style paper writes figures, not a page", "leave out the other options")
     folder = options.out or options.results[0] / FIGURES
-    for results in collect(options.results, options.experiments).experiments:
+    for results in collected(options.results, options).experiments:
         for figure in figures(results):
             pdf, _ = save_pdf(for_paper(figure), folder)
             console.print(f"figure: {pdf} (.csv)", soft_wrap=True)
@@ -154,11 +152,11 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     folder = options.out or trial.path / FIGURES
     drawn = _figures(trial, flow, options.start, options.stop)
     if options.style == PAPER_STYLE:
-        for path in (path for figure in drawn for path in save_pdf(for_paper(figure), folder)):
-            console.print(path, soft_wrap=True)
-        return 0
-    files = [path for figure in drawn for path in save(figure, folder)]
-    for path in [*files, write_trial_page(trial, flow, folder, files)]:
+        files = [path for figure in drawn for path in save_pdf(for_paper(figure), folder)]
+    else:
+        files = [path for figure in drawn for path in save(figure, folder)]
+        files.append(write_trial_page(trial, flow, folder, files))
+    for path in files:
         console.print(path, soft_wrap=True)
     return 0
 
@@ -168,6 +166,8 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
     from analysis.report.verdict_tables import side_by_side
 
     _refuse_span(options)
+    if options.style == PAPER_STYLE:
+        raise UsageError("--style paper: several trials have no figure", "name one trial, or a run")
     shown = side_by_side(trials)
     if options.out:
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
@@ -179,7 +179,7 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
 
 
 def _refuse_span(options: argparse.Namespace) -> None:
-    """Raise for options that choose a part of one trial."""
+    """Raise for options that choose a flow or a span of one trial."""
     if options.flow or options.start is not None or options.stop is not None:
         raise UsageError(
             "--flow, --from and --to apply to a single trial", "name one, or leave them out"

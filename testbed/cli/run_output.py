@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import JustifyMethod
@@ -13,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from testbed.errors import printable_lines
-from testbed.runs.progress import console
+from testbed.runs.progress import console, errors
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
+    from analysis.results.experiment_results import ResultSet
     from analysis.statistics import text_tables
 
 
@@ -39,6 +41,16 @@ def parse(options: argparse.Namespace) -> Printed:
         return Printed(options.format, text_tables.every_column())
     columns = text_tables.parse_columns(options.columns) if options.columns else None
     return Printed(options.format, columns)
+
+
+def collected(folders: Sequence[Path], options: argparse.Namespace) -> ResultSet:
+    """Collect the trials of results folders; print warnings of those to distrust."""
+    from analysis.results.experiment_results import collect
+
+    found = collect(folders, options.experiments)
+    for text in found.warnings:
+        errors.print(f"testbed: warning: {text}", soft_wrap=True)
+    return found
 
 
 def print_results(

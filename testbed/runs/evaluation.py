@@ -114,9 +114,9 @@ def _without(subject: str, others: Sequence[str]) -> tuple[str, ...]:
 def with_settings(
     evaluation: StandardEvaluation, settings: Settings, experiments: Iterable[Experiment]
 ) -> StandardEvaluation:
-    """Return an evaluation some of whose axes have one value, the kernel among them.
+    """Return an evaluation in which the axes of `settings`, or the kernel, have one value.
 
-    `experiments` are those that it runs.
+    `experiments` are those that the evaluation runs: one of them has to have each axis.
     """
     kernel, fixed = "", dict(evaluation.fixed)
     axes = {axis for each in experiments for axis in each.axes}
@@ -129,7 +129,9 @@ def with_settings(
         if axis == KERNEL_AXIS:
             kernel = values[0]
         elif axis == "queue" and axis in fixed:
-            raise UsageError(f"--set {axis}: it is {fixed[axis]} already", "without one of the two")
+            raise UsageError(
+                f"--set {axis}: it is {fixed[axis]} already", "leave out one of the two"
+            )
         elif axis not in axes:
             raise UsageError(
                 f"--set {axis}: no evaluation has such an axis", nearest(axis, (*axes, KERNEL_AXIS))
