@@ -1,4 +1,4 @@
-"""Reports for docs/gallery: small experiments, each as one page in one file.
+"""The reports of docs/gallery: small experiments, each report a single file.
 
     .venv/bin/python -m benchmarks.gallery
 
@@ -17,8 +17,8 @@ from experiments.command import main
 from testbed.errors import TestbedError
 
 GALLERY = Path(__file__).resolve().parents[1] / "docs" / "gallery"
-MOST_BYTES = 400_000  # of a page: it stays in the history
-# of each page: the words after `testbed run`
+MOST_BYTES = 400_000  # of a page, which stays in Git's history
+# what each page is made of, as words after `testbed run`
 GALLERY_PAGES = {
     "incast": "incast --quick --set variant=cubic,dctcp --set queue=step --set senders=10",
     "latecomer": "latecomer --quick --set variant=bbr",
@@ -27,15 +27,17 @@ GALLERY_PAGES = {
 
 
 def make_page(name: str) -> int:
-    """Run a page's experiment in a folder that is removed; return the size of the page."""
+    """Run a page's experiment in a temporary folder, and write the page; return its size."""
     page = GALLERY / f"{name}.html"
     words = GALLERY_PAGES[name].split()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        made = main(["run", *words]) or main(
+        status = main(["run", *words]) or main(
             ["report", f"results/{words[0]}", "--single-file", "--out", os.fspath(page)]
         )
-    size = page.stat().st_size if not made else 0
-    if made or size > MOST_BYTES:
+    if status:
+        raise TestbedError(f"{page}: not made", "the reason is above")
+    size = page.stat().st_size
+    if size > MOST_BYTES:
         raise TestbedError(f"{page}: {size} bytes, of at most {MOST_BYTES}", "choose fewer trials")
     return size
 

@@ -1,11 +1,11 @@
-"""A control against itself in many evaluations: how often a difference is found that is none.
+"""How often an evaluation finds a difference between a congestion control and itself.
 
     .venv/bin/python -m benchmarks.self_check OUT [--evaluations 50] [--seeds 3]
 
-Each evaluation compares a control's trials of some seeds with its trials of as many other seeds, as
-`testbed evaluate` would compare it with another control: every *better* or *worse* is by chance.
-Prints in how many of the evaluations there is one, which Holm's correction keeps to 5 %, and how
-many of all comparisons are below 0.05 without it. Trials in OUT are not run again.
+Each of many evaluations compares trials of one set of seeds with trials of another set, as `testbed
+evaluate` compares two controls: every *better* or *worse* is by chance. Prints in how many of the
+evaluations there is one, which Holm's correction keeps to 5 %, and how many of all comparisons are
+below 0.05 without it. Trials in OUT are not run again.
 """
 
 from __future__ import annotations
@@ -29,48 +29,49 @@ from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import select_experiment
 
 SELF_CHECKED = ("latecomer", "intra-protocol", "lossy")  # cheap, and with chance in them
-AGAIN = "itself"
+ITSELF = "itself"  # the control of the other set of seeds
 
 EvaluationRows = Mapping[str, tuple[pd.DataFrame, Sequence[Score]]]  # by experiment
 
 
-def of_control(control: str, seeds: int, out: Path, names: Sequence[str]) -> EvaluationRows:
-    """Run a control in the evaluations' short forms, and return their rows of scores."""
-    found = {}
+def run_control(control: str, seeds: int, out: Path, names: Sequence[str]) -> EvaluationRows:
+    """Run a control in the short forms of evaluations; return their rows of scores."""
+    rows = {}
     for name in names:
         selection = select_experiment(EXPERIMENTS[name], {"variant": (control,)}, quick=True)
         options = RunOptions(seeds=seeds, out=out / name, name="self-check", captures="drop")
         _, done = plan_and_carry_out(selection, options, "self-check", ConsoleListener())
         (results,) = collect([done.folder], EXPERIMENTS).experiments
-        found[name] = outcome(results), scores(results)
-    return found
+        rows[name] = outcome(results), scores(results)
+    return rows
 
 
 def against_itself(
     rows: EvaluationRows, control: str, seeds: int, number: int
 ) -> tuple[ScoreLine, ...]:
-    """Return the evaluation of this number, from 0 on: its seeds are in no other one."""
+    """Compare two sets of seeds as evaluation `number`, from 0 on; no evaluation shares a seed."""
     first = 1 + 2 * seeds * number
     lines: list[ScoreLine] = []
-    for name, (table, own_scores) in rows.items():
+    for name, (table, definitions) in rows.items():
         one, other = (
             table[table["seed"].between(begin, begin + seeds - 1)]
             for begin in (first, first + seeds)
         )
-        renamed: dict[str, Any] = dict.fromkeys((SUBJECT, f"{AXIS}variant"), AGAIN)
+        renamed: dict[str, Any] = dict.fromkeys((SUBJECT, f"{AXIS}variant"), ITSELF)
         renamed["seed"] = other["seed"] - seeds
         both = pd.concat([one, other.assign(**renamed)])
-        lines += score_lines(name, both, own_scores, control, [AGAIN])
+        lines += score_lines(name, both, definitions, control, [ITSELF])
     return corrected(lines)
 
 
 def false_findings(evaluations: Sequence[tuple[ScoreLine, ...]]) -> tuple[int, int, int]:
-    """Return how many evaluations have a finding; the comparisons, and those below the level."""
-    beside = [[each for line in lines for each in line.beside] for lines in evaluations]
+    """Count the evaluations with a finding, all comparisons, and those below the level."""
+    compared = [[each for line in lines for each in line.beside] for lines in evaluations]
     with_finding = sum(
-        any(each.standing in (Standing.BETTER, Standing.WORSE) for each in own) for own in beside
+        any(each.standing in (Standing.BETTER, Standing.WORSE) for each in comparisons)
+        for comparisons in compared
     )
-    p_values = [each.found.p for own in beside for each in own]
+    p_values = [each.found.p for comparisons in compared for each in comparisons]
     return with_finding, len(p_values), sum(p < LEVEL for p in p_values)
 
 
@@ -85,9 +86,9 @@ def main() -> None:
     options = parser.parse_args()
     count, seeds = options.evaluations, options.seeds
     with errors_as_exit():
-        rows = of_control(options.control, 2 * seeds * count, options.out, options.experiments)
-    found = [against_itself(rows, options.control, seeds, number) for number in range(count)]
-    wrong, comparisons, below = false_findings(found)
+        rows = run_control(options.control, 2 * seeds * count, options.out, options.experiments)
+    evaluations = [against_itself(rows, options.control, seeds, number) for number in range(count)]
+    wrong, comparisons, below = false_findings(evaluations)
     print(
         f"{options.control} against itself, {count} evaluations of {seeds} seeds by "
         f"{', '.join(options.experiments)}: {wrong} with a finding ({wrong / count:.0%}; at most "

@@ -9,7 +9,8 @@ As in the cluster of Alizadeh and others (2010), section 4.2.1: the receiver wan
 in equal parts from all senders, over 1 Gbit/s and a buffer of 100 kB, and has nothing to do until
 the last part is there. Where the buffer overflows, a sender whose last segments are lost waits for
 its retransmission timer, which Linux lets be 200 ms and no less: `rto_min_ms` is an axis. `step`
-marks packets that wait behind 20 others, as DCTCP wants it; any discipline has as many packets.
+marks packets that wait behind 20 others, as DCTCP wants it, in a buffer of 66 packets. Any queue
+discipline can be named instead, and has the same buffer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from testbed.scenario.queues import DISCIPLINES
 MTU_MS = 1514 * 8e-6  # of a full frame at 1 Gbit/s
 PORT_BYTES, PORT_PACKETS = 100_000, 66
 QUEUES = {
+    **{name: Queue(name, limit_packets=PORT_PACKETS) for name in DISCIPLINES},
     "droptail": Queue("bfifo", limit_bytes=PORT_BYTES),
     "step": Queue(
         "codel",
@@ -52,16 +54,14 @@ def scenario(
     count = int(senders)
     if count < 1:
         raise UsageError(f"senders: {senders:g}: at least one")
-    if queue not in (*QUEUES, *DISCIPLINES):
-        raise UsageError(f"queue: unknown {quoted(queue)}", nearest(queue, (*QUEUES, *DISCIPLINES)))
+    if queue not in QUEUES:
+        raise UsageError(f"queue: unknown {quoted(queue)}", nearest(queue, QUEUES))
     part = -(-int(request_bytes) // count)
     return Scenario(
         experiment="incast",
         label=f"{variant}-{queue}-{count}",
         network=router_bottleneck(
-            LinkSettings(
-                rate_mbit, queue=QUEUES.get(queue) or Queue(queue, limit_packets=PORT_PACKETS)
-            ),
+            LinkSettings(rate_mbit, queue=QUEUES[queue]),
             senders=count,
             access=LinkSettings(delay_ms=rtt_ms / 2),
         ),

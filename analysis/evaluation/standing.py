@@ -71,7 +71,7 @@ def standings(
 
 
 def corrected(lines: Sequence[ScoreLine]) -> tuple[ScoreLine, ...]:
-    """Judge all comparisons, corrected for their number."""
+    """Judge the comparisons of all lines, with Holm's correction for their number."""
     flat = [beside for line in lines for beside in line.beside]
     p_values = iter(holm(each.found.p for each in flat))
     return tuple(
@@ -86,12 +86,12 @@ def corrected(lines: Sequence[ScoreLine]) -> tuple[ScoreLine, ...]:
 def score_lines(
     experiment: str,
     table: pd.DataFrame,
-    own_scores: Sequence[Score],
+    definitions: Sequence[Score],
     subject: str,
     others: Sequence[str],
 ) -> Iterator[ScoreLine]:
-    """Yield an evaluation's scores with their comparisons, which are not judged yet."""
-    for score in own_scores:
+    """Yield a line for each score of an evaluation, whose comparisons are not judged yet."""
+    for score in definitions:
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
             RivalComparison(other, compare_paired(*in_pairs(table, subject, other, score.name)))

@@ -47,8 +47,7 @@ class TrialView:
     @property
     def carried_mbit(self) -> float:
         """Mean capacity of the slowest observed link over the measured part of the trial."""
-        end_s = max(each.stopped_s for each in self.trial.record.flows)
-        return self.capacity.mean_mbit(self.trial.scenario.measure_from_s, end_s)
+        return self.capacity.mean_mbit(self.trial.scenario.measure_from_s, self.end_s)
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
@@ -62,10 +61,14 @@ class TrialView:
         return every[every["kind"] == FlowKind.CALL]
 
     @property
+    def end_s(self) -> float:
+        """When the last flow stopped, which ends the measured part of the trial."""
+        return max(each.stopped_s for each in self.trial.record.flows)
+
+    @property
     def measured_s(self) -> float:
         """Length of the measured part of the trial."""
-        end_s = max(each.stopped_s for each in self.trial.record.flows)
-        return end_s - self.trial.scenario.measure_from_s
+        return self.end_s - self.trial.scenario.measure_from_s
 
     def flow(self, name: str) -> pd.Series:
         """Return the metrics of a flow."""

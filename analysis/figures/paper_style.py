@@ -1,4 +1,4 @@
-"""Figures for papers: as wide as a column, without title and footer."""
+"""Figures for papers: one column wide, without title and footer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PANEL_INCHES = 1.5
 
 
 def for_paper(figure: Figure) -> Figure:
-    """Return the figure with what a caption says left out, in one column if it has few panels."""
+    """Return the figure without the words of a caption, its panels stacked if they are few."""
     plain = dataclasses.replace(figure, title="", subtitle="", warning="", foot="")
     if len(figure.all_panels) > MOST_STACKED:
         return dataclasses.replace(plain, width_inches=PAGE_INCHES)
@@ -36,7 +36,7 @@ def for_paper(figure: Figure) -> Figure:
 def _by_itself(
     panel: Panel, row: Sequence[Panel | None], rows: Sequence[Sequence[Panel | None]], place: int
 ) -> Panel:
-    """Return a panel with the labels that it shares with those beside, below and above it."""
+    """Return a panel with the labels and the heading that its row and its column share."""
     column = [line[place] for line in rows if len(line) > place]
     headings = (each.heading for each in column if each)
     return dataclasses.replace(

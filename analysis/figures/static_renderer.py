@@ -80,7 +80,7 @@ def save_pdf(figure: Figure, folder: Path) -> list[Path]:
     with mpl.rc_context({"pdf.fonttype": TRUE_TYPE}):
         canvas: Any = FigureCanvasPdf(draw(figure))
         replace(pdf, lambda path: canvas.print_pdf(path, metadata={"CreationDate": None}))
-    write_table(figure.data, table, figure.number_format)
+    _write_data(figure.data, table, figure.number_format)
     return [pdf, table]
 
 
@@ -98,11 +98,11 @@ def write(
     replace(svg, lambda path: path.write_text(text, encoding="utf-8"))
     drawn.set_dpi(style.PNG_DPI)  # which the SVG has changed
     replace(png, FigureCanvasAgg(drawn).print_png)
-    write_table(table, data, number_format)
+    _write_data(table, data, number_format)
     return paths
 
 
-def write_table(table: pd.DataFrame, path: Path, number_format: str = "%.6g") -> None:
+def _write_data(table: pd.DataFrame, path: Path, number_format: str) -> None:
     """Write a figure's data as CSV."""
     named = table.rename(columns=lambda name: str(name).removeprefix("axis_"))
     named = spreadsheet_frame(named.drop(columns=TRIALS, errors="ignore"))

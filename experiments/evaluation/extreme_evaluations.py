@@ -1,4 +1,4 @@
-"""Standard evaluations at the edges: collapse, long delays, links that send bursts, calls."""
+"""Standard evaluations of extreme paths: collapse, long delays, aggregating links; and of calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def collapse_trial(
 
         four senders ── left ══ right ── four receivers      1 Mbit/s, 40 ms, 50 packets
 
-    Of 500 flows each has a packet in six seconds, if it shares the link fairly. Losses are by
-    chance, behind the bottleneck.
+    A fair share for each of 500 flows is one packet in six seconds. Losses are random, behind the
+    bottleneck.
     """
     pairs = min(MOST_PAIRS, round(flows))
     loss = losses(loss_percent, 1.0) if loss_percent else None
@@ -68,7 +68,7 @@ COLLAPSE = settings.evaluation(
 def long_delay_trial(
     *, variant: str, queue: str, rtt_ms: float, duration_s: float, seed: int
 ) -> Scenario:
-    """Run one flow over a path as long as that by a geostationary satellite, from its start on.
+    """Run one flow over a path as long as a geostationary satellite's, slow start included.
 
     sender1 ── left ══ right ── receiver1      10 Mbit/s, 200 and 600 ms
     """
@@ -104,11 +104,11 @@ BURST_MS = 20.0
 def aggregation_trial(
     *, variant: str, queue: str, burst_packets: float, duration_s: float, seed: int
 ) -> Scenario:
-    """Run a flow over a link that sends what waits as one burst, so that ACKs come in bursts, too.
+    """Run a flow over a link that aggregates packets, so that data and ACKs arrive in bursts.
 
         sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
 
-    The link takes up to `burst_packets` of those that wait, for at most 20 ms of sending; they
+    The link sends up to `burst_packets` waiting packets as one, which takes at most 20 ms; they
     arrive together, as over Wi-Fi or a cable modem.
     """
     packets = round(burst_packets)
@@ -152,14 +152,14 @@ CALLS_TCP = ("long", "short")
 
 
 def call_trial(*, variant: str, queue: str, tcp: str, duration_s: float, seed: int) -> Scenario:
-    """Hold a voice and a video call beside TCP: the cases 5.6 and 5.7 of RFC 8867.
+    """Send a voice and a video call beside TCP: test cases 5.6 and 5.7 of RFC 8867.
 
         sender1 ── left ══ right ── receiver1      2 Mbit/s, 100 ms, 300 ms of buffer
         sender2 ──┘          └── receiver2
 
-    The calls do not adapt: what they lose is what TCP does to them. `long`: one flow of the
-    variant. `short`: transfers of 100 kB, which come by a Poisson process and fill half of the
-    link.
+    The calls do not adapt to the network: what they lose is TCP's doing. With `long`, TCP is one
+    flow of the variant; with `short`, transfers of 100 kB that arrive as a Poisson process and use
+    half of the link.
     """
     if tcp not in CALLS_TCP:
         raise UsageError(f"tcp: unknown {quoted(tcp)}", nearest(tcp, CALLS_TCP))

@@ -105,13 +105,13 @@ def _plain_text(value: str) -> str:
 
 def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
     """Search for the worst setting, make it plainer, and run it with other seeds."""
-    import numpy as np  # half of what other commands, which parse this one too, would load
+    import numpy as np  # here, as every command imports this module
     from scipy.optimize import differential_evolution
     from scipy.stats import qmc
 
     space = search.experiment.space
     assert space is not None
-    next(drawn_settings(space, search.evaluation.fixed))  # raises if there is none
+    next(drawn_settings(space, search.evaluation.fixed))  # raises if no setting can run
     begun = time.monotonic()
 
     def negated(points: Any) -> Any:

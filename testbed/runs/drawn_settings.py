@@ -30,7 +30,7 @@ from testbed.scenario.space import DrawnSetting, SettingSpace
 SEQUENCE_SEED = 1  # of the sequence's scrambling
 FIRST_SETTINGS = 4
 MOST_DRAWN = 1024
-MOST_REFUSED = 1024  # in a row, after which none can be expected
+MOST_REFUSED = 1024  # settings in a row, after which the search is given up
 SPENT_PART = 0.8  # of the time that is left: what the next settings may be expected to take
 DECIDED = "decided"
 TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -53,14 +53,15 @@ def budget_s(text: str) -> float:
 
 
 def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSetting]:
-    """Yield settings of the space without end, but for those that it refuses.
+    """Yield settings of the space without end, leaving out those that it refuses.
 
-    `fixed` has the axes that are not drawn. Raises if the space refuses every setting with them.
+    `fixed` holds the values of axes that are not drawn. Raises if the space refuses every setting
+    with these values.
     """
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(len(space.axes), rng=SEQUENCE_SEED)
-    refused = 0  # in a row
+    refused = 0
     while refused < MOST_REFUSED:
         for parts in sequence.random(FIRST_SETTINGS):
             setting = with_fixed(space.at(parts), fixed)
@@ -73,7 +74,7 @@ def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSe
 
 
 def with_fixed(setting: DrawnSetting, fixed: DrawnSetting) -> DrawnSetting:
-    """Return a setting with those of its axes that are fixed."""
+    """Return a setting with the fixed values in place of its own."""
     return {name: fixed.get(name, value) for name, value in setting.items()}
 
 

@@ -17,7 +17,7 @@ from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Plan, make_plan
-from testbed.runs.traffic_estimate import data_packets, samples
+from testbed.runs.traffic_estimate import data_packets, sample_count
 from testbed.scenario.model import Scenario
 from testbed.scenario.video import Viewing
 from testbed.video_site import Transport
@@ -91,4 +91,4 @@ def _seconds(plan: Plan, scenario: Scenario) -> float:
         BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video
     )
     packets_s = sum(data_packets(plan, scenario)) * _packet_s(scenario)
-    return loaded_s + shown_s + packets_s + samples(plan, scenario) * SAMPLE_S
+    return loaded_s + shown_s + packets_s + sample_count(plan, scenario) * SAMPLE_S

@@ -27,17 +27,17 @@ QUEUE_SAMPLE_BYTES = 70
 def data_packets(plan: Plan, scenario: Scenario) -> list[float]:
     """Estimate each flow's data packets: all that it has to send, or its fair share of the links.
 
-    What flows with little to send leave of their shares goes to the others (max-min fairness).
+    Flows with little to send leave the rest of their shares to the others (max-min fairness).
     """
     paths = [_shaped(plan, flow) for flow in scenario.flows]
     most = [_most_packets(plan, scenario, flow) for flow in scenario.flows]
     stop_s = max(each.stop_s for each in plan.flows)
-    room = {place: _link_packets(hop, 0, stop_s) for path in paths for place, hop in path.items()}
+    left = {place: _link_packets(hop, 0, stop_s) for path in paths for place, hop in path.items()}
     sent = [0.0] * len(paths)
     waiting = set(range(len(paths)))
     while waiting:
         users = Counter(place for flow in waiting for place in paths[flow])
-        shares = {place: room[place] / count for place, count in users.items()}
+        shares = {place: left[place] / count for place, count in users.items()}
         share = min(shares.values(), default=math.inf)
         settled = {flow for flow in waiting if most[flow] <= share}
         if not settled:
@@ -46,7 +46,7 @@ def data_packets(plan: Plan, scenario: Scenario) -> list[float]:
         for flow in settled:
             sent[flow] = min(most[flow], share)
             for place in paths[flow]:
-                room[place] -= sent[flow]
+                left[place] -= sent[flow]
         waiting -= settled
     return sent
 
@@ -126,10 +126,10 @@ def disk_mb(plan: Plan, scenario: Scenario) -> float:
     lasting = sum(flow.bytes is None for flow in scenario.flows)  # others' sockets close early
     queues = sum(each.sampled for each in plan.queues)
     sampled = lasting * SOCKET_SAMPLE_BYTES + queues * QUEUE_SAMPLE_BYTES
-    return (size + samples(plan, scenario) * sampled) / 1e6
+    return (size + sample_count(plan, scenario) * sampled) / 1e6
 
 
-def samples(plan: Plan, scenario: Scenario) -> float:
-    """Return how often sockets and queues are sampled."""
+def sample_count(plan: Plan, scenario: Scenario) -> float:
+    """Return how many times each socket and each queue is sampled."""
     interval_s = scenario.sample_interval_ms / 1e3
     return plan.end_s / interval_s if interval_s else 0
