@@ -224,7 +224,7 @@ def leo_trial(*, variant: str, queue: str, path: str, duration_s: float, seed: i
 LEO_PATH = settings.evaluation(
     name="leo",
     paper="RFC 9743, 7.3",
-    about="a path by low satellites, handed over every 15 s: use of the link against the delay",
+    about="a path over low-orbit satellites, handed over every 15 s: use of the link against delay",
     axes={
         "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
