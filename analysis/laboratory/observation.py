@@ -52,16 +52,14 @@ class Executed:
 
 @dataclass(frozen=True)
 class QueueSeen:
-    """A queue discipline of a device with what passed it; 0 for no delay or rate of its own."""
+    """A queue discipline of a device with what passed it."""
 
     kind: str
-    parent: int
     sent_bytes: int
     packets: int
     drops: int
     limit: int | None  # in packets
-    delay_ms: float
-    rate_mbit: float
+    rate_mbit: float  # 0: it limits none by itself
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,6 @@ class NamespaceSeen:
     order: int
     inode: int
     label: str
-    control: str
     devices: dict[int, DeviceSeen] = field(default_factory=dict)
 
 
@@ -187,8 +184,8 @@ def _by_name(namespace: NamespaceSeen, name: str) -> DeviceSeen | None:
 
 
 @dataclass
-class Reader:
-    """Reads lines of an observation."""
+class ObservationReader:
+    """An observation's lines, read one by one."""
 
     folder: Path
     pending: dict[int, int] = field(default_factory=dict)  # process → its command's number
@@ -218,8 +215,8 @@ class Reader:
             ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
             self.commands[number] = ended
         elif kind == "namespace":
-            label = unquote(words[2])
-            self.namespaces.append(NamespaceSeen(self.order, int(words[1]), label, words[3]))
+            namespace = NamespaceSeen(self.order, int(words[1]), unquote(words[2]))
+            self.namespaces.append(namespace)
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
             self.places.append((int(words[0]), unquote(words[1]), text))
@@ -263,22 +260,13 @@ class Reader:
         elif index in devices and kind == "address":
             devices[index].addresses.append(words[1])
         elif index in devices:
-            sent, packets, drops, limit, delay_ns, rate = map(int, words[3:])
-            devices[index].queues.append(
-                QueueSeen(
-                    words[1],
-                    int(words[2], 16),
-                    sent,
-                    packets,
-                    drops,
-                    limit if limit >= 0 else None,
-                    delay_ns / 1e6,
-                    rate * 8 / 1e6,
-                )
-            )
+            sent, packets, drops, limit, rate = map(int, words[2:])
+            most = limit if limit >= 0 else None
+            queue = QueueSeen(words[1], sent, packets, drops, most, rate * 8 / 1e6)
+            devices[index].queues.append(queue)
 
     def observation(self) -> Observation:
-        """Return what the lines came to."""
+        """Return the observation, once all lines are read."""
         return Observation(
             self.commands,
             self.namespaces,
@@ -294,7 +282,7 @@ class Reader:
 
 def read_observation(path: Path, folder: Path) -> Observation:
     """Read the lines of a program that ran in a folder."""
-    reader = Reader(folder)
+    reader = ObservationReader(folder)
     for line in path.read_text(errors="replace").splitlines():
         try:
             reader.read(line)

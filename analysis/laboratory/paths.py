@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.laboratory.observation import DeviceSeen, Observation, SocketChange
+from analysis.laboratory.observation import Observation, SocketChange
 from analysis.laboratory.settings import QueueCommand, queue_commands
 
 Device = tuple[int, str]  # a namespace and a name in it
@@ -139,11 +139,3 @@ class Paths:
                     ways[following] = [*ways[node], link]
                     queue.append(following)
         return None
-
-
-def sender(observation: Observation, at_least: int) -> Iterator[tuple[Device, DeviceSeen]]:
-    """Yield the devices that sent TCP's data from an address of theirs, with so many bytes."""
-    sources = {each.source[0] for each in observation.sockets if each.new == "ESTABLISHED"}
-    for key, device in observation.last_seen().items():
-        if sources & set(device.addresses) and device.sent_bytes >= at_least:
-            yield key, device

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.laboratory.observation import Executed, Observation
-from analysis.laboratory.paths import Paths, handshakes, sender
+from analysis.laboratory.observation import DeviceSeen, Executed, Observation
+from analysis.laboratory.paths import Device, Paths, handshakes
 from analysis.laboratory.settings import (
     MOST_COUNTED,
     QueueCommand,
     control_option,
     control_set,
     is_client,
+    is_udp,
     port_of,
     queue_commands,
     rate_of,
@@ -77,6 +79,13 @@ def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
                 yield queue.command, happened, f"write {link}"
 
 
+def _queues_and_devices(observation: Observation) -> Iterator[tuple[QueueCommand, DeviceSeen]]:
+    """Yield the commands that gave a device a queue, with the device as it was afterwards."""
+    for queue in queue_commands(observation):
+        if device := observation.device(queue.command, queue.device):
+            yield queue, device
+
+
 def _delay_lines_that_drop(observation: Observation) -> Iterator[Wrong]:
     for queue, limit, drops, needed in _limited_delays(observation):
         if drops and needed >= limit / 2:
@@ -94,10 +103,9 @@ def _limited_delays(
     observation: Observation,
 ) -> Iterator[tuple[QueueCommand, int, int, float]]:
     """Yield delays with their limits, what these dropped, and the packets on their way."""
-    for queue in queue_commands(observation):
-        device = observation.device(queue.command, queue.device)
+    for queue, device in _queues_and_devices(observation):
         rate = rate_of(queue, observation)
-        for seen in device.queues if device and queue.delay_ms and rate else ():
+        for seen in device.queues if queue.delay_ms and rate else ():
             if seen.kind == "netem" and seen.limit:
                 needed = rate * 1e3 * queue.delay_ms / 8 / FRAME_BYTES
                 yield queue, seen.limit, seen.drops, needed
@@ -108,9 +116,8 @@ def _queues_that_nothing_passes(observation: Observation) -> Iterator[Wrong]:
     busiest = max(devices.items(), key=lambda each: each[1].sent_bytes, default=None)
     if busiest is None or busiest[1].sent_bytes < DATA_BYTES:
         return
-    for queue in queue_commands(observation):
-        device = observation.device(queue.command, queue.device)
-        if queue.by_mininet or device is None:
+    for queue, device in _queues_and_devices(observation):
+        if queue.by_mininet:
             continue
         packets = sum(each.packets for each in device.queues if each.kind == queue.kind)
         if packets <= IDLE_PACKETS and device.sent_packets <= IDLE_PACKETS:
@@ -122,11 +129,10 @@ def _queues_that_nothing_passes(observation: Observation) -> Iterator[Wrong]:
 
 def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
     paths = Paths(observation)
-    for queue in queue_commands(observation):
-        key = (queue.command.namespace, queue.device)
-        device = observation.device(queue.command, queue.device)
-        if queue.by_mininet or not queue.shapes or device is None or not device.sent_packets:
+    for queue, device in _queues_and_devices(observation):
+        if queue.by_mininet or not queue.shapes or not device.sent_packets:
             continue
+        key = (queue.command.namespace, queue.device)
         mean = device.sent_bytes / device.sent_packets
         one_way = device.received_bytes > max(DATA_BYTES, ONE_WAY * device.sent_bytes)
         other = paths.peer(key) if key in paths.devices else None
@@ -141,10 +147,9 @@ def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
 
 
 def _packets_larger_than_packets(observation: Observation) -> Iterator[Wrong]:
-    senders = [each for each in sender(observation, DATA_BYTES) if each[1].segments_later]
-    for queue in queue_commands(observation):
-        device = observation.device(queue.command, queue.device)
-        if not queue.limit or queue.limit >= MOST_COUNTED or device is None:
+    senders = list(_segment_senders(observation))
+    for queue, device in _queues_and_devices(observation):
+        if not queue.limit or queue.limit >= MOST_COUNTED:
             continue
         for (inode, name), sent in senders:
             passed = sum(each.sent_bytes for each in device.queues if each.kind == queue.kind)
@@ -158,23 +163,31 @@ def _packets_larger_than_packets(observation: Observation) -> Iterator[Wrong]:
                 break
 
 
+def _segment_senders(observation: Observation) -> Iterator[tuple[Device, DeviceSeen]]:
+    """Yield the devices that sent TCP's data from an address of theirs, with TSO."""
+    sources = {each.source[0] for each in observation.sockets if each.new == "ESTABLISHED"}
+    for key, device in observation.last_seen().items():
+        sends = device.sent_bytes >= DATA_BYTES and sources & set(device.addresses)
+        if sends and device.segments_later:
+            yield key, device
+
+
 def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
     rtts = map(Paths(observation).rtt_ms, handshakes(observation.sockets))
     shortest = min(rtts, default=0.0)
     on_the_way = {
-        id(queue.command): needed for queue, _l, _d, needed in _limited_delays(observation)
+        queue.command.order: needed for queue, _l, _d, needed in _limited_delays(observation)
     }
-    for queue in queue_commands(observation):
-        device = observation.device(queue.command, queue.device)
+    for queue, device in _queues_and_devices(observation):
         rate = rate_of(queue, observation)
-        if not queue.limit or device is None or not rate:
+        if not queue.limit or not rate:
             continue
         needed = rate * 1e3 * shortest / 8 / FRAME_BYTES
         drops = sum(each.drops for each in device.queues if each.kind == queue.kind)
         if (
             drops
             and queue.limit < int(needed)
-            and on_the_way.get(id(queue.command), 0) < queue.limit / 2
+            and on_the_way.get(queue.command.order, 0) < queue.limit / 2
         ):
             happened = (
                 f"the queue of {queue.limit} packets is below the bandwidth-delay product, "
@@ -194,15 +207,14 @@ def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
         enough_forward = each.forward_ms >= RTT_SHARE * said_forward_ms - CLOCK_MS
         if enough and enough_forward:
             continue
+        ends = f"from {each.source} to {each.destination}"
+        measured = f"the RTT {ends} was {each.took_ms:.2f} ms, where its links say {said_ms:g} ms"
+        if enough:
+            measured = f"packets took {each.forward_ms:.2f} ms {ends}, where the links say "
+            measured += f"{said_forward_ms:g} ms"
         for queue in (*forward, *back):
             for command in observation.of("tc"):
                 if _displaces(command, queue) and command.time_ns <= each.begun_ns:
-                    measured = f"the RTT from {each.source} to {each.destination} was "
-                    measured += f"{each.took_ms:.2f} ms, where its links say {said_ms:g} ms"
-                    if enough:
-                        measured = f"packets took {each.forward_ms:.2f} ms from {each.source} to "
-                        measured += f"{each.destination}, where the links say {said_forward_ms:g}"
-                        measured += " ms"
                     happened = f"{measured}: '{command}' removed the delay of {queue.device}"
                     yield command, happened, KEPT_QUEUES
 
@@ -273,9 +285,9 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
     for client in observation.commands:
         if not is_client(client):
             continue
-        until = client.ended_ns if client.ended_ns is not None else float("inf")
+        until = client.ended_ns if client.ended_ns is not None else math.inf
         port = port_of(client)
-        if client.program == "iperf" and ("-u" in client.words or "--udp" in client.words):
+        if client.program == "iperf" and is_udp(client):
             served = any(
                 "-s" in each.words
                 and port_of(each) == port
@@ -305,7 +317,7 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
 def _throughputs_without_a_rate(observation: Observation) -> Iterator[Wrong]:
     paths = Paths(observation)
     for client in observation.commands:
-        if not is_client(client) or "-u" in client.words:
+        if not is_client(client) or is_udp(client):
             continue
         sources = [
             address
@@ -328,16 +340,12 @@ def _lost_pings(observation: Observation) -> Iterator[Wrong]:
     pings = list(observation.of("ping", "ping6"))
     answered = {(p.namespace, p.words[-1]): p.order for p in pings if p.status == 0}
     for ping in pings:
-        later = answered.get((ping.namespace, ping.words[-1]), 0)
-        if ping.status == 1 and later < ping.order:
+        target = ping.words[-1]
+        if ping.status == 1 and answered.get((ping.namespace, target), 0) < ping.order:
             happened = f"'{ping}' in {observation.label(ping.namespace)} got no answer"
-            target = ping.words[-1]
-            unknown = target.count(".") == 3 and target not in held
-            instead = (
-                f"no device has {target}"
-                if unknown
-                else ("check routes, links that are down, and that the controller runs")
-            )
+            instead = "check routes, links that are down, and that the controller runs"
+            if target.count(".") == 3 and target not in held:
+                instead = f"no device has {target}"
             yield ping, happened, instead
 
 
@@ -383,15 +391,12 @@ LABORATORY_RULES: Sequence[LaboratoryRule] = (
 
 def laboratory_findings(observation: Observation) -> list[LaboratoryFinding]:
     """Judge a laboratory by all rules; what one line does again and again is one finding."""
-    found: dict[tuple[str, str], LaboratoryFinding] = {}
+    firsts: dict[tuple[str, str], LaboratoryFinding] = {}
     times: Counter[tuple[str, str]] = Counter()
     for rule in LABORATORY_RULES:
         for command, happened, instead in rule.find(observation):
             place = observation.place(command) or str(command)
             key = (rule.name, place)
             times[key] += 1
-            found.setdefault(key, LaboratoryFinding(rule.name, place, happened, instead))
-    return [
-        LaboratoryFinding(each.rule, each.place, each.happened, each.instead, times[key])
-        for key, each in found.items()
-    ]
+            firsts.setdefault(key, LaboratoryFinding(rule.name, place, happened, instead))
+    return [replace(first, times=times[key]) for key, first in firsts.items()]

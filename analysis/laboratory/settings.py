@@ -15,6 +15,7 @@ MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
 MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
+IPERF3_CONTROLS = ("-C", "--congestion")
 IPERF2_CONTROLS = ("-Z", "--tcp-congestion", "--linux-congestion")
 IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
 
@@ -31,7 +32,7 @@ class QueueCommand:
 
     @property
     def by_mininet(self) -> bool:
-        """Whether Mininet's TCLink has made it: by the handles that it gives."""
+        """Whether Mininet's TCLink executed it, which is told from the handles that it gives."""
         handle = self.command.after("handle")
         return handle in ("5:0", "5:") or (
             handle in ("6:", "10:") and self.parent in ("root", "5:1", "6:")
@@ -39,7 +40,7 @@ class QueueCommand:
 
     def after(self, name: str) -> str:
         """Return the word after an argument's name, or nothing."""
-        rest = list(self.arguments)
+        rest = self.arguments
         return rest[rest.index(name) + 1] if name in rest[:-1] else ""
 
     @property
@@ -49,8 +50,8 @@ class QueueCommand:
 
     @property
     def jitter(self) -> str:
-        """What its delay varies by, as the command says it."""
-        rest = list(self.arguments)
+        """The variation of its delay, in the command's words."""
+        rest = self.arguments
         place = rest.index("delay") + 2 if "delay" in rest else len(rest)
         return rest[place] if place < len(rest) and rest[place][:1].isdigit() else ""
 
@@ -62,21 +63,24 @@ class QueueCommand:
 
     @property
     def shapes(self) -> bool:
-        """Whether it limits something, so that it belongs where data pass."""
-        counts = self.limit is not None and self.limit < MOST_COUNTED
+        """Whether it limits something, so that it belongs where data pass.
+
+        A delay's limit holds the packets on their way: it only delays them.
+        """
+        counts = self.limit is not None and self.limit < MOST_COUNTED and not self.delay_ms
         return self.kind != "netem" or "rate" in self.arguments or counts
 
 
 def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
     """Yield the commands that gave a device a queue discipline."""
     for command in observation.of("tc"):
-        words = list(command.words)
-        if command.status == 0 and (made := queue_command(command, words)):
-            yield made
+        if command.status == 0 and (queue := _queue_command(command)):
+            yield queue
 
 
-def queue_command(command: Executed, words: Sequence[str]) -> QueueCommand | None:
-    """Read a command of tc, unless it is another one."""
+def _queue_command(command: Executed) -> QueueCommand | None:
+    """Read a command of tc, unless it does something else."""
+    words = command.words
     if "qdisc" not in words or not {"add", "replace", "change"} & set(words):
         return None
     rest, parent = list(words[words.index("qdisc") + 2 :]), "root"
@@ -133,8 +137,7 @@ def control_set(command: Executed) -> str:
 
 def control_option(client: Executed) -> str:
     """Return the congestion control that a client of iperf's asks for, or nothing."""
-    names = ("-C", "--congestion") if client.program == "iperf3" else IPERF2_CONTROLS
-    return next(filter(None, map(client.after, names)), "")
+    return _option(client, *(IPERF3_CONTROLS if client.program == "iperf3" else IPERF2_CONTROLS))
 
 
 def is_client(command: Executed) -> bool:
@@ -144,10 +147,26 @@ def is_client(command: Executed) -> bool:
 
 def server_of(command: Executed) -> str:
     """Return the host that a client of iperf's sends to, or nothing."""
-    together = (word[2:] for word in command.words if word.startswith("-c") and len(word) > 2)
-    return command.after("-c") or command.after("--client") or next(together, "")
+    return _option(command, "-c", "--client")
 
 
 def port_of(command: Executed) -> str:
     """Return the port of a client or server of iperf's."""
-    return command.after("-p") or command.after("--port") or IPERF_PORTS[command.program]
+    return _option(command, "-p", "--port") or IPERF_PORTS[command.program]
+
+
+def is_udp(client: Executed) -> bool:
+    """Tell whether a client of iperf's sends over UDP."""
+    return bool({"-u", "--udp"} & set(client.words))
+
+
+def _option(command: Executed, *names: str) -> str:
+    """Return the value of an option, `-p 1`, `-p1`, `--port 1` or `--port=1`, or nothing."""
+    for name in names:
+        if value := command.after(name):
+            return value
+        beginning = f"{name}=" if name.startswith("--") else name
+        for word in command.words[1:]:
+            if word.startswith(beginning) and word != beginning:
+                return word.removeprefix(beginning)
+    return ""

@@ -10,10 +10,10 @@
  *   exit TIME PID STATUS
  *   controls NAME …                                what the kernel has of them
  *   unconnected                                    connections cannot be observed on this kernel
- *   namespace TIME NAMESPACE LABEL CONTROL         the next lines are about it, at that time
+ *   namespace TIME NAMESPACE LABEL                 the next lines are about it, at that time
  *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO
  *   address INDEX ADDRESS
- *   qdisc INDEX KIND PARENT BYTES PACKETS DROPS LIMIT DELAY_NS RATE_BYTES
+ *   qdisc INDEX KIND BYTES PACKETS DROPS LIMIT RATE_BYTES      LIMIT: in packets, -1 if none
  *   line TIME PLACE TEXT                           of a Python script (programs/script_lines.py)
  *
  * and those of the kernel's tracepoint inet_sock_set_state.  The network is written down before a
@@ -209,14 +209,14 @@ static void write_address(const struct nlmsghdr *message)
 		fprintf(lines, "address %d %s\n", about->ifa_index, text);
 }
 
-/* The limit of a queue in packets, the delay and the rate that it adds. */
+/* The limit of a queue in packets, -1 if it has none, and the rate that it adds. */
 struct options {
-	long long limit, delay_ns, rate;
+	long long limit, rate;
 };
 
 static struct options read_options(const char *kind, const struct rtattr *found)
 {
-	struct options options = { -1, 0, 0 };
+	struct options options = { -1, 0 };
 	const struct rtattr *inner;
 	int length, head = NLMSG_ALIGN(sizeof(struct tc_netem_qopt));
 
@@ -229,8 +229,6 @@ static struct options read_options(const char *kind, const struct rtattr *found)
 		const struct rtattr *first = (const void *)((const char *)RTA_DATA(found) + head);
 
 		options.limit = ((struct tc_netem_qopt *)RTA_DATA(found))->limit;
-		if ((inner = attribute(first, length - head, TCA_NETEM_LATENCY64)))
-			memcpy(&options.delay_ns, RTA_DATA(inner), sizeof(options.delay_ns));
 		options.rate = number_of(first, length - head, TCA_NETEM_RATE);
 	}
 	if (!strcmp(kind, "tbf") && (inner = attribute(RTA_DATA(found), length, TCA_TBF_PARMS)))
@@ -256,9 +254,9 @@ static void write_qdisc(const struct nlmsghdr *message)
 		memcpy(&passed, RTA_DATA(found), sizeof(passed.bytes) + sizeof(passed.packets));
 	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_QUEUE)))
 		memcpy(&queue, RTA_DATA(found), sizeof(queue));
-	fprintf(lines, "qdisc %d %s %x %llu %u %u %lld %lld %lld\n", about->tcm_ifindex,
-		(const char *)RTA_DATA(kind), about->tcm_parent, (unsigned long long)passed.bytes,
-		passed.packets, queue.drops, options.limit, options.delay_ns, options.rate);
+	fprintf(lines, "qdisc %d %s %llu %u %u %lld %lld\n", about->tcm_ifindex,
+		(const char *)RTA_DATA(kind), (unsigned long long)passed.bytes, passed.packets,
+		queue.drops, options.limit, options.rate);
 }
 
 static void dump(int type, void (*write_one)(const struct nlmsghdr *))
@@ -309,7 +307,7 @@ static void write_namespace(const char *path, unsigned long inode, const char *l
 		return;
 	fprintf(lines, "namespace %lld %lu", now_ns(), inode);
 	write_word(label);
-	fprintf(lines, " %s\n", congestion_control());
+	fputc('\n', lines);
 	dump(RTM_GETLINK, write_device);
 	dump(RTM_GETADDR, write_address);
 	dump(RTM_GETQDISC, write_qdisc);
@@ -483,14 +481,15 @@ static void add_file(const char *path)
 
 void observe_end(void)
 {
-	DIR *entries = opendir(SCRIPT_LINES);
 	struct dirent *entry;
 	char path[300];
+	DIR *entries;
 
 	if (!lines)
 		return;
 	most_bytes = MOST_BYTES;
 	write_network();
+	entries = opendir(SCRIPT_LINES);
 	while (entries && (entry = readdir(entries))) {
 		snprintf(path, sizeof(path), SCRIPT_LINES "/%s", entry->d_name);
 		if (*entry->d_name != '.')

@@ -160,7 +160,7 @@ def test_only_commands_that_set_something_can_fail(
 
 def test_a_device_of_another_namespace_is_named(tmp_path: Path) -> None:
     lines = executed("tc qdisc add dev h1-eth0 root pfifo", status=1)
-    seen = [f"namespace 9000 {H1} h1 cubic", "device 9 h1-eth0 8 0 0 0 0"]
+    seen = [f"namespace 9000 {H1} h1", "device 9 h1-eth0 8 0 0 0 0"]
     assert findings(tmp_path, *lines, *seen)[0].instead == "h1-eth0 is in h1: run it there"
 
 
@@ -182,6 +182,15 @@ def test_an_option_of_the_client_is_used(tmp_path: Path, option: str, expected: 
     assert rules(findings(tmp_path, *setting, *server, *client)) == expected
 
 
+@pytest.mark.parametrize("option", ["-p 5002", "-p5002", "--port 5002", "--port=5002"])
+def test_an_option_and_its_value_may_be_one_word(tmp_path: Path, option: str) -> None:
+    server = executed("iperf -s -u -p 5002", 0, 8)[:1]
+    client = executed(f"iperf --udp -c10.0.0.2 {option}", 0, 9, H1)
+    assert findings(tmp_path, *server, *client) == []
+    elsewhere = executed("iperf --udp -c10.0.0.2", 0, 9, H1)
+    assert rules(findings(tmp_path, *server, *elsewhere)) == ["a client without a server"]
+
+
 def test_connections_that_were_not_seen_are_no_reason(tmp_path: Path) -> None:
     client = executed("iperf -c 10.0.0.2")
     assert rules(findings(tmp_path, *client)) == ["a client without a server"]
@@ -192,14 +201,42 @@ def test_connections_that_were_not_seen_are_no_reason(tmp_path: Path) -> None:
 def pair(time_ns: int, *queues: str) -> list[str]:
     """Return how a host and another look at an instant, with the host's queues."""
     return [
-        f"namespace {time_ns} {H1} h1 cubic",
+        f"namespace {time_ns} {H1} h1",
         "device 9 h1-eth0 8 500 500 5 0",
         "address 9 10.0.0.1",
-        *(f"qdisc 9 {queue} ffffffff 500 5 0 -1 0 0" for queue in queues),
-        f"namespace {time_ns} 3 h2 cubic",
+        *(f"qdisc 9 {queue} 500 5 0 -1 0" for queue in queues),
+        f"namespace {time_ns} 3 h2",
         "device 8 h2-eth0 9 500 500 5 0",
         "address 8 10.0.0.2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("netem delay 20ms limit 500", []),
+        ("netem delay 20ms limit 100000", []),
+        ("netem delay 20ms rate 5mbit", ["a queue in the other direction"]),
+        ("netem limit 500", ["a queue in the other direction"]),
+        ("pfifo limit 500", ["a queue in the other direction"]),
+    ],
+)
+def test_a_delay_of_acknowledgements_limits_nothing(
+    tmp_path: Path, arguments: str, expected: list[str]
+) -> None:
+    setting = executed(f"tc qdisc add dev h2-eth0 root {arguments}")
+    seen = [
+        f"namespace 9000 {HERE} h2",
+        "device 8 h2-eth0 9 1000000 6000 100 0",
+        f"qdisc 8 {arguments.split()[0]} 6000 100 0 500 0",
+    ]
+    assert rules(findings(tmp_path, *setting, *seen)) == expected
+
+
+@pytest.mark.parametrize("option", ["-u", "--udp"])
+def test_a_client_over_udp_has_a_rate_of_its_own(tmp_path: Path, option: str) -> None:
+    client = executed(f"iperf3 {option} -c 10.0.0.2", 0, 9, H1)
+    assert findings(tmp_path, *client, *pair(9600), "unconnected") == []
 
 
 @pytest.mark.parametrize(
