@@ -34,6 +34,15 @@ class Lines:
         self.memory = None
         self.written = set()
 
+    def take_up(self, command: Any) -> None:
+        """Write the script's line of a command; whatever fails, the script goes on without it."""
+        try:
+            if not isinstance(command, (str, bytes, os.PathLike)):
+                command = " ".join(os.fsdecode(word) for word in command)
+            self.write(os.fsdecode(command))
+        except (OSError, TypeError, ValueError):
+            return
+
     def write(self, text: str) -> None:
         """Write the script's line of a command, once."""
         place = self.link or script_place()
@@ -53,6 +62,8 @@ class Lines:
 
 
 LINES = Lines()
+# the two nodes of a topology's link → where it was added
+LINK_PLACES: dict[frozenset[str], str] = {}
 
 
 def escaped(text: str) -> str:
@@ -75,13 +86,7 @@ def script_place() -> str:
 def heard(event: str, arguments: Sequence[Any]) -> None:
     """Take up the events of Python that execute commands; called for all events."""
     if event in EVENTS:
-        try:
-            command = arguments[EVENTS[event]]
-            if not isinstance(command, (str, bytes)):
-                command = " ".join(os.fsdecode(word) for word in command)
-            LINES.write(os.fsdecode(command))
-        except Exception:  # the script goes on as it would without us
-            LINES.link = ""
+        LINES.take_up(arguments[EVENTS[event]])
 
 
 def watch_node(kind: Any) -> None:
@@ -89,7 +94,7 @@ def watch_node(kind: Any) -> None:
     original = kind.write
 
     def write(self: Any, data: Any) -> None:
-        LINES.write(os.fsdecode(data))
+        LINES.take_up(data)
         original(self, data)
 
     kind.write = write
@@ -105,11 +110,6 @@ def watch_topo(kind: Any) -> None:
         return result
 
     kind.addLink = add
-
-
-LINK_PLACES: dict[
-    frozenset[str], str
-] = {}  # the two nodes of a topology's link → where it was added
 
 
 def watch_link(kind: Any) -> None:
