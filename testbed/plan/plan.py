@@ -69,6 +69,8 @@ from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
 # fields of links that a trial's runner and our queue disciplines make
 RUNNERS_FIELDS = ("trace", "schedule", "radio", *AGGREGATION_FIELDS, *RECEIPT_FIELDS)
+# fields of scenarios from which a trial has another network than the one that is written there
+TRIALS_FIELDS = ("realistic", "network_jitter", "drawn_service_times")
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,8 @@ class NetworkPlan:
 
 def plan_network(scenario: Scenario) -> NetworkPlan:
     """Return what makes the network; raise if it has what ip and tc alone do not make."""
-    fields = tuple(name for name in RUNNERS_FIELDS if _is_used(scenario, name))
+    fields = [name for name in RUNNERS_FIELDS if _is_used(scenario, name)]
+    fields += [name for name in TRIALS_FIELDS if getattr(scenario, name)]
     if fields:
         raise UsageError(f"not for whole programs: {', '.join(fields)}", "leave them out")
     scenario = replace(scenario, flows=(), network=shaped_by_htb(scenario.network))

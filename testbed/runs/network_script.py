@@ -5,7 +5,6 @@ Nodes are network namespaces with their names, which /etc/hosts has, too.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,6 @@ from testbed.own_files.scenario_file import with_topo_graph
 from testbed.plan.check import faults
 from testbed.plan.plan import NetworkPlan, plan_network
 from testbed.scenario.fault_hints import hint_of
-from testbed.scenario.model import Scenario
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import parsed, read_document
 
@@ -45,15 +43,10 @@ def read_network(path: Path) -> NetworkPlan:
     if isinstance(data, dict):
         data = {"experiment": path.stem, "duration_s": 1.0, **data, "flows": []}
     document = read_document(data, str(path))
-    if wrong := document.in_its_words(_faults_of_network(document.scenario)):
+    but_of_flows = (fault for fault in faults(document.scenario) if not fault.startswith("flows: "))
+    if wrong := document.in_its_words(list(but_of_flows)):
         raise UsageError(f"{path}: {listed(wrong)}", hint_of(wrong))
     return plan_network(document.scenario)
-
-
-def _faults_of_network(scenario: Scenario) -> list[str]:
-    """Return the faults of a scenario, but not that it has no flows."""
-    some = dataclasses.replace(scenario, flows=())
-    return [fault for fault in faults(some) if not fault.startswith("flows: ")]
 
 
 def started_commands(words: Sequence[str], plan: NetworkPlan) -> list[StartedCommand]:

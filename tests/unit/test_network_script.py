@@ -83,6 +83,16 @@ def test_networks_that_cannot_be(tmp_path: Path, forward: dict[str, Any], fault:
     assert fault in caught.value.message
 
 
+@pytest.mark.parametrize("field", ["realistic", "network_jitter", "drawn_service_times"])
+def test_a_trials_own_network_cannot_be(tmp_path: Path, field: str) -> None:
+    path = network(tmp_path)
+    value = True if field == "realistic" else 0.01
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(UsageError) as caught:
+        read_network(path)
+    assert caught.value.message == f"not for whole programs: {field}"
+
+
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         read_network(tmp_path / "none.json")
