@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from testbed.errors import UsageError, printable_lines, quoted
 from testbed.guest.machine import MachineProgram, machine_kernel
 from testbed.machine.atomic import replace
 from testbed.runs.expectations import Expectations, MeasuredNumber, measure, read_expectations
-from testbed.runs.programs import ProgramRun, run_in_folder
+from testbed.runs.programs import ProgramRun, record_text, run_in_folder
 from testbed.store import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
 
 GRADE_EXAMPLE = "testbed grade lab.py --seeds 1,2,3 --expect lab.toml"
@@ -54,8 +53,9 @@ def grade(options: argparse.Namespace) -> int:
     command = script_command(script, expectations.arguments)
     runs = []
     for seed in seeds:
-        captured = expectations.captures
-        program = machine_program(options, command, script.parent, {}, seed=seed, captured=captured)
+        program = machine_program(
+            options, command, script.parent, seed=seed, captured=expectations.captures
+        )
         place = out / f"seed-{seed}"
         runs.append(_graded(program, kernel, place, expectations, is_checked=options.check))
     replace(out / GRADE_RECORD, lambda path: path.write_text(_record(options, runs)))
@@ -108,23 +108,17 @@ def _record(options: argparse.Namespace, runs: Sequence[GradedRun]) -> str:
                 "status": each.run.end.status,
                 "findings": len(each.run.findings),
                 "took_s": each.run.end.took_s,
-                "numbers": [
-                    {
-                        "what": number.expectation.what,
-                        "holds": number.holds,
-                        **(
-                            {"missing": number.missing}
-                            if number.missing
-                            else {"value": number.value}
-                        ),
-                    }
-                    for number in each.numbers
-                ],
+                "numbers": [_number_facts(number) for number in each.numbers],
             }
             for each in runs
         ],
     }
-    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    return record_text(facts)
+
+
+def _number_facts(number: MeasuredNumber) -> dict[str, object]:
+    value = {"missing": number.missing} if number.missing else {"value": number.value}
+    return {"what": number.expectation.what, "holds": number.holds, **value}
 
 
 def _print(expectations: Expectations, runs: Sequence[GradedRun]) -> None:

@@ -12,7 +12,6 @@ import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from testbed.cli.kernel import say
 from testbed.errors import UsageError, printable
@@ -113,10 +112,10 @@ def _run(
             options,
             words,
             folder,
-            variables,
             seed=options.seed,
-            input=_input(place / "stdin"),
             captured=captured,
+            variables=variables,
+            input_file=_input(place / "stdin"),
         )
         if at_terminal:
             program = dataclasses.replace(
@@ -136,8 +135,11 @@ def machine_program(
     options: argparse.Namespace,
     words: Sequence[str],
     folder: Path,
-    variables: Mapping[str, str],
-    **more: Any,
+    *,
+    seed: int,
+    captured: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    input_file: Path | None = None,
 ) -> MachineProgram:
     """Return a command with the limits and the environment that the options give it."""
     most_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
@@ -147,15 +149,17 @@ def machine_program(
             f"{most_mb} MB",
             "for example --memory 1024",
         )
-    variables = {**variables, **_variables(options.env)}
+    environment = {**(variables or {}), **_variables(options.env)}
     return MachineProgram(
         words,
         folder,
-        root_environment(Path.home(), variables, _own_path()),
+        root_environment(Path.home(), environment, _own_path()),
+        input=input_file,
+        seed=seed,
         memory_mb=options.memory,
         limit_s=options.limit,
         patience_s=options.timeout,
-        **more,
+        captured=captured,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import enum
+import json
 import math
 import re
 import tomllib
@@ -114,16 +115,17 @@ def read_expectations(path: Path) -> Expectations:
     """Read a file of expectations, and report all its faults at once."""
     name = path.name
     try:
-        data = tomllib.loads(path.read_text(), parse_float=_finite)
-    except (UnicodeDecodeError, ValueError) as error:
+        document = tomllib.loads(path.read_text(), parse_float=_finite)
+        data = json.loads(json.dumps(document, default=str))  # without TOML's dates
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error
+    except ValueError as error:  # of TOML, or of its encoding
         raise UsageError(f"{name}: not TOML: {error}", EXPECTATIONS_HINT) from error
+    expectations: Expectations
     expectations, faults = checked(Expectations, data, name)
-    if not faults:
-        faults = list(_faults(expectations))
-    if faults:
+    if faults := faults or list(_faults(expectations)):
         raise UsageError(f"{name}: {listed(faults)}", EXPECTATIONS_HINT)
-    found: Expectations = expectations
-    return found
+    return expectations
 
 
 def _finite(text: str) -> float:

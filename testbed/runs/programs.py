@@ -101,7 +101,7 @@ def run_in_folder(
         wall_s = time.monotonic() - begun
         findings = laboratory_findings(read_observation(place / MACHINE_OBSERVED, program.folder))
         run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
-        (place / LABORATORY_FINDINGS).write_text(_json([asdict(each) for each in findings]))
+        (place / LABORATORY_FINDINGS).write_text(record_text([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
         if program.captured:
             _write_flows(place)
@@ -171,10 +171,11 @@ def _record(program: MachineProgram, kernel: Path, run: ProgramRun) -> str:
         "deterministic": not run.end.charged_s,
         "notes": list(run.notes),
     }
-    return _json(facts)
+    return record_text(facts)
 
 
-def _json(value: object) -> str:
+def record_text(value: object) -> str:
+    """Return what is recorded of runs as JSON on lines, with all letters as they are."""
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 

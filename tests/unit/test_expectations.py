@@ -143,6 +143,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ("expect = []", "nothing is expected"),
         ("expects = []", "expects: unknown field: did you mean 'expect'?"),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = inf", "inf is no bound: leave it out"),
+        ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 2026-01-01", "expect[0].at_most: "),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 1\ntake = 'median'", "'median'"),
     ],
 )
@@ -151,6 +152,12 @@ def test_a_file_that_is_not_of_expectations(tmp_path: Path, text: str, fault: st
     with pytest.raises(UsageError) as caught:
         read_expectations(tmp_path / "lab.toml")
     assert fault in caught.value.message
+
+
+def test_a_file_that_is_missing_has_an_option(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file") as caught:
+        read_expectations(tmp_path / "lab.toml")
+    assert "--expect FILE" in str(caught.value.hint)
 
 
 def test_every_laboratory_has_expectations() -> None:

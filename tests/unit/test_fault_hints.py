@@ -100,4 +100,4 @@ def test_a_name_that_no_run_can_have(name: str) -> None:
 def test_a_guest_that_could_not_run_a_program(words: list[str], message: str) -> None:
     options = build_parser().parse_args(["exec", *words, "--", "true"])
     with pytest.raises(UsageError, match=message):
-        machine_program(options, ["true"], Path(), {})
+        machine_program(options, ["true"], Path(), seed=1, captured=())
