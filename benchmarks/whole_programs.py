@@ -1,8 +1,9 @@
 """Mininet's installed examples, and three speeds: `python -m benchmarks.whole_programs`.
 
 A row for each script: its exit status, its virtual time and its wall time. With `--speed`, the
-rows are the programs whose speed docs/mininet.md tells; with `--scripts`, they are short scripts
-and the laboratories of experiments/course, each run twice with the same seed.
+rows are three programs to be timed: pings in a tree of hosts, a bufferbloat script, a monitor that
+forks; with `--scripts`, they are short scripts and the laboratories of experiments/course, each run
+twice with the same seed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.course_scripts import COURSE_SCRIPTS, SCRIPT_HEAD
+from testbed.cli.programs import script_command
 from testbed.errors import TestbedError
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
@@ -64,7 +66,7 @@ def main() -> None:
     """Run the programs, and print their table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these examples")
-    parser.add_argument("--speed", action="store_true", help="the programs of the speeds")
+    parser.add_argument("--speed", action="store_true", help="three programs to be timed")
     parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
     options = parser.parse_args()
     if options.scripts:
@@ -80,32 +82,34 @@ def main() -> None:
 def _print_scripts(names: Sequence[str]) -> None:
     print("| script | status | virtual s | wall s | again |\n|---|---|---|---|---|")
     with workplace("scripts") as folder:
-        scripts = dict.fromkeys(COURSE_SCRIPTS, folder)
+        scripts = []
         for name, text in COURSE_SCRIPTS.items():
-            (folder / f"{name}.py").write_text(SCRIPT_HEAD + text)
-        laboratories = (path.stem for path in sorted(LABORATORIES.glob("*.toml")))
-        for name, place in {**scripts, **dict.fromkeys(laboratories, LABORATORIES)}.items():
-            if names and name not in names:
+            scripts.append(folder / f"{name}.py")
+            scripts[-1].write_text(SCRIPT_HEAD + text)
+        laboratories = (path.with_suffix(".py") for path in sorted(LABORATORIES.glob("*.toml")))
+        for script in (*scripts, *laboratories):
+            if names and script.stem not in names:
                 continue
-            words = ["/usr/bin/python3", f"{name}.py"]
-            captured = ("all",) if place == folder else ()
-            row, again = (measure(name, place, words, captured) for _ in range(2))
+            words = script_command(script, ())
+            captured = ("all",) if script.parent == folder else ()
+            row, again = (measure(script.stem, script.parent, words, captured) for _ in range(2))
             same = "same bytes" if row.digest == again.digest != "" else "differs"
             numbers = f"{row.virtual_s:.1f} | {row.wall_s:.1f}"
-            print(f"| {name} | {row.status} | {numbers} | {same} |", flush=True)
+            print(f"| {row.name} | {row.status} | {numbers} | {same} |", flush=True)
 
 
 def _examples(names: Sequence[str]) -> Iterator[tuple[str, Path, list[str]]]:
     for script in sorted(MININET_EXAMPLES.glob("*.py")):
         if script.stem not in NO_SCRIPTS and (not names or script.stem in names):
-            yield script.stem, MININET_EXAMPLES, ["/usr/bin/python3", script.name]
+            yield script.stem, MININET_EXAMPLES, script_command(script, ())
 
 
 def _speeds() -> Iterator[tuple[str, Path, list[str]]]:
     with workplace("speeds") as folder:
-        (folder / "bufferbloat.py").write_text(BUFFERBLOAT)
+        script = folder / "bufferbloat.py"
+        script.write_text(BUFFERBLOAT)
         yield "pingall, tree,3", folder, ["mn", "--topo", "tree,3", "--test", "pingall"]
-        yield "bufferbloat, 2 × 120 s", folder, ["/usr/bin/python3", "bufferbloat.py"]
+        yield "bufferbloat, 2 × 120 s", folder, script_command(script, ())
         yield "tc, 5000 times", folder, ["sh", "-c", MONITOR]
 
 
@@ -115,12 +119,7 @@ def measure(
     """Run a program without input in a guest, and give it up after a while."""
     environment = root_environment(Path("/root"), {}, ())
     program = MachineProgram(
-        words,
-        folder,
-        environment,
-        limit_s=3600,
-        patience_s=EXAMPLE_PATIENCE_S,
-        captured=captured,
+        words, folder, environment, patience_s=EXAMPLE_PATIENCE_S, captured=captured
     )
     kernel, begun = machine_kernel("", lambda _line: None), time.monotonic()
     with workplace("program") as place:

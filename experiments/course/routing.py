@@ -40,7 +40,7 @@ with Path("ping.txt").open("w") as output:
     ping = h1.popen("ping -D -i 0.1 -c 100 10.0.2.1", stdout=output)
     time.sleep(5.05)
     r1.cmd("ip link set r1-eth1 down")
-    time.sleep(0.5)  # what a routing protocol would notice, r2 does when its end is down, too
+    time.sleep(0.5)  # no routing protocol tells r2, which notices when its own end is down
     r2.cmd("ip link set r2-eth1 down")
     ping.wait()
 lines = Path("ping.txt").read_text().splitlines()
