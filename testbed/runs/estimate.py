@@ -18,7 +18,7 @@ from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Plan, make_plan
 from testbed.runs.traffic_estimate import data_packets, sample_count
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.video import Viewing
 from testbed.video_site import Transport
 
@@ -26,6 +26,7 @@ BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OVERHEAD_MB
 PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
+IPERF3_S = 0.1  # to start and end a flow's iperf3
 PROGRAMS_S = 1.5  # to start a video's server and player; aioquic takes the same again
 QUIC_COST = 3  # cost of a packet relative to TCP, as two programs process it instead of the kernel
 BROWSER_S = 12.0  # to start a browser
@@ -90,5 +91,6 @@ def _seconds(plan: Plan, scenario: Scenario) -> float:
     shown_s = sum(
         BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video
     )
+    loaded_s += IPERF3_S * sum(f.kind in (FlowKind.TCP, FlowKind.CBR) for f in scenario.flows)
     packets_s = sum(data_packets(plan, scenario)) * _packet_s(scenario)
     return loaded_s + shown_s + packets_s + sample_count(plan, scenario) * SAMPLE_S

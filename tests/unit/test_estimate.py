@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import Plan, make_plan
 from testbed.runs import estimate
 from testbed.scenario.model import Scenario
@@ -24,6 +25,15 @@ def test_a_faster_link_takes_longer() -> None:
     slow, fast = router(rate_mbit=1), router(rate_mbit=10)
     plans = make_plan(slow), make_plan(fast)
     assert estimate.guest_seconds(plans[0], slow) < estimate.guest_seconds(plans[1], fast)
+
+
+def test_more_flows_on_the_same_link_take_longer() -> None:
+    def seconds(flows: str) -> float:
+        settings = {"variant": ["cubic"], "flows": [flows]}
+        scenario = EXPERIMENTS["collapse"].scenarios(settings, 1, quick=True)[0]
+        return estimate.guest_seconds(make_plan(scenario), scenario)
+
+    assert seconds("500") - seconds("100") == pytest.approx(400 * estimate.IPERF3_S, rel=0.01)
 
 
 def test_scenarios_that_differ_in_variants_are_planned_once(
