@@ -98,6 +98,9 @@ SOUND_LABS = {
     "delay behind": lab(
         ")", 'h2.cmd("tc qdisc add dev h2-eth0 root netem delay 20ms limit 100000")'
     ),
+    "limited delay behind": lab(
+        ")", 'h2.cmd("tc qdisc add dev h2-eth0 root netem delay 20ms limit 500")'
+    ),
     "queue": lab(', bw=10, delay="10ms", max_queue_size=100)', NO_OFFLOADS),
 }
 
