@@ -11,15 +11,13 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit status."""
     _open_standard_streams()
-    # until there is somebody to unwind for, ^C ends the process and says nothing
-    interrupt = signal.getsignal(signal.SIGINT)
-    if interrupt is signal.default_int_handler:
+    # until cli.main takes it, ^C ends the process and says nothing
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which setup.sh blocks
     from experiments.catalogue import EXPERIMENTS
     from testbed import cli
 
-    signal.signal(signal.SIGINT, interrupt)
     return cli.main(arguments, EXPERIMENTS)
 
 

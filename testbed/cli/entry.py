@@ -29,13 +29,15 @@ def main(
 
     `experiments` are those that can be named: the command line itself knows none.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
-    _let_streams_take_all()
-    parser = build_parser()
-    parser.set_defaults(experiments=experiments or {}, parser=parser)
     options = argparse.Namespace(verb="")
-    parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # from here on ^C is a line
+            signal.signal(signal.SIGINT, _interrupt)
+        _let_streams_take_all()
+        parser = build_parser()
+        parser.set_defaults(experiments=experiments or {}, parser=parser)
+        parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
         options = parser.parse_args(arguments)
         if not options.verb:
             parser.print_help()
