@@ -20,7 +20,7 @@ GALLERY = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 MOST_BYTES = 400_000  # of a page, which stays in Git's history
 # what each page is made of, as words after `testbed run`
 GALLERY_PAGES = {
-    "incast": "incast --quick --set variant=cubic,dctcp --set queue=step --set senders=10",
+    "incast": "incast --quick --set variant=cubic --set queue=pfifo",
     "latecomer": "latecomer --quick --set variant=bbr",
     "lossy": "lossy --quick --set variant=bbr",
 }

@@ -72,7 +72,9 @@ def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
 
 def text(value: object) -> str:
     """Write a value of an axis."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() else f"{value:g}"
 
 
 def stem(*parts: str) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.claims.ledger import Answer
-from analysis.figures import means
+from analysis.figures import cases, means
 from analysis.figures.cases import exemplary
 from analysis.figures.figure import (
     Axis,
@@ -290,3 +290,12 @@ def test_ranges_and_numbers_in_words() -> None:
 def test_a_long_foot_is_broken_between_its_parts() -> None:
     assert in_lines(["one", "two", "three"], 9) == "one · two\nthree"
     assert in_lines(["much too long", "b"], 5) == "much too long\nb"
+
+
+def test_values_of_axes_are_written_out() -> None:
+    assert [cases.text(value) for value in (1e6, 10.0, 0.25, "pfifo")] == [
+        "1000000",
+        "10",
+        "0.25",
+        "pfifo",
+    ]
