@@ -97,7 +97,7 @@ net.stop()
     "queue": """
 net, h1, h2 = pair(bw=5, delay="20ms", max_queue_size=100)
 h2.cmd("iperf -s >/dev/null &")
-client = h1.popen("iperf -t 10 -c " + h2.IP(), shell=True)
+client = h1.popen(["iperf", "-t", "10", "-c", h2.IP()])
 for _ in range(100):
     h1.cmd("tc -s qdisc show dev h1-eth0 >>queue.txt")
     time.sleep(0.1)
@@ -107,7 +107,7 @@ net.stop()
     "window": """
 net, h1, h2 = pair(bw=5, delay="20ms", max_queue_size=40)
 h2.cmd("iperf -s >/dev/null &")
-client = h1.popen("iperf -t 10 -Z reno -c " + h2.IP(), shell=True)
+client = h1.popen(["iperf", "-t", "10", "-Z", "reno", "-c", h2.IP()])
 windows = []
 for _ in range(100):
     words = h1.cmd("ss -tin dst", h2.IP()).split()

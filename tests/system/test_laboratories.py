@@ -15,6 +15,7 @@ TESTBED = (sys.executable, "-m", "experiments")
 # A script's two hosts behind a switch. The line that a finding has to name ends with its rule.
 LAB = """
 import os
+import subprocess
 
 from mininet.link import TCLink
 from mininet.net import Mininet
@@ -52,7 +53,7 @@ FAULTY = {
     "limit": lab(
         ', bw=50, delay="50ms", max_queue_size=99)  # a delay whose limit drops', NO_OFFLOADS
     ),
-    "failed": lab(
+    "failed": lab(  # by os.system, as students do: its commands are found, too
         before='os.system("tc qdisc add dev h1-eth0 root netem loss 1%")  # a command that failed'
     ),
     "idle": lab(
@@ -81,7 +82,7 @@ FAULTY = {
         's1.cmd("tc qdisc replace dev s1-eth2 root pfifo limit 1000")  # a rate that was removed',
     ),
     "namespace": lab(
-        before='os.system("sysctl -w net.ipv4.tcp_congestion_control=bbr")'
+        before='subprocess.run(["sysctl", "-w", "net.ipv4.tcp_congestion_control=bbr"])'
         "  # a congestion control that is not used"
     ),
     "control": lab(
