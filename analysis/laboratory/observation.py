@@ -25,7 +25,7 @@ LOST_SOCKETS = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutedCommand:
     """A command that the program executed."""
 
     order: int  # among all that was observed: much happens at one instant of virtual time
@@ -51,7 +51,7 @@ class Executed:
 
 
 @dataclass(frozen=True)
-class QueueSeen:
+class ObservedQueue:
     """A queue discipline of a device with what passed it."""
 
     kind: str
@@ -63,7 +63,7 @@ class QueueSeen:
 
 
 @dataclass(frozen=True)
-class DeviceSeen:
+class ObservedDevice:
     """A network device with what passed it."""
 
     index: int
@@ -73,18 +73,18 @@ class DeviceSeen:
     sent_bytes: int
     sent_packets: int
     segments_later: bool  # TSO: what it is handed is up to 64 KB
-    queues: list[QueueSeen] = field(default_factory=list)
+    queues: list[ObservedQueue] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class NamespaceSeen:
+class ObservedNamespace:
     """A network namespace at an instant."""
 
     order: int
     inode: int
     label: str
-    devices: dict[int, DeviceSeen] = field(default_factory=dict)
+    devices: dict[int, ObservedDevice] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,19 +102,19 @@ class SocketChange:
 class Observation:
     """All that was observed of a program."""
 
-    commands: Sequence[Executed]
-    namespaces: Sequence[NamespaceSeen]
+    commands: Sequence[ExecutedCommand]
+    namespaces: Sequence[ObservedNamespace]
     sockets: Sequence[SocketChange]
     sockets_complete: bool
     controls: Sequence[str]  # the congestion controls that the kernel has
     script_lines: Sequence[tuple[int, str, str]]  # when, file and line, what was executed there
 
-    def of(self, *programs: str) -> Iterator[Executed]:
+    def of(self, *programs: str) -> Iterator[ExecutedCommand]:
         """Yield the commands of some programs."""
         return (each for each in self.commands if each.program in programs)
 
     @functools.cached_property
-    def _by_inode(self) -> Mapping[int, Sequence[NamespaceSeen]]:
+    def _by_inode(self) -> Mapping[int, Sequence[ObservedNamespace]]:
         """The times that each namespace was seen."""
         seen = defaultdict(list)
         for each in self.namespaces:
@@ -131,7 +131,7 @@ class Observation:
                     orders[each.namespace, word].append(each.order)
         return orders
 
-    def device(self, command: Executed, name: str) -> DeviceSeen | None:
+    def device(self, command: ExecutedCommand, name: str) -> ObservedDevice | None:
         """Return a device of a command's namespace as it was last seen before it was replaced."""
         replaced = self._replacements.get((command.namespace, name), ())
         following = replaced[bisect.bisect_right(replaced, command.order) :]
@@ -144,7 +144,7 @@ class Observation:
                 return device
         return None
 
-    def place(self, command: Executed) -> str:
+    def place(self, command: ExecutedCommand) -> str:
         """Return the file and line of the script at which a command was executed, or nothing.
 
         It is the last line before the command that has all of it, or else its program.
@@ -156,11 +156,11 @@ class Observation:
                 return place
         return next((place for _when, place, text in reversed(before) if program.search(text)), "")
 
-    def last_seen(self) -> Mapping[tuple[int, str], DeviceSeen]:
+    def last_seen(self) -> Mapping[tuple[int, str], ObservedDevice]:
         """Return the devices by namespace and name, each as it was last seen."""
         return _by_namespace(self.namespaces)
 
-    def seen_after(self, command: Executed) -> Mapping[tuple[int, str], DeviceSeen]:
+    def seen_after(self, command: ExecutedCommand) -> Mapping[tuple[int, str], ObservedDevice]:
         """Return the devices, each as it was first seen after a command began, if it was."""
         later = [seen for seen in self.namespaces if seen.order > command.order]
         return {**self.last_seen(), **_by_namespace(later[::-1])}
@@ -172,14 +172,14 @@ class Observation:
 
 
 def _by_namespace(
-    namespaces: Iterable[NamespaceSeen],
-) -> dict[tuple[int, str], DeviceSeen]:
+    namespaces: Iterable[ObservedNamespace],
+) -> dict[tuple[int, str], ObservedDevice]:
     return {
         (seen.inode, device.name): device for seen in namespaces for device in seen.devices.values()
     }
 
 
-def _by_name(namespace: NamespaceSeen, name: str) -> DeviceSeen | None:
+def _by_name(namespace: ObservedNamespace, name: str) -> ObservedDevice | None:
     return next((each for each in namespace.devices.values() if each.name == name), None)
 
 
@@ -189,8 +189,8 @@ class ObservationReader:
 
     folder: Path
     pending: dict[int, int] = field(default_factory=dict)  # process → its command's number
-    commands: list[Executed] = field(default_factory=list)
-    namespaces: list[NamespaceSeen] = field(default_factory=list)
+    commands: list[ExecutedCommand] = field(default_factory=list)
+    namespaces: list[ObservedNamespace] = field(default_factory=list)
     sockets: list[SocketChange] = field(default_factory=list)
     sockets_complete: bool = True
     controls: Sequence[str] = ()
@@ -198,7 +198,7 @@ class ObservationReader:
     places: list[tuple[int, str, str]] = field(default_factory=list)  # when, place, text
 
     def read(self, line: str) -> None:
-        """Take up one line."""
+        """Read one line."""
         kind, *words = line.split() or [""]
         self.order += 1
         if found := SOCKET.match(line):
@@ -215,7 +215,7 @@ class ObservationReader:
             ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
             self.commands[number] = ended
         elif kind == "namespace":
-            namespace = NamespaceSeen(self.order, int(words[1]), unquote(words[2]))
+            namespace = ObservedNamespace(self.order, int(words[1]), unquote(words[2]))
             self.namespaces.append(namespace)
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
@@ -226,7 +226,7 @@ class ObservationReader:
     def _read_command(
         self, time_ns: int, process: int, namespace: int, control: str, words: Sequence[str]
     ) -> None:
-        executed = Executed(
+        executed = ExecutedCommand(
             self.order,
             time_ns,
             namespace,
@@ -256,13 +256,15 @@ class ObservationReader:
         if kind == "device":
             peer, received, sent, packets, segments = map(int, words[2:])
             name = unquote(words[1])
-            devices[index] = DeviceSeen(index, name, peer, received, sent, packets, bool(segments))
+            devices[index] = ObservedDevice(
+                index, name, peer, received, sent, packets, bool(segments)
+            )
         elif index in devices and kind == "address":
             devices[index].addresses.append(words[1])
         elif index in devices:
             sent, packets, drops, limit, rate = map(int, words[2:])
             most = limit if limit >= 0 else None
-            queue = QueueSeen(words[1], sent, packets, drops, most, rate * 8 / 1e6)
+            queue = ObservedQueue(words[1], sent, packets, drops, most, rate * 8 / 1e6)
             devices[index].queues.append(queue)
 
     def observation(self) -> Observation:

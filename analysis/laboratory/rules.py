@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.laboratory.observation import DeviceSeen, Executed, Observation
+from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
 from analysis.laboratory.paths import Device, Paths, handshakes
 from analysis.laboratory.settings import (
     MOST_COUNTED,
@@ -51,7 +51,7 @@ class LaboratoryFinding:
         return f"{self.place}: {self.happened}{more}; {self.instead}"
 
 
-Wrong = tuple[Executed, str, str]  # the command, what happened, what to write in its place
+Wrong = tuple[ExecutedCommand, str, str]  # the command, what happened, what to write in its place
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
                 yield queue.command, happened, f"write {link}"
 
 
-def _queues_and_devices(observation: Observation) -> Iterator[tuple[QueueCommand, DeviceSeen]]:
+def _queues_and_devices(observation: Observation) -> Iterator[tuple[QueueCommand, ObservedDevice]]:
     """Yield the commands that gave a device a queue, with the device as it was afterwards."""
     for queue in queue_commands(observation):
         if device := observation.device(queue.command, queue.device):
@@ -146,7 +146,7 @@ def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
             yield queue.command, happened, f"a queue is for what leaves a device: put it on {name}"
 
 
-def _packets_larger_than_packets(observation: Observation) -> Iterator[Wrong]:
+def _segments_counted_as_packets(observation: Observation) -> Iterator[Wrong]:
     senders = list(_segment_senders(observation))
     for queue, device in _queues_and_devices(observation):
         if not queue.limit or queue.limit >= MOST_COUNTED:
@@ -163,7 +163,7 @@ def _packets_larger_than_packets(observation: Observation) -> Iterator[Wrong]:
                 break
 
 
-def _segment_senders(observation: Observation) -> Iterator[tuple[Device, DeviceSeen]]:
+def _segment_senders(observation: Observation) -> Iterator[tuple[Device, ObservedDevice]]:
     """Yield the devices that sent TCP's data from an address of theirs, with TSO."""
     sources = {each.source[0] for each in observation.sockets if each.new == "ESTABLISHED"}
     for key, device in observation.last_seen().items():
@@ -223,7 +223,7 @@ def _least_ms(delays: Iterable[QueueCommand]) -> float:
     return sum(max(0.0, each.delay_ms - time_ms(each.jitter)) for each in delays)
 
 
-def _displaces(command: Executed, queue: QueueCommand) -> bool:
+def _displaces(command: ExecutedCommand, queue: QueueCommand) -> bool:
     """Tell whether a command removes a delay or a rate that a script may have meant to keep."""
     after = command.order > queue.command.order
     there = command.namespace == queue.command.namespace and command.after("dev") == queue.device
@@ -274,7 +274,7 @@ def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
             yield _unknown_control(client, option, observation)
 
 
-def _unknown_control(command: Executed, control: str, observation: Observation) -> Wrong:
+def _unknown_control(command: ExecutedCommand, control: str, observation: Observation) -> Wrong:
     happened = (
         f"{control} was asked for, which this kernel does not have; '{command}' did not use it"
     )
@@ -378,7 +378,7 @@ LABORATORY_RULES: Sequence[LaboratoryRule] = (
     LaboratoryRule("a delay whose limit drops", _delay_lines_that_drop),
     LaboratoryRule("a queue that nothing passes", _queues_that_nothing_passes),
     LaboratoryRule("a queue in the other direction", _queues_for_acknowledgements),
-    LaboratoryRule("segments counted as packets", _packets_larger_than_packets),
+    LaboratoryRule("segments counted as packets", _segments_counted_as_packets),
     LaboratoryRule("a queue below the bandwidth-delay product", _queues_below_bdp),
     LaboratoryRule("an RTT below that of the links", _rtts_below_the_links),
     LaboratoryRule("a rate that was removed", _rates_removed),

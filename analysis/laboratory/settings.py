@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.laboratory.observation import Executed, Observation
+from analysis.laboratory.observation import ExecutedCommand, Observation
 
 AMOUNT = re.compile(r"([0-9.]+)([a-z]*)", re.IGNORECASE)
 MS_OF_TIMES = {"s": 1e3, "sec": 1e3, "secs": 1e3, "ms": 1.0, "msec": 1.0, "msecs": 1.0}
@@ -24,7 +24,7 @@ IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
 class QueueCommand:
     """A command that gives a device a queue discipline."""
 
-    command: Executed
+    command: ExecutedCommand
     device: str
     kind: str
     arguments: Sequence[str]
@@ -78,7 +78,7 @@ def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
             yield queue
 
 
-def _queue_command(command: Executed) -> QueueCommand | None:
+def _queue_command(command: ExecutedCommand) -> QueueCommand | None:
     """Read a command of tc, unless it does something else."""
     words = command.words
     if "qdisc" not in words or not {"add", "replace", "change"} & set(words):
@@ -129,38 +129,38 @@ def rate_of(queue: QueueCommand, observation: Observation) -> float:
     return rates[-1] if rates else 0.0
 
 
-def control_set(command: Executed) -> str:
+def control_set(command: ExecutedCommand) -> str:
     """Return the congestion control that a command of sysctl sets, or nothing."""
     found = CONTROL_SETTING.search(" ".join(command.words))
     return found[1] if found else ""
 
 
-def control_option(client: Executed) -> str:
+def control_option(client: ExecutedCommand) -> str:
     """Return the congestion control that a client of iperf's asks for, or nothing."""
     return _option(client, *(IPERF3_CONTROLS if client.program == "iperf3" else IPERF2_CONTROLS))
 
 
-def is_client(command: Executed) -> bool:
+def is_client(command: ExecutedCommand) -> bool:
     """Tell whether a command is a client of iperf's."""
     return command.program in IPERF_PORTS and bool(server_of(command))
 
 
-def server_of(command: Executed) -> str:
+def server_of(command: ExecutedCommand) -> str:
     """Return the host that a client of iperf's sends to, or nothing."""
     return _option(command, "-c", "--client")
 
 
-def port_of(command: Executed) -> str:
+def port_of(command: ExecutedCommand) -> str:
     """Return the port of a client or server of iperf's."""
     return _option(command, "-p", "--port") or IPERF_PORTS[command.program]
 
 
-def is_udp(client: Executed) -> bool:
+def is_udp(client: ExecutedCommand) -> bool:
     """Tell whether a client of iperf's sends over UDP."""
     return bool({"-u", "--udp"} & set(client.words))
 
 
-def _option(command: Executed, *names: str) -> str:
+def _option(command: ExecutedCommand, *names: str) -> str:
     """Return the value of an option, `-p 1`, `-p1`, `--port 1` or `--port=1`, or nothing."""
     for name in names:
         if value := command.after(name):

@@ -101,7 +101,7 @@ class QueueTransit:
         return replace(self, left_ns=left_ns, arrived_ns=arrived_ns, length=length)
 
     def lost_before(self, until_ns: float) -> QueueTransit:
-        """Return it without the packets that arrived later and never left."""
+        """Return the transit without packets that arrived later and never left the queue."""
         early = self.lost_ns < until_ns
         return replace(self, lost_ns=self.lost_ns[early], lost_length=self.lost_length[early])
 

@@ -34,7 +34,7 @@ class Lines:
         self.memory = None
         self.written = set()
 
-    def take_up(self, command: Any) -> None:
+    def record(self, command: Any) -> None:
         """Write the script's line of a command; whatever fails, the script goes on without it."""
         try:
             if not isinstance(command, (str, bytes, os.PathLike)):
@@ -83,18 +83,18 @@ def script_place() -> str:
     return ""
 
 
-def heard(event: str, arguments: Sequence[Any]) -> None:
-    """Take up the events of Python that execute commands; called for all events."""
+def audited(event: str, arguments: Sequence[Any]) -> None:
+    """Record the command of an audit event that executes one; called for every event."""
     if event in EVENTS:
-        LINES.take_up(arguments[EVENTS[event]])
+        LINES.record(arguments[EVENTS[event]])
 
 
 def watch_node(kind: Any) -> None:
-    """Take up what Mininet's nodes hand to their shells."""
+    """Record what Mininet's nodes hand to their shells."""
     original = kind.write
 
     def write(self: Any, data: Any) -> None:
-        LINES.take_up(data)
+        LINES.record(data)
         original(self, data)
 
     kind.write = write
@@ -126,5 +126,5 @@ def watch_link(kind: Any) -> None:
     kind.__init__ = make
 
 
-sys.addaudithook(heard)
+sys.addaudithook(audited)
 os.register_at_fork(after_in_child=LINES.forget)
