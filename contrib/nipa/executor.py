@@ -74,7 +74,7 @@ def read_branches(place: str) -> list[dict[str, Any]]:
 
 
 def compare(options: argparse.Namespace, branch: str, link: str) -> list[dict[str, str]]:
-    """Return a result for each condition, and write the answer as a mail, or why there is none."""
+    """Compare the branch with its base; write the report, and return a result per condition."""
     argv = [options.testbed, "kernel", "compare"]
     argv += [f"{options.tree}@{options.base}", f"{options.tree}@{branch}"]
     done = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, check=False)

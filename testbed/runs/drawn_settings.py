@@ -74,7 +74,7 @@ def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSe
 
 
 def with_fixed(setting: DrawnSetting, fixed: DrawnSetting) -> DrawnSetting:
-    """Return a setting with the fixed values in place of its own."""
+    """Return the setting with some of its values replaced by fixed ones."""
     return {name: fixed.get(name, value) for name, value in setting.items()}
 
 

@@ -87,7 +87,7 @@ class Expectations:
 
 @dataclass(frozen=True)
 class MeasuredNumber:
-    """The number of an expectation in one run, or why there is none."""
+    """The number measured for an expectation in one run, or the reason why it is missing."""
 
     expectation: Expectation
     value: float = math.nan
