@@ -40,7 +40,11 @@ def missing_programs(needs: Sequence[Need]) -> list[Missing]:
 def _remedy(program: str) -> str:
     if "/" in program:
         return f"is {program} there, and may it be executed?"
-    return f"apt install {PACKAGES.get(program, program)}"
+    if program in PACKAGES:
+        return f"apt install {PACKAGES[program]}"
+    if program == "python":
+        return "Debian has no program of this name: type python3"
+    return f"correct the name; or, if {program} is also its package: apt install {program}"
 
 
 def what_lacks(engine: Engine, missing: Iterable[Missing]) -> str:

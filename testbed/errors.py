@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from unicodedata import category
 
 HINTS = {  # by the number of a system error
-    errno.ENOSPC: "make room, or name a folder on another disk with --out",
+    errno.ENOSPC: "make room, or name another disk: --out DIR, or > FILE for what is printed",
     errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
     errno.EACCES: "permission denied: `ls -ld` shows whose it is; --out names another folder",
     errno.EPERM: "only root may do this: call through sudo",
@@ -62,6 +62,11 @@ def quoted(value: object) -> str:
         case float() if math.isinf(value):
             return "a number beyond all bounds"
     return repr(value)
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return `1 trial`, `2 trials`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def place(where: str, key: str) -> str:

@@ -230,11 +230,13 @@ def title(scenario: Scenario, columns: Sequence[Column], queue: str = "") -> str
     delays = {column.variant: float(np.median(column.delays_ms)) for column in ran}
     low, high = min(delays, key=delays.__getitem__), max(delays, key=delays.__getitem__)
     start = f"With {queue}, " if queue else ""
+    least, most = short(delays[low]), short(delays[high])
     if len(ran) == 1:
-        return f"{start}{low} uses {used},\nwith a median one-way delay of {short(delays[low])} ms"
+        return f"{start}{low} uses {used},\nwith a median one-way delay of {least} ms"
+    span = f"of {least} ms" if least == most else f"from {least} ms ({low}) to {most} ms ({high})"
     return (
         f"{start or 'The '}{'the ' * bool(start)}variants use {used}, with a median one-way\n"
-        f"delay from {short(delays[low])} ms ({low}) to {short(delays[high])} ms ({high})"
+        f"delay {span}"
     )
 
 

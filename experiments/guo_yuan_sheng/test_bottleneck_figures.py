@@ -188,6 +188,15 @@ def test_the_title_names_the_queue_where_it_varies(
     assert named.startswith("With codel, reno uses")
 
 
+def test_the_title_says_a_delay_that_all_have_once(
+    results: Path, metrics: pd.DataFrame, trial: Trial
+) -> None:
+    (column,) = (each for each in columns(list(trials_in(results)), metrics) if each.trials)
+    twins = [column, dataclasses.replace(column, variant="cubic")]
+    said = bottleneck_figures.title(trial.scenario, twins)
+    assert said.endswith("with a median one-way\ndelay of 50.0 ms")
+
+
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
 def test_several_seeds(trial: Trial, seeds: int, lines: int) -> None:
     ten = np.arange(10.0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import UsageError, nearest, number_of, quoted
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
 from testbed.indented import indented
@@ -288,14 +288,14 @@ def _evaluated(
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
     experiments = options.experiments.values()
-    count = len(evaluation.experiments(experiments))
-    console.print(f"planning {count} evaluations")
+    count = number_of(len(evaluation.experiments(experiments)), "evaluation")
+    console.print(f"planning {count}")
     cost = evaluation_cost(evaluation, experiments, seeds, options.quick)
     cores = options.jobs or len(os.sched_getaffinity(0))
     console.print(
-        f"{count} evaluations, {cost.trials} trials, "
+        f"{count}, {number_of(cost.trials, 'trial')}, "
         f"{cost.existing} of them there already; about {cost.seconds / cores / 60:.0f} min on "
-        f"{cores} cores. It can be stopped and repeated: complete trials are kept",
+        f"{number_of(cores, 'core')}. It can be stopped and repeated: complete trials are kept",
         soft_wrap=True,
     )
 

@@ -35,6 +35,7 @@ from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
 
+_MISSING = re.compile(r"the following arguments are required: (.*)")
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -43,6 +44,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise our error for a wrong command line."""
+        if missing := _MISSING.match(message):
+            verb = self.prog.partition(" ")[2]
+            raise UsageError(f"{verb}: missing {missing[1].upper()}", f"{self.epilog}")
         choice = _CHOICE.match(message)
         if choice is None:
             raise UsageError(message, f"{self.prog} --help")

@@ -9,13 +9,14 @@ from pathlib import Path
 from rich.table import Table
 
 from testbed.cli.run import selected
+from testbed.errors import number_of
 from testbed.guest import kernels
 from testbed.plan.plan import Plan, Task
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments
 from testbed.runs.orchestration import planned_trials
-from testbed.runs.progress import console, errors, folding_table
+from testbed.runs.progress import console, errors, folding_table, print_folded
 from testbed.runs.selection import RunSelection
 from testbed.runs.traffic_estimate import disk_mb
 from testbed.scenario.model import Scenario
@@ -36,16 +37,19 @@ def list_experiments(options: argparse.Namespace) -> int:
     for path, about in files_with_experiments(Path()):
         table.add_row(f"./{path.name}", "", "", about)
     console.print(table)
-    console.print(LIST_NOTES, soft_wrap=True)
+    console.print()
+    for note in LIST_NOTES:
+        print_folded(note, 4)
     return 0
 
 
-LIST_NOTES = """
-in brackets: the paper, with the part that is repeated (docs/papers/), or what asks for a standard
-    evaluation (`testbed evaluate`)
-trials: with one seed and without --quick
-guest: about how long they take on one core, without root (`testbed plan NAME` says more)
-./NAME.py: a file of this folder (`testbed new NAME`), which is not run to list it"""
+LIST_NOTES = (
+    "in brackets: the paper and the part of it that is repeated (docs/papers/), or the document "
+    "that requires a standard evaluation (`testbed evaluate`)",
+    "trials: with one seed and without --quick",
+    "guest: about how long they take on one core, without root (`testbed plan NAME` says more)",
+    "./NAME.py: a file in this folder (`testbed new NAME`); listing does not run it",
+)
 
 
 def show_plan(options: argparse.Namespace) -> int:
@@ -62,8 +66,8 @@ def show_plan(options: argparse.Namespace) -> int:
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     disk = sum(disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
-        f"{len(planned)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
-        f"{estimate.GUEST_MB} MB of memory for each guest that runs"
+        f"{number_of(len(planned), 'trial')}; about {seconds:.0f} s on one core, "
+        f"{disk:.0f} MB of disk, {estimate.GUEST_MB} MB of memory for each guest that runs"
     )
     for warning in dict.fromkeys(warning for task in planned for warning in task.plan.warnings):
         console.print(f"warning: {warning}")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.cli.kernel import say
-from testbed.errors import UsageError, printable
+from testbed.errors import UsageError, number_of, printable
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.runs.network_script import network_script, read_network
@@ -213,11 +213,9 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     for finding in run.findings:
         _tell(str(finding))
     if program.captured:
-        captures = len(list((out / CAPTURES_FOLDER).iterdir()))
-        _tell(
-            f"{captures} captures in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}"
-        )
-    files = f"{end.files} file{'' if end.files == 1 else 's'} in {out / MACHINE_FILES}"
+        captures = number_of(len(list((out / CAPTURES_FOLDER).iterdir())), "capture")
+        _tell(f"{captures} in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}")
+    files = f"{number_of(end.files, 'file')} in {out / MACHINE_FILES}"
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"
     _tell(f"{virtual}; {files}")

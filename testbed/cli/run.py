@@ -180,8 +180,8 @@ def _show_numbers(
     links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))
     if printed.format not in ("table", "md", "latex"):
         return
-    if len(links):
-        run_output.print_table(links_table(links), printed)
+    if (of_links := links_table(links)).rows:
+        run_output.print_table(of_links, printed)
     if len(transfers):
         run_output.print_table(transfers_summary(transfers), printed)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from testbed.errors import UsageError
+from testbed.errors import UsageError, number_of
 from testbed.runs.progress import console, errors, wide_console
 from testbed.runs.results_folders import (
     StoredRun,
@@ -55,7 +55,8 @@ def _list(folders: Sequence[Path]) -> int:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.ended_s))
         table.add_row(str(run.path), when, _existing(run), run.command)
         if wide.width < WIDE_TERMINAL:  # the names are whole: `runs remove` takes them
-            console.print(f"{run.path}  {when}  {_existing(run)} trials", soft_wrap=True)
+            trials = f"{_existing(run)} trial{'' if len(run.trials) == 1 else 's'}"
+            console.print(f"{run.path}  {when}  {trials}", soft_wrap=True)
             console.print(f"    {run.command}", soft_wrap=True)
     if found and wide.width >= WIDE_TERMINAL:
         wide.print(table)
@@ -74,8 +75,9 @@ def _existing(run: StoredRun) -> str:
 def _unreferenced_lines(folders: Sequence[Path]) -> Iterator[str]:
     for store in folders:
         if trials := unreferenced(store):
-            are = "1 trial is" if len(trials) == 1 else f"{len(trials)} trials are"
-            yield f"{store}: {are} in no run (`testbed runs remove --unused` removes them)"
+            are = "is" if len(trials) == 1 else "are"
+            count = number_of(len(trials), "trial")
+            yield f"{store}: {count} {are} in no run (`testbed runs remove --unused` removes them)"
 
 
 def _remove(names: Sequence[str], unused: bool) -> int:
@@ -98,5 +100,5 @@ def _freed(trials: Sequence[Path]) -> str:
     if not trials:
         return "and no trial: other runs have them, or there was none"
     size = remove_trials(trials) / MB
-    count = "1 trial" if len(trials) == 1 else f"{len(trials)} trials"
+    count = number_of(len(trials), "trial")
     return f"{count} that no other run has, {size:.{0 if size >= 10 else 1}f} MB"

@@ -25,6 +25,7 @@ from testbed.store import GUEST_GO
 SCRIPT = Path(__file__).with_name("in_gdb.py")
 GDB = ("gdb", "-nx", "-q", "-x", str(SCRIPT))
 LAUNCHER = ("/bin/sh", "-c", f'read -r _ <{GUEST_GO}; exec "$@"', "sh")  # waits for a word
+REWIND_HINT = "an earlier second, or another function: testbed rewind --help"
 LAUNCH_PATIENCE_S = 30.0  # in which the guest's launcher has to be there
 DEFAULT_HZ = 250
 
@@ -97,7 +98,7 @@ class DebuggedGuest(GuestEngine):
             status = run_on_terminal((*GDB, *options), environment, self._output)
             if status:
                 said = why.read_text() if why.exists() else f"gdb ended with status {status}"
-                raise TestbedError(said, "testbed rewind --help")
+                raise TestbedError(said, REWIND_HINT)
             if back.exists():
                 self.back_s = float(back.read_text())
 

@@ -58,8 +58,8 @@ def why_unusable(name: str, folder: Path | None) -> str:
     if folder is None:
         how = f"testbed kernel build {name}" if name in versions() else "testbed kernel list"
         how = "./setup.sh builds the guest's kernel" if name == default_kernel() else how
-        why = why_not_found(name)
-        return f"kernel {name} is not built{f' ({why})' if why else ''}: {how}"
+        why = why_not_found(name) or f"looked for in {cache_folder()}"
+        return f"kernel {name} is not built ({why}): {how}"
     if not is_whole(folder):
         return f"kernel {name} is damaged: ./setup.sh builds it again"
     if os.geteuid() == 0 and (why := changed_by_others(folder / "linux", sudo_user())):

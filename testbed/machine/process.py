@@ -21,7 +21,9 @@ from testbed.machine.compiled import LIBRARIES, require_built
 
 Process = subprocess.Popen[bytes]
 
+CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 PACKAGES = {  # program → Debian package, for the hint when it is missing
+    CHROMIUM: CHROMIUM,
     "ethtool": "ethtool",
     "hostapd": "hostapd",
     "ip": "iproute2",
@@ -40,7 +42,6 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
 
 
 GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by the Makefile
-CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 
 # required by every trial
 TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "taskset")

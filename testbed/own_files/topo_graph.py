@@ -164,7 +164,9 @@ def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Top
         topo = make(*name.settings.positional, **name.settings.named)
     except (Exception, SystemExit) as error:
         raise UsageError(
-            error_in_file(path, error).message, f"it was built by `{name.text}`"
+            error_in_file(path, error).message,
+            f"--topo {name.text}: the arguments of its build() stand behind the name: "
+            "tree,2,2 or tree,depth=2,fanout=2",
         ) from error
     if not isinstance(topo, Topo):
         raise UsageError(

@@ -17,7 +17,8 @@ SETTING_UNITS = {  # by the end of a field's or an axis's name
     "dbm": "dBm",
     "per_s": "1/s",
 }
-FIELD_HINTS = (  # a pattern of a fault, and what to type; the first that fits
+# a pattern of a fault, and what to type, with what the pattern's groups are; the first that fits
+FIELD_HINTS = (
     (
         r"flows: (\w\S*) sends \S+ and \S+: one variant per host",
         "give each variant a sender of its own",
@@ -29,8 +30,25 @@ FIELD_HINTS = (  # a pattern of a fault, and what to type; the first that fits
     (r"flows\[\d+\]\.kernel: unknown field", "all nodes of a trial run one kernel: --set kernel=…"),
     (r"\.name: missing", 'each node and flow has a name: "name": "h1"'),
     (r"ends: missing", 'a link has two ends: "ends": ["h1", "r1"]'),
-    (r"\.loss: expected an object", '"loss": {"gilbert_elliott": {…}}: docs/network.md'),
+    (
+        r"flows\[\d+\]\.loss: expected an object",
+        'one packet in 200, each by itself: "loss": {"events": {"rate": 0.005}}',
+    ),
+    (
+        r"\.loss: expected an object",
+        'one packet in 200, each by itself: "loss": {"to_bad": 0.005, "to_good": 1}; '
+        "longer bursts: a smaller to_good",
+    ),
+    (
+        r"closes a loop of switches",
+        "with spanning trees, Mininet itself runs: testbed mininet -- mn --switch lxbr,stp=1 …",
+    ),
     (r"did you mean '[^']+'", "correct the spelling"),
+    (
+        r"(\w+)(?:=[^:]*)?: unknown \w+ '[^']*': known: ([\w-]+)",
+        r"choose a known value of \1, such as \2",
+    ),
+    (r"(\w+)(?:=\S+)?: \S+ is not between (\S+) and (\S+)", r"\1 takes numbers from \2 to \3"),
 )
 _UNIT_TYPED = re.compile(
     r"(?P<name>\w+): expected a valid (?:number|integer), "
@@ -63,8 +81,8 @@ def hint_of(faults: Sequence[str]) -> str:
         if unit := _UNIT_TYPED.search(fault):
             return number_hint(unit["name"], f"{unit['number']}{unit['unit']}")
         for pattern, hint in FIELD_HINTS:
-            if re.search(pattern, fault):
-                return hint
+            if fits := re.search(pattern, fault):
+                return fits.expand(hint)
     return FIELDS_HINT
 
 
@@ -79,6 +97,9 @@ def of_axes(faults: Sequence[str], axes: Mapping[str, str]) -> list[str]:
 
 
 def _of_axis(fault: str, axes: Mapping[str, str]) -> str:
-    place, colon, what = fault.partition(": ")
-    name = place.rpartition(".")[2]
-    return f"{name}={axes[name]}: {what}" if colon and name in axes else fault
+    place, _, what = fault.partition(": ")
+    for name, value in axes.items():
+        is_it = place.rpartition(".")[2] == name or what.startswith(f"unknown {name} {value!r}")
+        if what and is_it:
+            return f"{name}={value}: {what}"
+    return fault

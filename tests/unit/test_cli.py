@@ -20,7 +20,6 @@ from experiments.command import main
 from testbed.cli.parser import VERBS
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import progress
-from testbed.scenario.fault_hints import FIELDS_HINT
 from testbed.store import SCENARIO
 from tests.papers import PAPERS
 from tests.scenarios import router
@@ -79,17 +78,13 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
         ),
         (
             ["plan", "router-bottleneck", "--set", "queue=bfido"],
-            [
-                f"network.links[{place}.queue.discipline: unknown queue 'bfido': did you mean "
-                "'bfifo'?"
-                for place in ("0].reverse", "1].forward")
-            ],
+            ["queue=bfido: unknown queue 'bfido': did you mean 'bfifo'?"],
             "correct the spelling",
         ),
         (
             ["plan", "router-bottleneck", "--set", "rate_mbit=-1"],
             ["rate_mbit=-1: -1 is not between 0.001 and 100000"],
-            FIELDS_HINT,
+            "rate_mbit takes numbers from 0.001 to 100000",
         ),
         (
             ["plan", "nowhere.json"],
@@ -157,7 +152,7 @@ def test_a_scenario_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[
         "    measure_from_s: 0 is not within the trial's -1 s",
         "    flows[0].dst: unknown node 'juliet': known: receiver, router, sender1",
         "    flows[0].start_s: 0 is not within the trial's -1 s",
-        f"    hint: {FIELDS_HINT}",
+        "    hint: choose a known value of dst, such as receiver",
     ]
     assert not (tmp_path / "out").exists()
 

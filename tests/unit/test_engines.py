@@ -15,6 +15,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.guest import boot
 from testbed.guest import engine as guests
 from testbed.guest.engine import GuestEngine
+from testbed.guest.worker import cache_folder
 from testbed.host.engine import HostEngine
 from testbed.machine.process import Process
 from testbed.plan.control_network import CLIENT_PORTS
@@ -194,11 +195,19 @@ def test_what_the_guest_lacks_is_named(tmp_path: Path) -> None:
     assert engine.controls() == {"reno", "vegas"}
 
 
-def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
+def test_a_program_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = guest(tmp_path, "exit 0")
     assert engine.missing([Need("program", "sh")]) == []
-    (missing,) = engine.missing([Need("program", "no-such-browser")])
-    assert missing.remedy == "apt install no-such-browser"
+    monkeypatch.setattr("testbed.engine.PROGRAM_PATH", str(tmp_path))
+    remedies = {
+        "tc": "apt install iproute2",
+        "python": "Debian has no program of this name: type python3",
+        "no-such-browser": "correct the name; or, if no-such-browser is also its package: "
+        "apt install no-such-browser",
+    }
+    for name, remedy in remedies.items():
+        (missing,) = engine.missing([Need("program", name)])
+        assert missing.remedy == remedy
     record = unsupported(engine, [missing])
     assert record.reason == "the guest has no program no-such-browser"
 
@@ -215,7 +224,8 @@ def test_a_browser_has_more_memory(tmp_path: Path, player: PlayerKind, memory: s
 def test_a_kernel_that_is_not_built() -> None:
     engine = GuestEngine("6.1")
     engine.__dict__["kernel"] = None
-    assert engine.ready().startswith("kernel 6.1 is not built: ./setup.sh")
+    looked = f"kernel 6.1 is not built (looked for in {cache_folder()}): ./setup.sh"
+    assert engine.ready().startswith(looked)
 
 
 def as_user(monkeypatch: pytest.MonkeyPatch, uid: int, host_lacks: list[Need]) -> None:

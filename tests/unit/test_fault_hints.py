@@ -32,6 +32,9 @@ def test_a_number_is_asked_for_in_its_unit(name: str, text: str, hint: str) -> N
 def test_a_fault_speaks_of_the_axis_that_was_set() -> None:
     faults = [f"network.links[{n}].forward.rate_mbit: -5 is not between" for n in (0, 1)]
     assert of_axes(faults, {"rate_mbit": "-5"}) == ["rate_mbit=-5: -5 is not between"]
+    unknown = [f"network.links[{n}].forward.queue.discipline: unknown queue 'x'" for n in (0, 1)]
+    assert of_axes(unknown, {"queue": "x"}) == ["queue=x: unknown queue 'x'"]
+    assert of_axes(unknown, {"queue": "red"}) == unknown
     label = "label: 'a b': not a name"
     assert of_axes([label], {}) == [label]
     assert of_axes([label, faults[0]], {}) == [faults[0]]
@@ -51,7 +54,19 @@ def test_faults_that_differ_in_an_index_count_once() -> None:
             "a sender of its own",
         ),
         ("flows: 3000 flows; between 1 and 1248 can run", "docs/workloads.md"),
+        ("flows[0].loss: expected an object, got 0.005", '"loss": {"events": {"rate": 0.005}}'),
+        (
+            "network.links[1].forward.loss: expected an object, got 0.005",
+            '"loss": {"to_bad": 0.005, "to_good": 1}',
+        ),
         ("links[0].delay_ms: expected a valid number, got '20ms'", "--set delay_ms=20"),
+        ("network.links[3]: s3-s1 closes a loop of switches", "mn --switch lxbr,stp=1"),
+        (
+            "a.queue.discipline: unknown queue 'x': known: fq_codel, pfifo",
+            "choose a known value of discipline, such as fq_codel",
+        ),
+        ("queue=x: unknown queue 'x': known: red", "choose a known value of queue, such as red"),
+        ("a.rate_mbit: -1 is not between 0.001 and 9", "rate_mbit takes numbers from 0.001 to 9"),
         ("something: else", "testbed schema"),
     ],
 )
@@ -72,6 +87,8 @@ def test_spaces_after_commas_are_no_part_of_values() -> None:
         (["--versoin"], "unknown option --versoin", "did you mean '--version'?"),
         (["run", "x", "--zzzz"], "unknown option --zzzz", "testbed run --help lists the options"),
         (["run", "x", "y"], "one argument too many: 'y'", "testbed run --help"),
+        (["report"], "report: missing FOLDER", "testbed report results/"),
+        (["compare", "a"], "compare: missing B", "testbed compare results/guest results/host"),
         (["--quick", "run", "x"], "unknown option --quick", "testbed VERB --quick"),
         (["run", "x", "--format", "jsn"], "--format: unknown value 'jsn'", "did you mean 'json'?"),
     ],
