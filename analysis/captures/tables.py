@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 AHEAD = 2  # captures that are read while others are written
 BLOCK = 1 << 14  # rows
+GAP = 2  # blanks between columns
 
 
 CAPTURE_NAMES = ("*.pcap", "*.pcapng", "*.cap", "*.pcap.*", "*.pcapng.*")
@@ -205,6 +206,36 @@ def aligned(tables: Iterable[pa.Table], headings: Mapping[str, str]) -> Iterator
     yield _align(waiting, widths, left)
 
 
+def in_parts(
+    tables: Iterable[pa.Table], headings: Mapping[str, str], keys: int, width: int
+) -> Iterator[str]:
+    """Yield a table for people as several, one below the other, none wider than a terminal.
+
+    Each begins with the first columns, the keys.
+    """
+    rows: list[tuple[str, ...]] = []
+    left: list[bool] = []
+    for table in tables:
+        if not rows:
+            rows = [tuple(headings.get(name, name) for name in table.column_names)]
+            left = [not _is_number(kind) for kind in table.schema.types]
+        for columns in _blocks(table, "%.5g", str):
+            rows += zip(*columns, strict=True)
+    widths = [GAP + max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    parts: list[list[int]] = []
+    for place in range(keys, len(widths)):
+        wanted = sum(widths[each] for each in (*range(keys), *(parts or [[]])[-1], place)) - GAP
+        if not parts or wanted > width:
+            parts.append([])
+        parts[-1].append(place)
+    for number, part in enumerate(parts):
+        if number:
+            yield "\n"
+        shown = [*range(keys), *part]
+        cells = [tuple(row[place] for place in shown) for row in rows]
+        yield _align(cells, [0] * len(shown), [left[place] for place in shown])
+
+
 def write_parquet(tables: Iterable[pa.Table], path: Path) -> None:
     """Write tables one after the other as one Parquet file."""
     import pyarrow.parquet as pq
@@ -224,7 +255,9 @@ def write_parquet(tables: Iterable[pa.Table], path: Path) -> None:
 def _align(rows: list[tuple[str, ...]], widths: list[int], left: Sequence[bool]) -> str:
     for place, cells in enumerate(zip(*rows, strict=True)):
         widths[place] = max(widths[place], *map(len, cells))
-    form = "  ".join(f"%{'-' * side}{width}s" for width, side in zip(widths, left, strict=True))
+    form = (" " * GAP).join(
+        f"%{'-' * side}{width}s" for width, side in zip(widths, left, strict=True)
+    )
     return "".join(f"{(form % row).rstrip()}\n" for row in rows)
 
 

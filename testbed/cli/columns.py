@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from testbed.errors import UsageError, nearest
-from testbed.runs.progress import console
+from testbed.runs.progress import console, print_folded
 from testbed.store import LINKS_CSV, METRICS_CSV, TRANSFERS_CSV
 
 
@@ -29,5 +29,5 @@ def columns(options: argparse.Namespace) -> int:
             console.print(f"{file}:")
         for each in kinds:
             unit = f" ({each.unit})" if each.unit else ""
-            console.print(f"  {each.name}{unit}: {each.definition}", soft_wrap=True)
+            print_folded(f"  {each.name}{unit}: {each.definition}", 6)
     return 0

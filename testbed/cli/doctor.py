@@ -16,7 +16,7 @@ from testbed.guest.worker import cache_folder
 from testbed.machine.journal import state_folder
 from testbed.machine.process import run
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import console, errors
+from testbed.runs.progress import console, errors, print_folded
 from testbed.runs.selection import select
 from testbed.runs.sources import BUILT, PROJECT
 from testbed.store import Status
@@ -35,7 +35,7 @@ def doctor(options: argparse.Namespace) -> int:
     status = check(argparse.Namespace(variants=False))
     status |= _speed(options)
     for line in _disk():
-        console.print(line, soft_wrap=True)
+        print_folded(line, 8)
     if status and not options.mend:
         errors.print("    hint: testbed doctor --mend, or ./setup.sh", soft_wrap=True)
     return status
@@ -62,14 +62,14 @@ def _speed(options: argparse.Namespace) -> int:
             (trial,) = made.trials
             record = trial.record  # read before the folder is gone
     except TestbedError as error:
-        console.print(f"missing speed: {error.message}", soft_wrap=True)
+        print_folded(f"missing speed: {error.message}", 8)
         return 1
     if record.status is not Status.OK:
-        console.print(f"missing speed: {record.reason}", soft_wrap=True)
+        print_folded(f"missing speed: {record.reason}", 8)
         return 1
     whole_s = time.monotonic() - begun
     rest = f"{whole_s:.1f} s with plan, verdict and numbers"
-    console.print(f"ok      {record.wall_s:.1f} s, {rest}", soft_wrap=True)
+    print_folded(f"ok      {record.wall_s:.1f} s, {rest}", 8)
     return 0
 
 

@@ -17,7 +17,7 @@ from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.runs.engine_choice import ENGINES
-from testbed.runs.progress import console, errors
+from testbed.runs.progress import console, errors, print_folded
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
@@ -32,14 +32,14 @@ def check(options: argparse.Namespace) -> int:
     """Run `testbed check`."""
     if options.variants:
         for line in variant_lines():
-            console.print(line, soft_wrap=True)
+            print_folded(line, 8)
         return 0
     status = 0
     for finding in tool_states():
         mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "
-        console.print(f"{mark} {finding.what}: {finding.state}", soft_wrap=True)
+        print_folded(f"{mark} {finding.what}: {finding.state}", 8)
         if not finding.ok and finding.remedy:
-            console.print(f"        {finding.remedy}", soft_wrap=True)
+            print_folded(f"        {finding.remedy}", 8)
         status |= finding.needed and not finding.ok
     return int(status)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # loaded where it is needed
     import pyarrow as pa
 
 SHOWN_DIFFERENCES = 20  # of each capture
+ROW_LABELS = 2  # columns that say which flow a row is of
 
 
 def reduce_captures(options: argparse.Namespace) -> int:
@@ -32,8 +33,13 @@ def reduce_captures(options: argparse.Namespace) -> int:
     found = _tables(options)
     if options.format == "table":
         other = options.packets or options.lengths or options.bin
-        headings = {} if other else flow_tables.HEADINGS
-        sys.stdout.writelines(map(printable_lines, tables.aligned(found, headings)))
+        if other:
+            lines = tables.aligned(found, {})
+        elif console.is_terminal:
+            lines = tables.in_parts(found, flow_tables.HEADINGS, ROW_LABELS, console.width)
+        else:
+            lines = tables.aligned(found, flow_tables.HEADINGS)
+        sys.stdout.writelines(map(printable_lines, lines))
     elif options.format == "parquet":
         tables.write_parquet(found, options.out)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,22 @@ def folding_table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
+
+
+def print_folded(line: str, indent: int = 0) -> None:
+    """Print a line; a terminal has it in several, broken at words, the others indented.
+
+    A log or a pipe has it in one, for whatever searches there.
+    """
+    if console.is_terminal:
+        line = textwrap.fill(
+            line,
+            console.width,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    console.print(line, soft_wrap=True)
 
 
 class _TerminalBar:
