@@ -43,7 +43,9 @@ LIMIT_MINUTES = 4  # for all 400 on two idle cores: at most
 SCALING = 1.9  # from one worker to two: at least
 LEAST_OF_N = 0.9  # of n, on n cores: at least
 CORES = (2, 4, 8, 16, 32, 64)
-COUNTING = "for _ in range(50_000_000): pass"  # a program that needs nothing but a processor: 1 s
+COUNTING_PROGRAM = (
+    "for _ in range(50_000_000): pass"  # a program that needs nothing but a processor: 1 s
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,9 @@ def scale(few: Sequence[Scenario]) -> None:
 def count_in_processes(processes: int) -> float:
     """Return the wall time that so many processes take to count, all at once."""
     begun = time.monotonic()
-    counting = [subprocess.Popen((sys.executable, "-c", COUNTING)) for _ in range(processes)]
+    counting = [
+        subprocess.Popen((sys.executable, "-c", COUNTING_PROGRAM)) for _ in range(processes)
+    ]
     for process in counting:
         process.wait()
     return time.monotonic() - begun
