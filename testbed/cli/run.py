@@ -180,7 +180,7 @@ def _show_numbers(
     links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))
     if printed.format not in ("table", "md", "latex"):
         return
-    if (of_links := links_table(links)).rows:
+    if len(links) and (of_links := links_table(links)).rows:  # none of invalid trials
         run_output.print_table(of_links, printed)
     if len(transfers):
         run_output.print_table(transfers_summary(transfers), printed)
