@@ -86,8 +86,8 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
     return "\n".join(lines)
 
 
-def setting_label(trial: Trial) -> str:
-    """Describe the network, the stacks' profile and the machine, for the footers of figures."""
+def setting_label(trial: Trial, link: Link, queue: Queue) -> str:
+    """Describe a trial for a footer: network, link and queue, the stacks' profile, the machine."""
     scenario, record = trial.scenario, trial.record
     network = scenario.network
     is_shaped = any(link.directions[1].rate_mbit for link in network.links)
@@ -99,8 +99,8 @@ def setting_label(trial: Trial) -> str:
     return BETWEEN.join(
         [
             described(network),
-            f"{rate_label(network.bottleneck_link)} {ways}",
-            queue_label(network.bottleneck_queue),
+            f"{rate_label(link)} {ways}",
+            queue_label(queue),
             f"path RTT {path_rtt_ms(scenario):g} ms{at_first} and serialisation",
             f"{scenario.duration_s:g} s",
             f"profile {scenario.profile}",

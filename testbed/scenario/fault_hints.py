@@ -43,6 +43,7 @@ FIELD_HINTS = (
         r"closes a loop of switches",
         "with spanning trees, Mininet itself runs: testbed mininet -- mn --switch lxbr,stp=1 …",
     ),
+    (r"give the limit in one unit", '"queue": {"discipline": "pie", "limit_packets": 1000}'),
     (r"did you mean '[^']+'", "correct the spelling"),
     (
         r"(\w+)(?:=[^:]*)?: unknown \w+ '[^']*': known: ([\w-]+)",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError, nearest, quoted
+from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.network import (
     Change,
     Direction,
@@ -58,6 +59,7 @@ class NetworkName(enum.StrEnum):
     STAR = "star"
 
 
+@shows_added
 @dataclass(frozen=True)
 class NamedNetwork:
     """A network by its name, whose bottlenecks are alike."""
@@ -76,9 +78,18 @@ class NamedNetwork:
     rtts_ms: tuple[float, ...] = ()
     """The round trips of a dumbbell's pairs, one after the other and from the start again; the
     delays of their access links follow from them."""
+    ip: int = field(default=4, repr=False, metadata=ADDED)
+    """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def graph(self) -> Graph:
         """Return the network; raises if the settings do not fit the name."""
+        graph = self._ipv4_graph()
+        if self.ip == 4:
+            return graph
+        computed = tuple(dataclasses.replace(node, routes=()) for node in graph.nodes)
+        return dataclasses.replace(graph, nodes=computed, ip=self.ip)
+
+    def _ipv4_graph(self) -> Graph:
         if self.kind is not NetworkName.DUMBBELL and self.rtts_ms:
             raise UsageError(f"rtts_ms: a dumbbell's; {self.kind} has links")
         others = (self.access, self.links)

@@ -63,12 +63,13 @@ class ScenarioDocument:
         """Return the scenario's faults with the fields that the file has, each once."""
         if self.named is None:
             return list(faults)
-        fields = dict(_fields_of_directions(self.named, self.scenario.network))
+        fields = dict(_fields_as_typed(self.named, self.scenario.network))
         return list(dict.fromkeys(_reworded(fault, fields) for fault in faults))
 
 
-def _fields_of_directions(named: NamedNetwork, graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield the field of each link's direction, and the field of the file that it was made of."""
+def _fields_as_typed(named: NamedNetwork, graph: Graph) -> Iterator[tuple[str, str]]:
+    """Yield fields of the network, and the fields of the file that they were made of."""
+    yield f"{NETWORK_KEY}.ip", f"{TOPOLOGY_KEY}.ip"
     settings: dict[str, LinkSettings] = {"bottleneck": named.bottleneck, "access": named.access}
     settings |= {f"links.{name}": each for name, each in named.links.items()}
     for index, link in enumerate(graph.links):

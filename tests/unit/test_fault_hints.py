@@ -67,6 +67,10 @@ def test_faults_that_differ_in_an_index_count_once() -> None:
         ),
         ("queue=x: unknown queue 'x': known: red", "choose a known value of queue, such as red"),
         ("a.rate_mbit: -1 is not between 0.001 and 9", "rate_mbit takes numbers from 0.001 to 9"),
+        (
+            "queue: give the limit in one unit: limit_bytes, _packets or _bdp",
+            '"limit_packets": 1000',
+        ),
         ("something: else", "testbed schema"),
     ],
 )

@@ -15,7 +15,9 @@ from testbed.runs.sources import used_by
 from testbed.scenario.call import Call
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario, plain
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Queue
+from testbed.scenario.reading import read_document
 from testbed.trial.parts.losses import listing, rules_of
 from testbed.trial.parts.sampling import SocketProbe
 from tests.scenarios import router
@@ -103,6 +105,36 @@ def test_a_dropper_knows_its_connection_by_the_whole_address() -> None:
     code = listing(dropper, rules_of(dropper), 0, 0)
     assert sum(getattr(line, "constant", 0) == 0x20010DB8 for line in code) == 2
     assert any(getattr(line, "constant", 0) == 0x86DD for line in code)
+
+
+@pytest.mark.parametrize("kind", NetworkName)
+def test_every_named_network_speaks_ipv6(kind: NetworkName) -> None:
+    neck = LinkSettings(rate_mbit=5, delay_ms=10, queue=Queue("pfifo", limit_packets=30))
+    hosts = 1 if kind is NetworkName.ACCESS_LINK else 2
+    graph = NamedNetwork(kind, neck, hosts, ip=6).graph()
+    first, *_, last = (node.name for node in graph.nodes if node.kind is NodeKind.HOST)
+    flow = Flow("tcp", FlowKind.TCP, first, last, variant="cubic")
+    plan = make_plan(scenario(flow, graph=graph))
+    assert plan.flows[0].dst_address.startswith("2001:db8:")
+    routers = [node.name for node in graph.nodes if node.kind is NodeKind.ROUTER]
+    for node in (first, last, *routers[1:]):  # the first knows all its neighbours
+        assert any("route add" in line and "2001:db8:" in line for line in commands(plan, node))
+    four = NamedNetwork(kind, neck, hosts)
+    assert "ip" not in plain(four) and "ip" not in plain(four.graph())
+
+
+def test_a_named_networks_version_is_called_as_it_was_typed() -> None:
+    document = {
+        "experiment": "test",
+        "topology": {"kind": "dumbbell", "bottleneck": plain(NECK), "ip": 5},
+        "flows": [{"name": "t", "kind": "tcp", "src": "sender1", "dst": "receiver1",
+                   "variant": "cubic"}],
+        "duration_s": 3,
+    }  # fmt: skip
+    read = read_document(document)
+    with pytest.raises(UsageError) as caught:
+        validate(read.scenario)
+    assert read.in_its_words([caught.value.message]) == ["topology.ip: 5: 4 or 6"]
 
 
 def test_a_network_of_ipv4_is_written_as_before() -> None:

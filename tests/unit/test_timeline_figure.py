@@ -28,7 +28,8 @@ from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
-from testbed.scenario.network import Queue
+from testbed.scenario.named_networks import described
+from testbed.scenario.network import Direction, Link, Node, Queue
 from testbed.store import QueueRecord, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial
@@ -159,8 +160,28 @@ def test_traced_events_are_used_where_there_are_any(tmp_path: Path) -> None:
         [2.003, 2.006, "recovery"],
         [2.006, 11.0, "open"],
     ]
-    assert "every change" in footer(trial, found)
-    assert "sampled every 10 ms: what is shorter may be missed" in footer(trial, found)
+    foot = footer(trial, flow_record(trial), found)
+    assert "every change" in foot
+    assert "sampled every 10 ms: what is shorter may be missed" in foot
+
+
+def test_the_bottleneck_is_the_flows_own_not_a_slower_link_elsewhere(trial: Trial) -> None:
+    network = trial.scenario.network
+    slower = Direction(rate_mbit=0.1, queue=Queue("pie", limit_packets=7))
+    more = dataclasses.replace(
+        network,
+        nodes=(*network.nodes, Node("aside")),
+        links=(*network.links, Link(("router", "aside"), slower)),
+    )
+    beside = dataclasses.replace(trial, scenario=dataclasses.replace(trial.scenario, network=more))
+    assert more.bottleneck_mbit == 0.1
+    flow = flow_record(trial)
+    assert title(beside, flow) == title(trial, flow)
+    assert footer(beside, flow, story(beside)) == footer(trial, flow, story(trial)).replace(
+        described(network), described(more)
+    )
+    for one, other in zip(panels(beside)[2:4], panels(trial)[2:4], strict=True):
+        assert words(one)[:1] == words(other)[:1]
 
 
 def test_drops_without_captures_of_the_queue_come_from_its_counter(tmp_path: Path) -> None:

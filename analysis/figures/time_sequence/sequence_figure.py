@@ -71,7 +71,7 @@ def drawn(
         title=title(trial, flow),
         panels=((overview_panel(found, span, near), close_panel(found, near)),),
         caption=_about(found),
-        foot=foot(trial),
+        foot=foot(trial, flow),
         foot_size=5.5,
         subtitle=_about(found),
         warning=doubt(trial),

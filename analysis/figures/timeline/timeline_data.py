@@ -15,6 +15,7 @@ from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import UsageError
+from testbed.scenario.network import Direction, Link
 from testbed.store import TCP_EVENTS, FlowRecord, QueueRecord, Trial
 
 LONG_S = 10  # of a flow whose first second is shown whole
@@ -52,6 +53,7 @@ class Timeline:
     rtts: pd.DataFrame | None  # time_s, rtt_ms
     queue: pd.DataFrame | None  # time_s, bytes, packets
     queue_record: QueueRecord | None
+    bottleneck: Direction  # of the flow
     throughput: Series | None  # Mbit/s
     step_s: float  # of the throughput
     events: Mapping[Kind, Floats]  # seconds
@@ -96,6 +98,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: TimeSpan) -> Timeline:
         rtts=_rtts(packets, flow, trial, span),
         queue=None if queue is None else span.of(queue),
         queue_record=record,
+        bottleneck=flow_bottleneck(trial, flow)[1],
         throughput=_throughput(packets, flow, trial, span, step_s),
         step_s=step_s,
         events={kind: span.within(times) for kind, times in events.items()},
@@ -170,6 +173,17 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
     starts = time_s[begins]
     ends = np.append(starts[1:], max(stop_s, float(time_s[-1])))
     return pd.DataFrame({"start_s": starts, "stop_s": ends, "state": state[begins]})
+
+
+def flow_bottleneck(trial: Trial, flow: FlowRecord) -> tuple[Link, Direction]:
+    """Return the link behind the flow's slowest queue; uncaptured, the network's slowest link."""
+    graph = trial.scenario.network
+    name = capture_interface(trial, "bottleneck-out", flow)
+    for (index, end), number in graph.interface_numbers.items():
+        link = graph.links[index]
+        if f"{link.ends[end]}-eth{number}" == name:
+            return link, link.directions[end]
+    return graph.bottleneck_link, graph.bottleneck
 
 
 def queue_samples(

@@ -28,6 +28,7 @@ from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem
 from analysis.trials.capacity import capacity_of
 from analysis.trials.labels import path_rtt_ms
 from testbed.errors import TestbedError
+from testbed.scenario.network import PLAIN_QUEUE
 from testbed.store import FlowRecord, Trial, again
 
 WORDS_INCHES = 0.9  # beside the panels
@@ -107,7 +108,7 @@ def drawn(trial: Trial, flow: FlowRecord, found: Timeline, name: str = "") -> Fi
         title=title(trial, flow),
         panels=tuple((panel,) for panel in rows),
         caption=outcome(found),
-        foot=footer(trial, found),
+        foot=footer(trial, flow, found),
         foot_size=5.5,
         subtitle=outcome(found),
         warning=doubt(trial),
@@ -126,7 +127,7 @@ def panels(trial: Trial, found: Timeline) -> list[tuple[Panel, float]]:
     if found.rtts is not None:
         shown.append((rtt_panel(trial, found), 1.15))
     if found.queue is not None:
-        shown.append((queue_panel(trial, found), 1.15))
+        shown.append((queue_panel(found), 1.15))
     if found.throughput is not None:
         shown.append((throughput_panel(trial, found), 0.9))
     return [(_finished(panel, found, inches), inches) for panel, inches in shown]
@@ -230,10 +231,10 @@ def _rtt_top(found: Timeline, path_ms: float) -> float:
     return 1.15 * float(np.nanmax(usual))
 
 
-def queue_panel(trial: Trial, found: Timeline) -> Panel:
+def queue_panel(found: Timeline) -> Panel:
     """Show the backlog, its limit, and RED's thresholds."""
     assert found.queue is not None
-    queue, record = trial.scenario.network.bottleneck_queue, found.queue_record
+    queue, record = found.bottleneck.queue or PLAIN_QUEUE, found.queue_record
     in_packets = queue.limit_packets is not None if record is None else record.unit == "packets"
     column, scale = ("packets", 1.0) if in_packets else ("bytes", 1e3)
     time_s = found.queue["time_s"].to_numpy()
@@ -274,7 +275,7 @@ def throughput_panel(trial: Trial, found: Timeline) -> Panel:
     record, span = found.queue_record, found.span
     capacity = None if record is None else capacity_of(trial, record)
     if capacity is None or not capacity.changes:
-        top = trial.scenario.network.bottleneck_mbit
+        top = found.bottleneck.rate_mbit or 0
         marks.append(ReferenceLine("y", top, colour=style.BLACK))
         marks.append(_word(f"link {top:g}", top, style.BLACK))
     else:

@@ -6,12 +6,13 @@ import textwrap
 
 import numpy as np
 
-from analysis.figures.timeline.timeline_data import Timeline
+from analysis.figures.timeline.timeline_data import Timeline, flow_bottleneck
 from analysis.figures.timeline.timeline_events import RESENT, Kind
 from analysis.results.reduction import verdict_of
 from analysis.trials.labels import BETWEEN, in_lines, path_rtt_ms, rate_label, setting_label
 from analysis.trials.series import Floats
 from analysis.verdict.checks import Grade
+from testbed.scenario.network import PLAIN_QUEUE, Queue
 from testbed.store import FlowRecord, Trial
 
 SETTING_LETTERS = 165  # of a footer's line
@@ -21,21 +22,21 @@ DOUBT_LETTERS = 120  # of the line about the verdict
 def title(trial: Trial, flow: FlowRecord) -> str:
     """Write the trial's setting: variant, queue, rate, round-trip time, seed."""
     scenario = trial.scenario
-    bottleneck = scenario.network.bottleneck_queue
-    queue = bottleneck.discipline + (" with ECN" if bottleneck.ecn else "")
+    link, bottleneck = flow_bottleneck(trial, flow)
+    queue = bottleneck.queue or PLAIN_QUEUE
+    words = queue.discipline + (" with ECN" if queue.ecn else "")
     variant = scenario.flow(flow.name).variant or flow.variant_seen
     sender = f"{variant} (flow {flow.name})" if variant else f"flow {flow.name}"
     parts = (
-        f"{sender} through {queue}{_limit(trial)}",
-        rate_label(scenario.network.bottleneck_link),
+        f"{sender} through {words}{_limit(queue)}",
+        rate_label(link),
         f"path RTT {path_rtt_ms(scenario):g} ms",
         f"seed {scenario.seed}",
     )
     return BETWEEN.join(parts)
 
 
-def _limit(trial: Trial) -> str:
-    queue = trial.scenario.network.bottleneck_queue
+def _limit(queue: Queue) -> str:
     if queue.limit_bytes is not None:
         return f" of {queue.limit_bytes / 1e3:.4g} kB"
     if queue.limit_packets is not None:
@@ -69,19 +70,21 @@ def _known(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def footer(trial: Trial, found: Timeline) -> str:
+def footer(trial: Trial, flow: FlowRecord, found: Timeline) -> str:
     """Write the footer: setting, engine, and what may be missing between samples."""
     interval = trial.scenario.sample_interval_ms
     sampled = f"sampled every {interval:g} ms: what is shorter may be missed"
     if found.traced:
         kept = "Window, srtt and state are every change that the kernel traced"
-        return f"{foot(trial)}\n{kept}; the queue is {sampled}."
-    return f"{foot(trial)}\nWindow, srtt, state, timeouts and queue are {sampled}."
+        return f"{foot(trial, flow)}\n{kept}; the queue is {sampled}."
+    return f"{foot(trial, flow)}\nWindow, srtt, state, timeouts and queue are {sampled}."
 
 
-def foot(trial: Trial) -> str:
+def foot(trial: Trial, flow: FlowRecord) -> str:
     """Wrap the trial's setting to the width of the figure."""
-    return in_lines(setting_label(trial).split(BETWEEN), SETTING_LETTERS)
+    link, bottleneck = flow_bottleneck(trial, flow)
+    words = setting_label(trial, link, bottleneck.queue or PLAIN_QUEUE)
+    return in_lines(words.split(BETWEEN), SETTING_LETTERS)
 
 
 def doubt(trial: Trial) -> str:
