@@ -64,6 +64,7 @@ GUEST_INPUT = "guest.stdin"
 GUEST_REPORT = "guest.report"  # … how it went, and what our programs beside it have to say
 GUEST_NOTES = "guest.notes"
 GUEST_OBSERVED = "guest.observed"
+GUEST_SAMPLED = "guest.sampled"
 GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
 PROGRAMME = "guest.programme"  # what the runner obeys
 ANSWERS = "guest.answers"  # what it brings
@@ -674,6 +675,11 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
 def is_trial(path: Path) -> bool:
     """Return whether this is a trial's directory; one that is being written begins with a dot."""
     return not path.name.startswith(".") and (path / RECORD).is_file()
+
+
+def is_program_run(path: Path) -> bool:
+    """Return whether this is the results folder of a whole program's run."""
+    return (path / MACHINE_RECORD).is_file()
 
 
 def belongs_in_results(path: Path) -> bool:

@@ -21,6 +21,7 @@ SOCKET = re.compile(
     r" dport=(?P<dport>\d+) saddr=(?P<saddr>\S+) daddr=(?P<daddr>\S+) .*"
     r"oldstate=TCP_(?P<old>\w+) newstate=TCP_(?P<new>\w+)"
 )
+MACHINE_ITSELF = "the machine itself"  # the node of a namespace without a name
 LOST_SOCKETS = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
@@ -108,6 +109,8 @@ class Observation:
     sockets_complete: bool
     controls: Sequence[str]  # the congestion controls that the kernel has
     script_lines: Sequence[tuple[int, str, str]]  # when, file and line, what was executed there
+    began_ns: int = 0  # the clock of these times when the program started
+    began_clock_ns: int = 0  # the wall clock just then, which captures have
 
     def of(self, *programs: str) -> Iterator[ExecutedCommand]:
         """Yield the commands of some programs."""
@@ -168,7 +171,7 @@ class Observation:
     def label(self, namespace: int) -> str:
         """Return the name of a network namespace for a reader."""
         labels = [seen.label for seen in self.namespaces if seen.inode == namespace]
-        return next((label for label in labels if label != "-"), "the machine itself")
+        return next((label for label in labels if label != "-"), MACHINE_ITSELF)
 
 
 def _by_namespace(
@@ -194,6 +197,7 @@ class ObservationReader:
     sockets: list[SocketChange] = field(default_factory=list)
     sockets_complete: bool = True
     controls: Sequence[str] = ()
+    began: tuple[int, int] = (0, 0)
     order: int = 0
     places: list[tuple[int, str, str]] = field(default_factory=list)  # when, place, text
 
@@ -205,6 +209,8 @@ class ObservationReader:
             self._read_socket(found)
         elif found := LOST_SOCKETS.match(line):
             self.sockets_complete = found[1] == found[2]
+        elif kind == "began":
+            self.began = (int(words[0]), int(words[1]))
         elif kind == "controls":
             self.controls = words
         elif kind == "unconnected":
@@ -279,6 +285,7 @@ class ObservationReader:
                 (when, place.removeprefix(f"{self.folder}/"), text)
                 for when, place, text in self.places
             ],
+            *self.began,
         )
 
 

@@ -11,6 +11,7 @@ from analysis.laboratory.observation import ExecutedCommand, Observation, Observ
 from analysis.laboratory.paths import Device, Paths, handshakes
 from analysis.laboratory.settings import (
     MOST_COUNTED,
+    SETTERS,
     QueueCommand,
     control_option,
     control_set,
@@ -351,7 +352,7 @@ def _lost_pings(observation: Observation) -> Iterator[Wrong]:
 
 def _refused_settings(observation: Observation) -> Iterator[Wrong]:
     devices = observation.last_seen()
-    for command in observation.of("tc", "ip", "ethtool", "sysctl"):
+    for command in observation.of(*SETTERS):
         words = set(command.words)
         sets = {"add", "replace", "change", "set", "-w", "-K", "-G", "-L"} & words
         if not command.status or not sets or control_set(command):

@@ -15,6 +15,7 @@ MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
 MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
+SETTERS = ("tc", "ip", "ethtool", "sysctl")  # programs that set up networks
 IPERF3_CONTROLS = ("-C", "--congestion")
 IPERF2_CONTROLS = ("-Z", "--tcp-congestion", "--linux-congestion")
 IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
@@ -74,12 +75,12 @@ class QueueCommand:
 def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
     """Yield the commands that gave a device a queue discipline."""
     for command in observation.of("tc"):
-        if command.status == 0 and (queue := _queue_command(command)):
+        if command.status == 0 and (queue := queue_command(command)):
             yield queue
 
 
-def _queue_command(command: ExecutedCommand) -> QueueCommand | None:
-    """Read a command of tc, unless it does something else."""
+def queue_command(command: ExecutedCommand) -> QueueCommand | None:
+    """Return what a command of tc gives a device, unless it does something else."""
     words = command.words
     if "qdisc" not in words or not {"add", "replace", "change"} & set(words):
         return None

@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -54,8 +54,21 @@ class Edge:
 def drawing(scenarios: Sequence[Scenario]) -> str:
     """Draw the network that the scenarios share as an SVG element."""
     scenario = scenarios[0]
-    nodes, edges = _layout(scenarios)
-    notes = _flows(scenario)
+    routers = {node.name for node in scenario.network.nodes if node.kind is not NodeKind.HOST}
+    columns = _columns(scenario, scenario.network)
+    edges = list(_edges(scenarios, scenario.network))
+    return drawn(scenario.network.name, columns, edges, routers, _flows(scenario))
+
+
+def drawn(
+    name: str,
+    columns: Sequence[Sequence[str]],
+    edges: Sequence[Edge],
+    routers: Collection[str],
+    notes: Mapping[str, str],
+) -> str:
+    """Draw nodes in columns, their links, and notes below nodes, as an SVG element."""
+    nodes = _layout(columns, edges, routers)
     by_name = {node.name: node for node in nodes}
     lines = [
         by_name[each.one].y + LINE_HEIGHT * len(_fitting(each.below, each, by_name))
@@ -66,7 +79,7 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     top = min(0, *(_words_top(each, by_name) for each in edges))
     parts = [
         '<svg class="network" role="img" '
-        f'aria-label="The network: {escape(scenario.network.name)}" '
+        f'aria-label="The network: {escape(name)}" '
         f'viewBox="0 {top:g} {width:g} {height - top:g}">'
     ]
     parts += [_edge(edge, by_name) for edge in edges]
@@ -74,21 +87,18 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _layout(scenarios: Sequence[Scenario]) -> tuple[list[NodeBox], list[Edge]]:
-    """Nodes in columns from left to right, as the first flow crosses them, and their links."""
-    graph = scenarios[0].network
-    columns = _columns(scenarios[0], graph)
-    links = list(_edges(scenarios, graph))
-    routers = {node.name for node in graph.nodes if node.kind is not NodeKind.HOST}
+def _layout(
+    columns: Sequence[Sequence[str]], edges: Sequence[Edge], routers: Collection[str]
+) -> list[NodeBox]:
+    """Place the nodes of columns from left to right."""
     most = max(len(names) for names in columns)
-    nodes = [
+    return [
         NodeBox(
             name, x, TOP + STEP * (place + (most - _centred(names, routers)) / 2), name in routers
         )
-        for x, names in zip(_places(columns, links), columns, strict=True)
+        for x, names in zip(_places(columns, edges), columns, strict=True)
         for place, name in enumerate(sorted(names, key=lambda each: each not in routers))
     ]
-    return nodes, links
 
 
 def _centred(names: Sequence[str], routers: Collection[str]) -> int:
@@ -243,9 +253,8 @@ def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
     whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
-    lines = textwrap.wrap(
-        whole, int((apart - BOX_W - 2 * CLEAR) / LETTER_WIDTH), break_long_words=False
-    )
+    letters = max(1, int((apart - BOX_W - 2 * CLEAR) / LETTER_WIDTH))
+    lines = textwrap.wrap(whole, letters, break_long_words=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

@@ -103,7 +103,8 @@ class Page:
 def render(page: Page) -> str:
     """Return the page's HTML."""
     metrics = [metric for metric in ALL_METRICS if metric.unit or metric.count]
-    return fill("page.html", (*SHARED, "page.js", "overlay.js"), page=page, metrics=metrics)
+    scripts = (*SHARED, "figures.js", "page.js", "overlay.js")
+    return fill("page.html", scripts, page=page, metrics=metrics)
 
 
 def fill(template: str, scripts: Sequence[str], allowed: str = "", **values: object) -> str:

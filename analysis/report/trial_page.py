@@ -105,7 +105,7 @@ def write_trial_page(
         checks=checks_table(verdict) if verdict else None,
         commands=_commands(trial),
         again=again(trial.path),
-        downloads=tuple(_downloads(trial, out)),
+        downloads=tuple(downloads(trial.path, out)),
         transfers=_transfers(trial),
     )
     text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=found)
@@ -196,12 +196,14 @@ def _commands(trial: Trial) -> str:
     return text[:LONGEST_LOG]
 
 
-def _downloads(trial: Trial, out: Path) -> Iterator[Download]:
+def downloads(folder: Path, out: Path) -> Iterator[Download]:
+    """Yield the files of a folder, linked from a page; not the page, nor what is beside it."""
     own = out.resolve().parent
-    for path in sorted(trial.path.rglob("*")):
-        if path.is_file() and own not in path.resolve().parents:
+    left_out = own if own != folder.resolve() else out.resolve()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and left_out not in (path.resolve(), *path.resolve().parents):
             link = quote(os.path.relpath(path.resolve(), own))
-            yield Download(os.fspath(path.relative_to(trial.path)), link, _size(path))
+            yield Download(os.fspath(path.relative_to(folder)), link, _size(path))
 
 
 def _size(path: Path) -> str:

@@ -250,7 +250,7 @@ def _reduce_options(parser: Parser) -> None:
 
 
 def _report_options(parser: Parser) -> None:
-    about = "results folders, or directories of trials"
+    about = "results folders, or directories of trials; or that of a program (`testbed mininet`)"
     _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
     _flag(parser, "--claims", "what the results say of the papers' claims")
     about = "with --claims: a folder of ns-2's numbers as CSV, printed beside ours"

@@ -215,6 +215,7 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     if program.captured:
         captures = number_of(len(list((out / CAPTURES_FOLDER).iterdir())), "capture")
         _tell(f"{captures} in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}")
+        _tell(f"`testbed report {out}` makes a page of it")
     files = f"{number_of(end.files, 'file')} in {out / MACHINE_FILES}"
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"

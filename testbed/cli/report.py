@@ -20,6 +20,7 @@ from testbed.store import (
     REPORT,
     FlowRecord,
     Trial,
+    is_program_run,
     is_trial,
     open_trial,
     spreadsheet_cell,
@@ -38,6 +39,8 @@ PAGE_STYLE, PAPER_STYLE = "page", "paper"
 
 def report(options: argparse.Namespace) -> int:
     """Run `testbed report`."""
+    if any(is_program_run(path) for path in options.results):
+        return _report_program(options)
     trials = [path for path in options.results if is_trial(path)]
     if not trials:
         return _report_results(options)
@@ -55,6 +58,24 @@ def report(options: argparse.Namespace) -> int:
     if len(trials) > 1:
         return _compare_trials(options, [open_trial(path) for path in trials])
     return _report_trial(options, open_trial(trials[0]))
+
+
+def _report_program(options: argparse.Namespace) -> int:
+    """Write the page of a whole program's run."""
+    from analysis.report.program_page import write_program_page
+
+    _refuse_span(options)
+    if len(options.results) > 1:
+        raise UsageError(f"{options.results[0]}: one run of a program at a time", "name one folder")
+    if options.claims or options.single_file or options.reference or options.style != PAGE_STYLE:
+        raise UsageError(
+            f"{options.results[0]}: a program's run has one page, which is one file",
+            "leave out all options but --out",
+        )
+    [folder] = options.results
+    page = write_program_page(folder, options.out or folder / REPORT)
+    console.print(f"report: {page}", soft_wrap=True)
+    return 0
 
 
 def _report_results(options: argparse.Namespace) -> int:

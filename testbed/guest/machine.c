@@ -2,7 +2,7 @@
  * Runs one command in the guest as on a machine of its own, as root: any file can be changed, and
  * every change but those in its folder is gone when the guest ends.
  *
- *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES [terminal]
+ *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES SAMPLES_MS [terminal]
  *
  *   FOLDER     the command's working folder
  *   PROGRAMS   a folder of programs that come before the machine's own: sudo, service, …; the one
@@ -10,6 +10,7 @@
  *   BEGIN_NS   the instant of the wall clock at which the command starts
  *   LIMIT_S    the time after which it is ended
  *   PROCESSES  how many processes and threads it may have at once: with one more it is ended
+ *   SAMPLES_MS how often queues and sockets are sampled; 0: never
  *   terminal   the command is at the guest's console
  *
  * Its own working directory is the trial's.  There it reads
@@ -25,12 +26,14 @@
  *   guest.report       how it went: lines of a name and a number
  *   guest.notes        lines for whoever started it
  *   guest.observed     what the command set up (observer.c); not at a terminal
+ *   guest.sampled      samples of queues and sockets (sampler.c), with SAMPLES_MS
  *
  * The root is an overlay of the host's files and a tmpfs; the folder is another one, so that what was
  * written there is known.
  */
 #define _GNU_SOURCE
 #include "observer.h"
+#include "sampler.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -387,9 +390,10 @@ static pid_t start(const char *folder, int at_terminal)
 }
 
 /* Returns the command's status as a shell has it, or why it has to be ended. */
-static int wait_for(pid_t child, long long limit_ns)
+static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 {
-	long long end_ns = now_ns(CLOCK_MONOTONIC) + limit_ns;
+	long long started_ns = now_ns(CLOCK_MONOTONIC), end_ns = started_ns + limit_ns;
+	long long sample_ns = samples_ns ? started_ns : end_ns; /* the next one's time */
 	int status;
 	sigset_t ended;
 	struct signalfd_siginfo about;
@@ -399,11 +403,18 @@ static int wait_for(pid_t child, long long limit_ns)
 	sigaddset(&ended, SIGCHLD);
 	news[0].fd = signalfd(-1, &ended, SFD_CLOEXEC);
 	while (waitpid(child, &status, WNOHANG) != child) {
-		long long left_ns = end_ns - now_ns(CLOCK_MONOTONIC);
-		struct timespec left = { left_ns / NS, left_ns % NS };
+		long long here_ns = now_ns(CLOCK_MONOTONIC), left_ns;
+		struct timespec left;
 
-		if (left_ns <= 0)
+		if (here_ns >= end_ns)
 			return TIME_IS_UP;
+		if (here_ns >= sample_ns) {
+			take_sample();
+			sample_ns += ((here_ns - sample_ns) / samples_ns + 1) * samples_ns;
+		}
+		left_ns = (sample_ns < end_ns ? sample_ns : end_ns) - now_ns(CLOCK_MONOTONIC);
+		left_ns = left_ns > 0 ? left_ns : 0;
+		left = (struct timespec){ left_ns / NS, left_ns % NS };
 		if (ppoll(news, 3, &left, NULL) < 0)
 			fail("cannot wait");
 		if (news[1].revents)
@@ -563,13 +574,14 @@ static void report(long long took_ns, int status, const struct brought *brought)
 
 int main(int count, char **words)
 {
-	int at_terminal = count == 7 && !strcmp(words[6], "terminal"), status, folder;
+	int at_terminal = count == 8 && !strcmp(words[7], "terminal"), status, folder;
 	struct brought brought = { 0, 0, 0 };
-	long long started_ns, took_ns;
+	long long started_ns, took_ns, samples_ns;
 	pid_t child;
 
-	if (count != 6 && !at_terminal) {
-		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES [terminal]\n",
+	if (count != 7 && !at_terminal) {
+		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES SAMPLES_MS "
+		      "[terminal]\n",
 		      stderr);
 		return CANNOT;
 	}
@@ -592,9 +604,13 @@ int main(int count, char **words)
 	block_child_signal(SIG_BLOCK);
 	begin(strtoll(words[3], NULL, 10));
 	started_ns = now_ns(CLOCK_MONOTONIC);
+	samples_ns = strtoll(words[6], NULL, 10) * (NS / 1000);
+	if (samples_ns)
+		begin_samples(trial);
 	child = start(words[1], at_terminal);
-	status = wait_for(child, strtoll(words[4], NULL, 10) * NS);
+	status = wait_for(child, strtoll(words[4], NULL, 10) * NS, samples_ns);
 	took_ns = now_ns(CLOCK_MONOTONIC) - started_ns;
+	end_samples();
 	observe_end();
 	end_others();
 	bring_files(folder, &brought);

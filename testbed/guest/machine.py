@@ -28,6 +28,7 @@ from testbed.store import (
     GUEST_OUTPUT,
     GUEST_PROGRAM,
     GUEST_REPORT,
+    GUEST_SAMPLED,
 )
 
 MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
@@ -37,10 +38,16 @@ MOST_PROCESSES = 3000  # however large the memory: each takes one of the host's
 # the machine's age when the command starts: Open vSwitch needs one of at least 10 s
 MACHINE_AGE_S = 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SAMPLES_MS = 100  # between two samples of queues and sockets, where packets are captured
 CAPTURE_VARIABLE = "TESTBED_CAPTURE"  # what programs/capture_interfaces.py reads
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
 CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
+
+
+KEPT_OF_GUEST = (
+    *(GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_SAMPLED, GUEST_OUTPUT, GUEST_ERRORS),
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,8 @@ def run_on_machine(
     if program.input:
         shutil.copyfile(program.input, place / GUEST_INPUT)
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS
-    numbers = (begin_ns, program.limit_s, program.most_processes)
+    samples_ms = SAMPLES_MS if program.captured else 0
+    numbers = (begin_ns, program.limit_s, program.most_processes, samples_ms)
     argv = [str(MACHINE), str(program.folder), str(PROGRAMS), *map(str, numbers)]
     argv += ["terminal"] if program.at_terminal else []
     time = CONSOLE if program.at_terminal else VIRTUAL_TIME
@@ -156,8 +164,7 @@ def run_on_machine(
             shown=(program.folder, *program.shown),
             at_terminal=program.at_terminal,
         )
-        kept = (GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_OUTPUT, GUEST_ERRORS)
-        outcome = run_in_guest(place, argv, lambda: boot(guest, place), kept)
+        outcome = run_in_guest(place, argv, lambda: boot(guest, place), KEPT_OF_GUEST)
     return _end(place, outcome.status, outcome.errors, outcome.warnings)
 
 

@@ -8,6 +8,7 @@
  *
  *   command TIME PID NAMESPACE CONTROL WORD …     CONTROL: the namespace's congestion control
  *   exit TIME PID STATUS
+ *   began TIME CLOCK                               the command's begin, on the wall clock too
  *   controls NAME …                                what the kernel has of them
  *   unconnected                                    connections cannot be observed on this kernel
  *   namespace TIME NAMESPACE LABEL                 the next lines are about it, at that time
@@ -20,6 +21,7 @@
  * command that removes or replaces something, and at the end.
  */
 #define _GNU_SOURCE
+#include "namespaces.h"
 #include "observer.h"
 
 #include <arpa/inet.h>
@@ -33,7 +35,6 @@
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,37 +50,17 @@
 #define MOST_WORDS 64
 #define MOST_LENGTH 1024 /* of a word */
 #define MOST_PROCESSES 32768
-#define MOST_NAMESPACES 4096
 #define PAUSE_NS 1000000 /* between two looks at the network */
 #define TRACE "/sys/kernel/tracing/instances/laboratory/"
 #define SCRIPT_LINES "/run/laboratory"
 
 static FILE *lines;
 static long most_bytes = MOST_BYTES - END_BYTES;
-static int home = -1; /* our network namespace */
 static char waiting[MOST_PROCESSES]; /* whose exit is written down, by process */
-
-static long long now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
 
 static int has_room(void)
 {
 	return lines && ftell(lines) < most_bytes;
-}
-
-static void write_word(const char *word)
-{
-	fputc(' ', lines);
-	if (!*word)
-		fputs("%00", lines);
-	for (; *word; word++)
-		fprintf(lines, *word > ' ' && *word < 127 && *word != '%' ? "%c" : "%%%02X",
-			(unsigned char)*word);
 }
 
 int filter_executions(void)
@@ -132,6 +113,7 @@ static const char *congestion_control(void)
 int observe(pid_t pid, int filter, int trial)
 {
 	char controls[1024];
+	struct timespec clock;
 	int process = syscall(SYS_pidfd_open, pid, 0);
 	int observer = syscall(SYS_pidfd_getfd, process, filter, 0), watched;
 
@@ -140,32 +122,19 @@ int observe(pid_t pid, int filter, int trial)
 		return -1;
 	lines = fdopen(openat(trial, "guest.observed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
 		       "w");
-	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	mkdir(TRACE, 0755);
 	watched = set(TRACE "buffer_size_kb", "1024") && set(TRACE "trace_clock", "mono") &&
 		  set(TRACE "events/sock/inet_sock_set_state/enable", "1");
 	read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", controls, sizeof(controls));
+	clock_gettime(CLOCK_REALTIME, &clock);
 	if (lines)
-		fprintf(lines, "controls %s\n%s", controls, watched ? "" : "unconnected\n");
+		fprintf(lines, "began %lld %lld\ncontrols %s\n%s", monotonic_ns(),
+			clock.tv_sec * 1000000000LL + clock.tv_nsec, controls,
+			watched ? "" : "unconnected\n");
 	return observer;
 }
 
 /* ---- the network, as it is --------------------------------------------------------------------- */
-
-static const struct rtattr *attribute(const struct rtattr *first, int length, int type)
-{
-	for (; RTA_OK(first, length); first = RTA_NEXT(first, length))
-		if ((first->rta_type & NLA_TYPE_MASK) == type)
-			return first;
-	return NULL;
-}
-
-static unsigned number_of(const struct rtattr *first, int length, int type)
-{
-	const struct rtattr *found = attribute(first, length, type);
-
-	return found ? *(const unsigned *)RTA_DATA(found) : 0;
-}
 
 /* Whether a device hands its network segments larger than a packet. */
 static int segments_later(const char *name)
@@ -193,7 +162,7 @@ static void write_device(const struct nlmsghdr *message)
 	if (!name || !passed || (about->ifi_flags & (IFF_UP | IFF_LOOPBACK)) != IFF_UP)
 		return;
 	fprintf(lines, "device %d", about->ifi_index);
-	write_word(RTA_DATA(name));
+	write_word(lines, RTA_DATA(name));
 	fprintf(lines, " %u %llu %llu %llu %d\n", number_of(first, length, IFLA_LINK),
 		(unsigned long long)passed->rx_bytes, (unsigned long long)passed->tx_bytes,
 		(unsigned long long)passed->tx_packets, segments_later(RTA_DATA(name)));
@@ -259,118 +228,28 @@ static void write_qdisc(const struct nlmsghdr *message)
 		queue.drops, options.limit, options.rate);
 }
 
-static void dump(int type, void (*write_one)(const struct nlmsghdr *))
-{
-	static char answer[1 << 16];
-	struct {
-		struct nlmsghdr head;
-		struct tcmsg about; /* the largest of the three */
-	} request = { { sizeof(request), type, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 }, { 0 } };
-	int asked = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), done = 0;
-
-	if (asked < 0 || send(asked, &request, sizeof(request), 0) < 0)
-		done = 1;
-	while (!done) {
-		ssize_t got = recv(asked, answer, sizeof(answer), 0);
-		struct nlmsghdr *message = (struct nlmsghdr *)answer;
-		int length = got;
-
-		done = got <= 0;
-		for (; NLMSG_OK(message, (unsigned)length); message = NLMSG_NEXT(message, length)) {
-			if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR)
-				done = 1;
-			else
-				write_one(message);
-		}
-	}
-	close(asked);
-}
-
-/* Enters a network namespace by its file. */
-static int enter(const char *path)
-{
-	int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	int failed = file < 0 || setns(file, CLONE_NEWNET);
-
-	close(file);
-	return !failed;
-}
-
-static void leave(void)
-{
-	setns(home, CLONE_NEWNET);
-}
-
 static void write_namespace(const char *path, unsigned long inode, const char *label)
 {
-	if (!has_room() || !enter(path))
+	if (!has_room() || !enter_namespace(path))
 		return;
-	fprintf(lines, "namespace %lld %lu", now_ns(), inode);
-	write_word(label);
+	fprintf(lines, "namespace %lld %lu", monotonic_ns(), inode);
+	write_word(lines, label);
 	fputc('\n', lines);
-	dump(RTM_GETLINK, write_device);
-	dump(RTM_GETADDR, write_address);
-	dump(RTM_GETQDISC, write_qdisc);
-	leave();
-}
-
-/* The name of a process's node: Mininet's shells have it as their last word. */
-static void read_label(const char *process, char *label, size_t size)
-{
-	char path[300], words[256];
-	int file, place;
-	ssize_t length;
-
-	snprintf(path, sizeof(path), "/proc/%s/cmdline", process);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	length = file < 0 ? 0 : read(file, words, sizeof(words) - 1);
-	close(file);
-	words[length > 0 ? length : 0] = '\0';
-	for (place = 0; place < length; place += strlen(words + place) + 1)
-		if (!strncmp(words + place, "mininet:", 8))
-			snprintf(label, size, "%s", words + place + 8);
+	dump_routing(RTM_GETLINK, write_device);
+	dump_routing(RTM_GETADDR, write_address);
+	dump_routing(RTM_GETQDISC, write_qdisc);
+	leave_namespace();
 }
 
 /* Writes down each namespace that a process is in or that has a name. */
 static void write_network(void)
 {
-	static unsigned long seen[MOST_NAMESPACES];
-	static const char *const folders[] = { "/proc", "/run/netns" };
 	static long long written_ns = -PAUSE_NS;
-	size_t count = 0, place, folder;
-	struct dirent *entry;
-	struct stat about;
-	char path[300];
 
-	if (!has_room() || now_ns() - written_ns < PAUSE_NS)
+	if (!has_room() || monotonic_ns() - written_ns < PAUSE_NS)
 		return;
-	written_ns = now_ns();
-	for (folder = 0; folder < 2; folder++) {
-		DIR *entries = opendir(folders[folder]);
-
-		while (entries && (entry = readdir(entries))) {
-			char label[256] = "-";
-
-			if (!folder && (*entry->d_name < '0' || *entry->d_name > '9'))
-				continue;
-			snprintf(path, sizeof(path), folder ? "%s/%s" : "%s/%s/ns/net", folders[folder],
-				 entry->d_name);
-			if (*entry->d_name == '.' || stat(path, &about))
-				continue;
-			for (place = 0; place < count && seen[place] != about.st_ino; place++)
-				;
-			if (place < count || count == MOST_NAMESPACES)
-				continue;
-			seen[count++] = about.st_ino;
-			if (folder)
-				snprintf(label, sizeof(label), "%s", entry->d_name);
-			else
-				read_label(entry->d_name, label, sizeof(label));
-			write_namespace(path, about.st_ino, label);
-		}
-		if (entries)
-			closedir(entries);
-	}
+	written_ns = monotonic_ns();
+	visit_namespaces(write_namespace);
 }
 
 /* ---- commands ------------------------------------------------------------------------------------ */
@@ -397,7 +276,9 @@ static int is_one_of(const char *word, const char *const *words)
 static void observe_execution(const struct seccomp_notif *call)
 {
 	static const char *const programs[] = { "tc", "ip", "ethtool", "sysctl", "iperf", "iperf3",
-						"ping", "ping6", NULL };
+						"ping", "ping6", "arping", "traceroute", "tracepath",
+						"curl", "wget", "nc", "netcat", "socat", "netperf",
+						"ab", "tcpdump", NULL };
 	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
 	static const char *const removing[] = { "del", "delete", "replace", NULL };
 	static char words[MOST_WORDS][MOST_LENGTH + 1];
@@ -431,13 +312,13 @@ static void observe_execution(const struct seccomp_notif *call)
 	if (removes)
 		write_network();
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", call->pid);
-	if (stat(path, &about) || !enter(path))
+	if (stat(path, &about) || !enter_namespace(path))
 		return;
-	fprintf(lines, "command %lld %u %lu %s", now_ns(), call->pid, about.st_ino,
+	fprintf(lines, "command %lld %u %lu %s", monotonic_ns(), call->pid, about.st_ino,
 		congestion_control());
-	leave();
+	leave_namespace();
 	for (place = 0; place < count; place++)
-		write_word(words[place]);
+		write_word(lines, words[place]);
 	fputc('\n', lines);
 	waiting[call->pid % MOST_PROCESSES] = 1;
 }
@@ -455,7 +336,7 @@ void observe_next(int observer)
 	} else if (waiting[call.pid % MOST_PROCESSES]) {
 		waiting[call.pid % MOST_PROCESSES] = 0;
 		if (has_room())
-			fprintf(lines, "exit %lld %u %llu\n", now_ns(), call.pid,
+			fprintf(lines, "exit %lld %u %llu\n", monotonic_ns(), call.pid,
 				call.data.args[0] & 255);
 	}
 	ioctl(observer, SECCOMP_IOCTL_NOTIF_SEND, &answer);

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from analysis.laboratory.observation import read_observation
 from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
+from analysis.laboratory.samples import write_sample_tables
 from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
 from testbed.machine import atomic, safe_files
@@ -22,6 +23,7 @@ from testbed.store import (
     GUEST_ERRORS,
     GUEST_OBSERVED,
     GUEST_OUTPUT,
+    GUEST_SAMPLED,
     LABORATORY_FINDINGS,
     MACHINE_ERRORS,
     MACHINE_FILES,
@@ -99,12 +101,17 @@ def run_in_folder(
             (place / name).rename(place / kept)
         _check_complete(place / MACHINE_FILES, end)
         wall_s = time.monotonic() - begun
-        findings = laboratory_findings(read_observation(place / MACHINE_OBSERVED, program.folder))
+        observation = read_observation(place / MACHINE_OBSERVED, program.folder)
+        findings = laboratory_findings(observation)
         run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
         (place / LABORATORY_FINDINGS).write_text(record_text([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
         if program.captured:
             _write_flows(place)
+            samples = place / GUEST_SAMPLED
+            samples.touch()  # unless the program removed it
+            write_sample_tables(samples, observation.began_ns, place)
+            samples.unlink()
     return run
 
 

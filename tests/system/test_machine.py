@@ -205,7 +205,7 @@ def test_captures_and_their_flows(tmp_path: Path) -> None:
     """They begin before the first packet, and two networks have each its own."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "lab.py").write_text(TWO_NETWORKS)
-    captures, flows = [], []
+    captures, flows, samples = [], [], []
     for seed in (1, 1):
         done = execute(
             tmp_path, "/usr/bin/python3", "lab.py", seed=seed, captured=("h1:0", "h2", "h3")
@@ -215,7 +215,9 @@ def test_captures_and_their_flows(tmp_path: Path) -> None:
         files = sorted((done.out / CAPTURES_FOLDER).iterdir())
         captures.append({path.name: path.read_bytes() for path in files})
         flows.append((done.out / MACHINE_FLOWS).read_text().splitlines())
-    assert captures[0] == captures[1]
+        samples.append([path.read_text() for path in sorted((done.out / "samples").iterdir())])
+    assert captures[0] == captures[1] and samples[0] == samples[1]
+    assert "h1,10.0.0.1:" in samples[0][1]
     names = [f"h{host}-eth0{again}.pcapng" for host in (1, 2) for again in ("-2", "")]
     assert list(captures[0]) == names
     rows = [tuple(line.split(",")[:3]) for line in flows[0]]  # of iperf3's two connections

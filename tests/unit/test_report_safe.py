@@ -83,7 +83,7 @@ def test_elements_have_no_styles_of_their_own() -> None:
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_a_script_that_got_in_would_not_run(tmp_path: Path) -> None:
-    html = page.fill("page.html", (*page.SHARED, "page.js"), page=EMPTY, metrics=())
+    html = page.fill("page.html", (*page.SHARED, "figures.js", "page.js"), page=EMPTY, metrics=())
     inside = "<script>window.evil = 1</script><p id=last style='color: red' onclick='evil = 1'>"
     path = tmp_path / "page.html"
     path.write_text(html.replace("</main>", f"{inside}</main>"), encoding="utf-8")

@@ -37,22 +37,12 @@ const reportPage = (() => {
   for (const link of all("a.show")) link.addEventListener("click", () => showTrials(link.dataset.trials));
   reset.addEventListener("click", () => { only(() => true); reset.hidden = true; });
 
-  // figures become plots when they come into sight; the static ones stay for print
   const open = (numbers) => {
     showTrials(numbers);
     list.scrollIntoView();
     list.querySelector("summary").focus({ preventScroll: true });
   };
-  const sight = new IntersectionObserver((seen) => {
-    for (const { target, isIntersecting } of seen) {
-      if (!isIntersecting) continue;
-      sight.unobserve(target);
-      const data = JSON.parse(target.querySelector("script").textContent);
-      target.plot = new plotting.Plot(target, { ...data, open });
-      target.classList.add("is-live");
-    }
-  }, { rootMargin: "400px" });
-  for (const data of all(".plotted > script")) sight.observe(data.parentElement);
+  liveFigures({ open });
 
   const reveal = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));

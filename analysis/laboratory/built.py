@@ -1,0 +1,169 @@
+"""The networks that a program built: their nodes and links, and what tc was told about each end.
+
+A script may build one network after the other, or change one while it runs.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedNamespace
+from analysis.laboratory.paths import Device, Node, Paths
+from analysis.laboratory.settings import QueueCommand, queue_command, rate_mbit
+
+CLASSFUL = ("htb", "hfsc", "tbf", "prio", "drr", "netem")  # what shapes, delays or sorts for others
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """One end of a link: a device, what was set there, and what left it."""
+
+    node: str
+    interface: str
+    addresses: Sequence[str]
+    settings: Sequence[str]  # of queues and their classes, in the words of tc
+    rate_mbit: float  # 0: none was set
+    delay_ms: float
+    queue: str  # the discipline that holds what waits, with its arguments; empty: the device's own
+    sent_packets: int
+    drops: int
+    has_tso: bool
+
+
+@dataclass(frozen=True)
+class BuiltNetwork:
+    """A network when it was complete."""
+
+    nodes: Mapping[str, bool]  # name → whether it is a switch or forwards
+    links: Sequence[tuple[LinkEnd, LinkEnd]]
+
+
+def built_networks(observation: Observation) -> list[BuiltNetwork]:
+    """Return the networks one after the other, each with the most devices that it had."""
+    networks, since = [], 0
+    for snapshot in _complete(_snapshots(observation)):
+        until = snapshot[0].order
+        settings = _Settings(observation, since, until)
+        networks.append(_network(dataclasses.replace(observation, namespaces=snapshot), settings))
+        since = until
+    return networks
+
+
+def _snapshots(observation: Observation) -> list[list[ObservedNamespace]]:
+    """Return what was observed of all namespaces at once, between the same two commands."""
+    orders = [command.order for command in observation.commands]
+    together: defaultdict[int, list[ObservedNamespace]] = defaultdict(list)
+    for namespace in observation.namespaces:
+        together[bisect.bisect(orders, namespace.order)].append(namespace)
+    return [together[place] for place in sorted(together)]
+
+
+def _complete(
+    snapshots: Sequence[Sequence[ObservedNamespace]],
+) -> Iterator[Sequence[ObservedNamespace]]:
+    """Yield the last snapshot of each network that has all of its devices."""
+    largest: Sequence[ObservedNamespace] = ()
+    most, before = 0, 0
+    for snapshot in snapshots:
+        devices = len(_sent(snapshot))
+        if most and ((devices > before and before < most) or _is_another(largest, snapshot)):
+            yield largest
+            most = 0
+        if devices and devices >= most:
+            largest, most = snapshot, devices
+        before = devices
+    if most:
+        yield largest
+
+
+def _is_another(first: Sequence[ObservedNamespace], second: Sequence[ObservedNamespace]) -> bool:
+    """Tell whether a device was made again meanwhile: its counter began again."""
+    earlier = _sent(first)
+    return any(sent < earlier.get(device, 0) for device, sent in _sent(second).items())
+
+
+def _sent(snapshot: Sequence[ObservedNamespace]) -> Mapping[Device, int]:
+    """Return the packets that the links' devices have sent."""
+    return {
+        (seen.inode, device.name): device.sent_packets
+        for seen in snapshot
+        for device in seen.devices.values()
+        if device.peer
+    }
+
+
+class _Settings:
+    """What tc was told about devices between two instants."""
+
+    def __init__(self, observation: Observation, since: int, until: int) -> None:
+        self._of: defaultdict[Device, list[ExecutedCommand]] = defaultdict(list)
+        for command in observation.of("tc"):
+            device = (command.namespace, command.after("dev"))
+            if command.status != 0 or not since < command.order < until:
+                continue
+            if {"del", "delete"} & set(command.words) or _is_new_root(command):
+                self._of[device].clear()
+            self._of[device].append(command)
+
+    def of(self, device: Device) -> Iterator[tuple[str, QueueCommand | None]]:
+        """Yield a device's queues and classes in the words of tc."""
+        for command in self._of.get(device, ()):
+            if queue := queue_command(command):
+                yield " ".join((queue.kind, *queue.arguments)), queue
+            elif name := command.after("classid"):
+                rest = command.words[command.words.index(name) + 1 :]
+                yield f"class {name}: {' '.join(rest)}", None
+
+
+def _is_new_root(command: ExecutedCommand) -> bool:
+    return "root" in command.words and "qdisc" in command.words
+
+
+def _network(observation: Observation, settings: _Settings) -> BuiltNetwork:
+    paths = Paths(observation)
+    names = _names(observation, paths)
+    nodes: dict[str, bool] = {}
+    links: dict[frozenset[Device], tuple[LinkEnd, LinkEnd]] = {}
+    for node, here in paths.links.items():
+        is_switch = bool(node[1]) or len(here) > 1
+        nodes[names[node]] = is_switch
+        for pair in here:
+            one, other = (_end(paths, names, device, settings) for device in pair)
+            links.setdefault(frozenset(pair), (one, other))
+    return BuiltNetwork(nodes, tuple(links.values()))
+
+
+def _names(observation: Observation, paths: Paths) -> dict[Node, str]:
+    return {
+        node: node[1] or observation.label(node[0])
+        for node in {paths.node(device) for device in paths.devices}
+    }
+
+
+def _end(paths: Paths, names: Mapping[Node, str], device: Device, settings: _Settings) -> LinkEnd:
+    seen = paths.devices[device]
+    told = list(settings.of(device))
+    queues = [queue for _words, queue in told if queue]
+    waiting = [words for words, queue in told if queue and queue.kind not in CLASSFUL]
+    rates = [_rate(words) for words, _queue in told]
+    return LinkEnd(
+        names[paths.node(device)],
+        device[1],
+        tuple(each for each in seen.addresses if not each.startswith("fe80:")),
+        tuple(words for words, _queue in told),
+        min(filter(None, rates), default=0.0),
+        sum(each.delay_ms for each in queues),
+        waiting[-1] if waiting else "",
+        seen.sent_packets,
+        max((each.drops for each in seen.queues), default=0),
+        seen.segments_later,
+    )
+
+
+def _rate(words: str) -> float:
+    _before, _rate, rest = words.partition(" rate ")
+    return rate_mbit(rest.partition(" ")[0])

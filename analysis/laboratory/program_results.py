@@ -1,0 +1,117 @@
+"""What a whole program's run left in its folder of results, read for its page."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.captures.flow_tables import BIN_NEEDS, flow_bins
+from analysis.captures.tcp import read_arrays
+from analysis.laboratory.observation import Observation, read_observation
+from analysis.laboratory.samples import MACHINE_QUEUES, MACHINE_SOCKETS
+from testbed.errors import TestbedError
+from testbed.machine.safe_files import plain_file
+from testbed.store import (
+    CAPTURES_FOLDER,
+    DAMAGED,
+    LABORATORY_FINDINGS,
+    MACHINE_FLOWS,
+    MACHINE_OBSERVED,
+    MACHINE_RECORD,
+    Table,
+)
+
+BIN_WIDTHS_S = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
+MOST_BINS = 300
+FLOW = ["kind", "src", "dst"]  # what a flow is known by in each capture on its way
+
+
+@dataclass(frozen=True)
+class ProgramResults:
+    """A whole program's run."""
+
+    folder: Path
+    record: Mapping[str, Any]
+    findings: Sequence[Mapping[str, Any]]
+    observation: Observation
+    flows: pd.DataFrame
+    queues: pd.DataFrame
+    sockets: pd.DataFrame
+
+    @property
+    def captures(self) -> list[Path]:
+        """The captures, by name."""
+        folder = self.folder / CAPTURES_FOLDER
+        return sorted(folder.glob("*.pcapng")) if folder.is_dir() else []
+
+    @functools.cached_property
+    def rates(self) -> pd.DataFrame:
+        """Each flow's throughput over time, at the capture that is nearest to its sender."""
+        tables = list(map(self._bins, self.captures))
+        rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        if rows.empty:
+            return rows
+        rows["round"] = rows["file"].str.extract(r"-(\d+)\.pcapng$", expand=False).fillna("1")
+        same = [*FLOW, "round"]
+        packets = rows.groupby([*same, "file"])["packets"].sum().reset_index()
+        nearest = packets.sort_values("packets", kind="stable").drop_duplicates(same, keep="last")
+        return rows.merge(nearest[[*same, "file"]])
+
+    def _bins(self, capture: Path) -> pd.DataFrame:
+        arrays = read_arrays(capture, BIN_NEEDS)
+        table: pd.DataFrame = flow_bins(arrays, capture.name, self.bin_s).to_pandas()
+        began_s = (arrays.start_ns - self.observation.began_clock_ns) / 1e9
+        text = {name: table[name].astype(str) for name in ("file", *FLOW)}
+        return table.assign(**text, time_s=table["start_s"] + began_s)
+
+    @property
+    def bin_s(self) -> float:
+        """The width of the bins: the least of which there are not too many."""
+        took_s = float(self.record["took_s"])
+        return next((w for w in BIN_WIDTHS_S if took_s / w <= MOST_BINS), BIN_WIDTHS_S[-1])
+
+    def seconds(self, time_ns: int) -> float:
+        """Return a time of the observation on the program's clock."""
+        return (time_ns - self.observation.began_ns) / 1e9
+
+
+def open_program_run(path: Path) -> ProgramResults:
+    """Read a folder of results of a whole program."""
+    try:
+        record = json.loads(plain_file(path / MACHINE_RECORD).read_bytes())
+        findings = json.loads(plain_file(path / LABORATORY_FINDINGS).read_bytes())
+        observation = read_observation(
+            plain_file(path / MACHINE_OBSERVED), Path(str(record["folder"]))
+        )
+        results = ProgramResults(
+            path,
+            record,
+            [{**each, "happened": str(each["happened"])} for each in findings],
+            observation,
+            _table(path / MACHINE_FLOWS),
+            _samples(path, MACHINE_QUEUES),
+            _samples(path, MACHINE_SOCKETS),
+        )
+        float(record["took_s"]), [str(word) for word in record["words"]]
+    except (OSError, *DAMAGED) as error:
+        raise TestbedError(
+            f"{path}: damaged, or of an older version: {error}", "run the program again"
+        ) from error
+    return results
+
+
+def _samples(path: Path, table: Table) -> pd.DataFrame:
+    found = _table(path / table.file)
+    return found if len(found) else pd.DataFrame(columns=table.columns)
+
+
+def _table(path: Path) -> pd.DataFrame:
+    if not path.exists() or not path.stat().st_size:
+        return pd.DataFrame()
+    return pd.read_csv(plain_file(path))

@@ -1,0 +1,63 @@
+"""Samples of a whole program's queues and sockets: from the guest's lines to tables.
+
+`testbed/guest/sampler.c` writes the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+from analysis.laboratory.observation import MACHINE_ITSELF
+from testbed.store import SAMPLES_FOLDER, Table, spreadsheet_cell, write_table
+
+Row = tuple[object, ...]
+# A queue or socket has no row where it is as it was before.
+MACHINE_QUEUES = Table(
+    f"{SAMPLES_FOLDER}/queues.csv",
+    (
+        *("time_s", "node", "interface", "handle", "discipline", "backlog_bytes"),
+        *("backlog_packets", "drops", "sent_bytes", "sent_packets"),
+    ),
+)
+MACHINE_SOCKETS = Table(
+    f"{SAMPLES_FOLDER}/sockets.csv",
+    (
+        *("time_s", "node", "src", "dst", "cwnd", "ssthresh", "srtt_ms", "unacked"),
+        *("total_retrans", "bytes_acked"),
+    ),
+)
+
+
+def write_sample_tables(lines: Path, began_ns: int, folder: Path) -> None:
+    """Write the samples in a file as tables of a run's results."""
+    for kind, table in (("queue", MACHINE_QUEUES), ("socket", MACHINE_SOCKETS)):
+        rows = _rows(lines, kind, began_ns)
+        write_table(folder, table, (row for row in rows if len(row) == len(table.columns)))
+
+
+def _rows(lines: Path, kind: str, began_ns: int) -> Iterator[Row]:
+    """Yield the rows of a kind; a line that was cut off has too few columns, or no numbers."""
+    with lines.open(errors="replace") as file:
+        for line in file:
+            about, *words = line.split() or [""]
+            if about != kind:
+                continue
+            try:
+                time_s = (int(words[0]) - began_ns) / 1e9
+                texts = [spreadsheet_cell(unquote(word)) for word in words]
+                texts[1] = MACHINE_ITSELF if words[1] == "-" else texts[1]
+                yield _queue(time_s, texts) if kind == "queue" else _socket(time_s, texts)
+            except (ValueError, IndexError):
+                continue
+
+
+def _queue(time_s: float, texts: list[str]) -> Row:
+    return (time_s, *texts[1:5], *map(int, texts[5:]))
+
+
+def _socket(time_s: float, texts: list[str]) -> Row:
+    source, destination = ":".join(texts[2:4]), ":".join(texts[4:6])
+    cwnd, ssthresh, srtt_us, *others = map(int, texts[6:])
+    return (time_s, texts[1], source, destination, cwnd, ssthresh, srtt_us / 1e3, *others)

@@ -1,0 +1,244 @@
+"""The page of a whole program's run: verdict, network, flows over time, commands, output, files."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.captures.flow_tables import HEADINGS
+from analysis.figures.figure import Figure
+from analysis.figures.program_figure import program_figure
+from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.figures.static_renderer import save
+from analysis.laboratory.built import BuiltNetwork, LinkEnd, built_networks
+from analysis.laboratory.program_results import ProgramResults, open_program_run
+from analysis.laboratory.settings import SETTERS
+from analysis.report import inline, page, page_plot
+from analysis.report.network_drawing import Edge, drawn
+from analysis.report.trial_page import Download, downloads
+from testbed.machine.atomic import replace, workplace
+from testbed.machine.safe_files import make_folder, plain_file
+from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT
+
+MOST_DRAWN_NODES = 40  # nodes of a network: more do not fit
+MOST_NETWORKS = 6  # that the page shows
+LONGEST_TABLE = 500  # of a table in the page; the files have all
+LONGEST_OUTPUT = 100_000  # letters in the page; the file has all
+LONGEST_SETTING = 34  # letters at a link of the drawing
+
+
+@dataclass(frozen=True)
+class ShownNetwork:
+    """A network as the page shows it."""
+
+    drawing: str  # empty: it is too large
+    note: str
+    links: Sheet
+
+
+@dataclass(frozen=True)
+class ProgramPage:
+    """Everything on the page."""
+
+    name: str
+    command: str
+    status: int
+    facts: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    findings: Sheet | None
+    networks: tuple[ShownNetwork, ...]
+    figure: page.Shown
+    flows: Sheet | None
+    commands: Sheet
+    cut: str  # what the tables leave out
+    output: str
+    errors: str
+    downloads: tuple[Download, ...]
+
+
+def write_program_page(folder: Path, out: Path) -> Path:
+    """Write the page about a folder of results, as one file."""
+    run = open_program_run(folder)
+    networks = built_networks(run.observation)
+    words = [str(word) for word in run.record["words"]]
+    found = ProgramPage(
+        name=folder.resolve().name,
+        command=shlex.join(words),
+        status=int(run.record["status"]),
+        facts=tuple(_facts(run)),
+        notes=tuple(str(note) for note in run.record.get("notes", ())),
+        findings=_findings(run),
+        networks=tuple(_networks(run, networks)),
+        figure=_figure(program_figure(run)),
+        flows=_flows(run.flows),
+        commands=_commands(run),
+        cut=_cut(run, networks),
+        output=_text(folder / MACHINE_OUTPUT),
+        errors=_text(folder / MACHINE_ERRORS),
+        downloads=tuple(downloads(folder, out)),
+    )
+    make_folder(out.parent)
+    text = page.fill("program_page.html", (*page.SHARED, "figures.js", "program.js"), run=found)
+    replace(out, lambda path: path.write_text(text, encoding="utf-8"))
+    return out
+
+
+def _facts(run: ProgramResults) -> Iterator[tuple[str, str]]:
+    record = run.record
+    took_s, wall_s = float(record["took_s"]), float(record["wall_s"])
+    yield "took", f"{took_s:.6g} s of virtual time, {wall_s:.3g} s of wall time"
+    yield "seed", str(record["seed"])
+    yield "kernel", str(record["kernel"])
+    yield "folder", str(record["folder"])
+    yield "repeatable", "the same seed gives the same bytes" if record["deterministic"] else "no"
+
+
+def _findings(run: ProgramResults) -> Sheet | None:
+    if not run.findings:
+        return None
+    keys = ("place", "rule", "happened", "instead", "times")
+    heads = ("where", "what is wrong", "what happened", "write instead", "times")
+    rows = ([str(finding.get(key, "")) for key in keys] for finding in run.findings)
+    return _sheet(heads, rows, numbers=("times",))
+
+
+def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator[ShownNetwork]:
+    clients = [run.observation.label(each.namespace) for each in run.observation.commands
+               if each.program not in SETTERS]  # fmt: skip
+    for network in networks[:MOST_NETWORKS]:
+        first = next((name for name in clients if name in network.nodes), next(iter(network.nodes)))
+        drawing = _drawing(network, first) if len(network.nodes) <= MOST_DRAWN_NODES else ""
+        note = f"{len(network.nodes)} nodes, {len(network.links)} links"
+        yield ShownNetwork(drawing, note, _links(network))
+
+
+def _drawing(network: BuiltNetwork, first: str) -> str:
+    edges = [_edge(*link) for link in network.links]
+    routers = [name for name, is_router in network.nodes.items() if is_router]
+    return drawn("as built", _columns(network, first), edges, routers, {})
+
+
+def _columns(network: BuiltNetwork, first: str) -> list[list[str]]:
+    """Return the nodes by their distance from one; those that it does not reach come first."""
+    neighbours: dict[str, list[str]] = {name: [] for name in network.nodes}
+    for one, other in network.links:
+        neighbours[one.node].append(other.node)
+        neighbours[other.node].append(one.node)
+    distance, waiting = {first: 0}, deque([first])
+    while waiting:
+        here = waiting.popleft()
+        for there in neighbours[here]:
+            if there not in distance:
+                distance[there] = distance[here] + 1
+                waiting.append(there)
+    columns: list[list[str]] = [[] for _ in range(max(distance.values()) + 1)]
+    for name in network.nodes:
+        columns[distance.get(name, 0)].append(name)
+    return columns
+
+
+def _edge(one: LinkEnd, other: LinkEnd) -> Edge:
+    """Return a link with its rate and delay above, and what tc says of its queues below."""
+    rates = sorted({end.rate_mbit for end in (one, other) if end.rate_mbit})
+    delays = [end.delay_ms for end in (one, other) if end.delay_ms]
+    above = [f"{' and '.join(f'{rate:g}' for rate in rates)} Mbit/s"] if rates else []
+    if delays:
+        ways = "each way" if len(delays) == 2 and len(set(delays)) == 1 else "one way"
+        above.append(f"{' + '.join(f'{each:g}' for each in dict.fromkeys(delays))} ms {ways}")
+    queues = dict.fromkeys(end.queue[:LONGEST_SETTING] for end in (one, other) if end.queue)
+    return Edge(one.node, other.node, ", ".join(above), ", ".join(queues), neck=bool(rates))
+
+
+def _links(network: BuiltNetwork) -> Sheet:
+    heads = ("node", "interface", "addresses", "to", "set by tc", "TSO", "packets sent", "dropped")
+    rows = []
+    for link in network.links[: LONGEST_TABLE // 2]:
+        for here, there in (link, link[::-1]):
+            told = "; ".join(here.settings)
+            places = (here.node, here.interface, ", ".join(here.addresses), there.node, told)
+            segments = "on" if here.has_tso else "off"
+            rows.append((*places, segments, str(here.sent_packets), str(here.drops)))
+    return _sheet(heads, rows, numbers=("packets sent", "dropped"))
+
+
+def _figure(figure: Figure) -> page.Shown:
+    """Return the figure as an element of the page, and as data for the page's own plot."""
+    with workplace("report") as folder:
+        save(figure, folder)
+        svg = (folder / f"{figure.stem}.svg").read_text(encoding="utf-8")
+    element = inline.element(svg, figure.stem, figure.caption)
+    data = page_plot.plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", {})
+    return page.Shown(figure.stem, figure.caption, figure.reading, element, (), data)
+
+
+def _flows(flows: pd.DataFrame) -> Sheet | None:
+    """Return the rows of `testbed reduce`, without the columns that are empty in all."""
+    if flows.empty:
+        return None
+    shown = flows.head(LONGEST_TABLE).dropna(axis="columns", how="all")
+    numbers = [name for name in shown.columns if shown[name].dtype.kind in "iuf"]
+    heads = tuple(
+        Head(HEADINGS.get(name, name) or name, number=name in numbers) for name in shown.columns
+    )
+    rows = tuple(tuple(map(_cell, row)) for row in shown.itertuples(index=False))
+    return Sheet(heads, rows)
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, float):
+        return Cell("", "", True) if math.isnan(value) else Cell(f"{value:.5g}", f"{value!r}", True)
+    return Cell(str(value), str(value), not isinstance(value, str))
+
+
+def _commands(run: ProgramResults) -> Sheet:
+    observation = run.observation
+    heads = ("at, s", "took, s", "node", "command", "status", "line")
+    rows = []
+    for command in observation.commands[:LONGEST_TABLE]:
+        took = "" if command.ended_ns is None else (command.ended_ns - command.time_ns) / 1e9
+        rows.append(
+            (
+                f"{run.seconds(command.time_ns):.6f}",
+                took if isinstance(took, str) else f"{took:.6f}",
+                observation.label(command.namespace),
+                str(command),
+                "" if command.status is None else str(command.status),
+                observation.place(command),
+            )
+        )
+    return _sheet(heads, rows, numbers=("at, s", "took, s", "status"))
+
+
+def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
+    """Say what the page leaves out of tables that are too long for it."""
+    totals = {
+        "flows": (len(run.flows), LONGEST_TABLE),
+        "commands": (len(run.observation.commands), LONGEST_TABLE),
+        "networks": (len(networks), MOST_NETWORKS),
+    }
+    cut = [f"{most} of {count} {name}" for name, (count, most) in totals.items() if count > most]
+    return f"The page shows the first {', '.join(cut)}." if cut else ""
+
+
+def _sheet(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()
+) -> Sheet:
+    kinds = [name in numbers for name in heads]
+    cells = (
+        tuple(Cell(text, text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows
+    )
+    return Sheet(tuple(Head(name, number=name in numbers) for name in heads), tuple(cells))
+
+
+def _text(path: Path) -> str:
+    try:
+        with plain_file(path).open(encoding="utf-8", errors="replace") as file:
+            return file.read(LONGEST_OUTPUT)
+    except OSError:
+        return ""
