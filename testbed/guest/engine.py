@@ -33,7 +33,8 @@ MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, as measured; with less, the guest reads its programs again and again.
 BASE_MB = 75.0
-CAPTURE_MB = 2.0  # its buffer, and a part of the nodes
+NODE_MB = 0.6  # its network namespace, its links and their queues
+CAPTURE_MB = 2.0  # its buffer
 MANY_MB = 3072  # TCP may use a sixteenth of it before it prunes; a thousand flows do use 100 MB
 FLOW_MB = 2.5  # iperf3's two processes
 COPY_MB = 0.75  # the same where the processes are copies of one
@@ -175,7 +176,8 @@ def _memory_mb(task: Task) -> int:
     scenario, flows = task.scenario, controlled(task.scenario)
     many = any(flow.copied for flow in task.plan.flows)
     flow_mb = COPY_MB + COPY_MB_PER_S * scenario.duration_s if many else FLOW_MB
-    needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + flow_mb * len(flows)
+    needed_mb = BASE_MB + NODE_MB * len(task.plan.nodes) + CAPTURE_MB * len(task.plan.captures)
+    needed_mb += flow_mb * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
     least_mb = MANY_MB if many else LARGE_MB
     if many or needed_mb > LARGE_MB:
