@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from experiments.parvez_mahanti_williamson import newreno_background
 from experiments.rajore_gupta_sikka_jain import video_players
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario import named_networks
 from testbed.scenario.losses import Loss
-from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
-from testbed.scenario.network import Direction, Queue
+from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
 from testbed.scenario.video import Viewing
 from testbed.video_site import Transport
 
@@ -194,3 +194,34 @@ def near_video(transport: str, player: str, length_s: float = 6) -> Scenario:
         seed=1,
     )
     return with_link(made, "isp-ap", rate_mbit=8)
+
+
+def fat_tree(ports: int) -> Scenario:
+    """A tree of switches with that many ports: ports³/4 hosts, of which each has a flow."""
+    half = ports // 2
+    slow = Direction(rate_mbit=100, delay_ms=1, queue=Queue("pfifo", limit_packets=1000))
+
+    def links() -> Iterator[Link]:
+        for pod in range(ports):
+            for edge in range(half):
+                for other in range(half):
+                    yield Link((f"a{pod}x{edge}", f"c{edge * half + other}"), slow, observed=False)
+                    yield Link((f"a{pod}x{edge}", f"e{pod}x{other}"), slow, observed=False)
+                    host = (pod * half + edge) * half + other + 1
+                    yield Link((f"h{host}", f"e{pod}x{edge}"), slow, observed=host == 1)
+
+    made = tuple(links())
+    names = dict.fromkeys(end for link in made for end in link.ends)
+    kinds = (NodeKind.HOST if name.startswith("h") else NodeKind.ROUTER for name in names)
+    hosts = ports**3 // 4
+    flows = (
+        Flow(f"f{n}", FlowKind.TCP, f"h{n}", f"h{hosts + 1 - n}", variant="cubic")
+        for n in range(1, hosts // 2 + 1)
+    )
+    return dataclasses.replace(
+        router(duration_s=2),
+        network=Graph(tuple(map(Node, names, kinds)), made),
+        flows=tuple(flows),
+        start_jitter_ms=5,
+        captures=(CapturePoint.BOTTLENECK,),
+    )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 from analysis.results.reduction import reduction_of
-from testbed.scenario.model import CapturePoint, Flow, FlowKind, Scenario
-from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
+from testbed.scenario.model import Flow, FlowKind
+from testbed.scenario.network import Queue
 from testbed.scenario.workload import Arrivals, Distribution, Process, Sizes, Workload
 from tests.lab import run_trials
-from tests.scenarios import router
+from tests.scenarios import fat_tree, router
 
 MOST_MB = 1024
 DEEP = Queue("bfifo", limit_bytes=10_000_000)
@@ -62,34 +61,3 @@ def test_a_fat_tree(tmp_path: Path, full: bool) -> None:
     (trial,) = run_trials([fat_tree(ports)], tmp_path)
     assert len(trial.scenario.flows) == ports**3 // 8
     assert trial.record.peak_memory_mb < MOST_MB
-
-
-def fat_tree(ports: int) -> Scenario:
-    """A tree of switches with that many ports: ports³/4 hosts, of which each has a flow."""
-    half = ports // 2
-    slow = Direction(rate_mbit=100, delay_ms=1, queue=Queue("pfifo", limit_packets=1000))
-
-    def links() -> Iterator[Link]:
-        for pod in range(ports):
-            for edge in range(half):
-                for other in range(half):
-                    yield Link((f"a{pod}x{edge}", f"c{edge * half + other}"), slow, observed=False)
-                    yield Link((f"a{pod}x{edge}", f"e{pod}x{other}"), slow, observed=False)
-                    host = (pod * half + edge) * half + other + 1
-                    yield Link((f"h{host}", f"e{pod}x{edge}"), slow, observed=host == 1)
-
-    made = tuple(links())
-    names = dict.fromkeys(end for link in made for end in link.ends)
-    kinds = (NodeKind.HOST if name.startswith("h") else NodeKind.ROUTER for name in names)
-    hosts = ports**3 // 4
-    flows = (
-        Flow(f"f{n}", FlowKind.TCP, f"h{n}", f"h{hosts + 1 - n}", variant="cubic")
-        for n in range(1, hosts // 2 + 1)
-    )
-    return dataclasses.replace(
-        router(duration_s=2),
-        network=Graph(tuple(map(Node, names, kinds)), made),
-        flows=tuple(flows),
-        start_jitter_ms=5,
-        captures=(CapturePoint.BOTTLENECK,),
-    )

@@ -27,7 +27,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.video import PlayerKind
 from testbed.store import RECORD, SCENARIO, Record, Status
 from testbed.trial.make import Programmed
-from tests.scenarios import router, video
+from tests.scenarios import fat_tree, router, video
 
 VEGAS = Need("congestion control", "vegas", "CONFIG_TCP_CONG_VEGAS", "tcp_vegas")
 RED = Need("queue discipline", "red", "CONFIG_NET_SCH_RED", "sch_red")
@@ -280,3 +280,9 @@ def test_a_guest_has_more_memory_only_where_it_must(
     """With too little it reads its programs again and again; with more, its packets differ."""
     made = EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=False)
     assert {guests._memory_mb(task) for task in tasks(made)} == {memory_mb}
+
+
+def test_many_nodes_take_memory() -> None:
+    """The 208 of this network fill 256 MB, and the guest would look for free memory for ever."""
+    (large,) = tasks([fat_tree(ports=8)])
+    assert guests._memory_mb(large) == guests.LARGE_MB
