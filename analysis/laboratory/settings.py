@@ -16,6 +16,7 @@ MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
 MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
 SETTERS = ("tc", "ip", "ethtool", "sysctl")  # programs that set up networks
+SORTERS = ("fq", "prio", "mq", "multiq", "mqprio", "drr", "ets", "qfq", "etf", "pfifo_fast")
 IPERF3_CONTROLS = ("-C", "--congestion")
 IPERF2_CONTROLS = ("-Z", "--tcp-congestion", "--linux-congestion")
 IPERF_PORTS = {"iperf": "5001", "iperf3": "5201"}
@@ -45,6 +46,11 @@ class QueueCommand:
         return rest[rest.index(name) + 1] if name in rest[:-1] else ""
 
     @property
+    def discipline(self) -> tuple[str, ...]:
+        """The queue discipline with its arguments."""
+        return (self.kind, *self.arguments)
+
+    @property
     def delay_ms(self) -> float:
         """The delay that it adds."""
         return time_ms(self.after("delay")) if self.kind == "netem" else 0.0
@@ -66,8 +72,11 @@ class QueueCommand:
     def shapes(self) -> bool:
         """Whether it limits something, so that it belongs where data pass.
 
-        A delay's limit holds the packets on their way: it only delays them.
+        A delay's limit holds the packets on their way: it only delays them. What sorts or paces
+        does nothing where little passes.
         """
+        if self.kind in SORTERS:
+            return "maxrate" in self.arguments
         counts = self.limit is not None and self.limit < MOST_COUNTED and not self.delay_ms
         return self.kind != "netem" or "rate" in self.arguments or counts
 

@@ -102,6 +102,19 @@ SOUND_LABS = {
     "limited delay behind": lab(
         ")", 'h2.cmd("tc qdisc add dev h2-eth0 root netem delay 20ms limit 500")'
     ),
+    "pacing at both ends": lab(
+        ")",
+        'h1.cmd("tc qdisc add dev h1-eth0 parent 5:1 fq")\n'
+        'h2.cmd("tc qdisc add dev h2-eth0 root fq")',
+    ),
+    "priorities of the receiver": lab(
+        ")", 'h2.cmd("tc qdisc add dev h2-eth0 root handle 1: prio")'
+    ),
+    "codel at both ends": lab(
+        ")",
+        'h1.cmd("tc qdisc add dev h1-eth0 parent 5:1 fq_codel limit 600")\n'
+        'h2.cmd("tc qdisc add dev h2-eth0 root fq_codel limit 600")',
+    ),
     "queue": lab(', bw=10, delay="10ms", max_queue_size=100)', NO_OFFLOADS),
 }
 

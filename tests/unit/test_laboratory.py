@@ -219,6 +219,10 @@ def pair(time_ns: int, *queues: str) -> list[str]:
         ("netem delay 20ms rate 5mbit", ["a queue in the other direction"]),
         ("netem limit 500", ["a queue in the other direction"]),
         ("pfifo limit 500", ["a queue in the other direction"]),
+        ("fq limit 500", []),
+        ("prio bands 3", []),
+        ("fq maxrate 5mbit", ["a queue in the other direction"]),
+        ("fq_codel limit 500", ["a queue in the other direction"]),
     ],
 )
 def test_a_delay_of_acknowledgements_limits_nothing(
@@ -231,6 +235,21 @@ def test_a_delay_of_acknowledgements_limits_nothing(
         f"qdisc 8 {arguments.split()[0]} 6000 100 0 500 0",
     ]
     assert rules(findings(tmp_path, *setting, *seen)) == expected
+
+
+def test_a_queue_that_all_hosts_have_is_not_in_the_other_direction(tmp_path: Path) -> None:
+    receiver = executed("tc qdisc add dev h2-eth0 root fq_codel limit 500")
+    sender = executed("tc qdisc add dev h1-eth0 root fq_codel limit 500", 0, 8, H1)
+    seen = [
+        f"namespace 9000 {HERE} h2",
+        "device 8 h2-eth0 9 1000000 6000 100 0",
+        "qdisc 8 fq_codel 6000 100 0 -1 0",
+        f"namespace 9000 {H1} h1",
+        "device 7 h1-eth0 5 6000 1000000 700 0",
+        "qdisc 7 fq_codel 1000000 700 0 -1 0",
+    ]
+    assert findings(tmp_path, *receiver, *sender, *seen) == []
+    assert rules(findings(tmp_path, *receiver, *seen)) == ["a queue in the other direction"]
 
 
 @pytest.mark.parametrize("option", ["-u", "--udp"])
