@@ -79,6 +79,7 @@ MACHINE_ERRORS = "stderr.txt"
 MACHINE_RECORD = "machine.json"
 MACHINE_FLOWS = "flows.csv"  # those in its captures, as of `testbed reduce`
 GRADE_RECORD = "grade.json"  # beside the runs of a script that was graded
+NETWORK_SHELL = "testbed-network"  # the name of the shell that makes a network for a command
 MACHINE_OBSERVED = "observed.txt"  # the commands that it executed and the network that they made
 LABORATORY_FINDINGS = "findings.json"  # what is wrong with that network or its measurements
 

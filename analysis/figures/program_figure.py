@@ -35,6 +35,7 @@ from analysis.laboratory.built import CLASSFUL
 from analysis.laboratory.observation import ExecutedCommand
 from analysis.laboratory.program_results import ProgramResults
 from analysis.laboratory.settings import SETTERS
+from testbed.store import WIRES
 
 FLOW_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INDIGO, BROWN)
 QUEUE_COLOURS = (TEAL, WINE, MOSS, ROSE)
@@ -138,7 +139,8 @@ def _sockets(
 def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
     """Yield the fullest queues; those that sort or delay for others only if they are alone."""
     places = ["node", "interface", "discipline"]
-    fullest = run.queues.groupby(places, sort=False)["backlog_packets"].max()
+    queues = run.queues[run.queues["node"] != WIRES]
+    fullest = queues.groupby(places, sort=False)["backlog_packets"].max()
     fullest = fullest[fullest > 1]
     holds = {(node, name) for node, name, kind in fullest.index if kind not in CLASSFUL}
     shown = [
@@ -146,10 +148,10 @@ def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
         if place[2] not in CLASSFUL or place[:2] not in holds
     ]  # fmt: skip
     for (node, name, kind), colour in zip(shown, QUEUE_COLOURS, strict=False):
-        own = run.queues[
-            (run.queues["node"] == node)
-            & (run.queues["interface"] == name)
-            & (run.queues["discipline"] == kind)
+        own = queues[
+            (queues["node"] == node)
+            & (queues["interface"] == name)
+            & (queues["discipline"] == kind)
         ]
         x = np.append(own["time_s"].to_numpy(), end_s)
         y = np.append(own["backlog_packets"].to_numpy(), own["backlog_packets"].iloc[-1])
@@ -166,9 +168,8 @@ def _lanes(run: ProgramResults, end_s: float) -> Panel:
         for label, command in zip(labels, commands, strict=True)
         if label in lanes
     ]
-    least_s = LEAST_SHARE * end_s
-    bars = [each for each in placed if _took_s(run, each[1], end_s) >= least_s]
-    points = [each for each in placed if _took_s(run, each[1], end_s) < least_s]
+    bars = [each for each in placed if _is_lasting(run, each[1], end_s)]
+    points = [each for each in placed if not _is_lasting(run, each[1], end_s)]
     marks: list[Mark] = [*_bars(run, bars, end_s), *_points(run, points)]
     empty = "" if marks else "no command was observed"
     x = Axis("time (s)", limits=(0, end_s))
@@ -178,6 +179,11 @@ def _lanes(run: ProgramResults, end_s: float) -> Panel:
 def _lane(run: ProgramResults, command: ExecutedCommand) -> str:
     what = "set up" if command.program in SETTERS else command.program
     return f"{run.observation.label(command.namespace)}: {what}"
+
+
+def _is_lasting(run: ProgramResults, command: ExecutedCommand, end_s: float) -> bool:
+    """Tell whether a command has a bar; what sets up may go on as another program."""
+    return command.program not in SETTERS and _took_s(run, command, end_s) >= LEAST_SHARE * end_s
 
 
 def _took_s(run: ProgramResults, command: ExecutedCommand, end_s: float) -> float:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import bisect
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedNamespace
 from analysis.laboratory.paths import Device, Node, Paths
 from analysis.laboratory.settings import QueueCommand, queue_command, rate_mbit
+from testbed.store import WIRES
 
 CLASSFUL = ("htb", "hfsc", "tbf", "prio", "drr", "netem")  # what shapes, delays or sorts for others
 
@@ -134,7 +135,30 @@ def _network(observation: Observation, settings: _Settings) -> BuiltNetwork:
         for pair in here:
             one, other = (_end(paths, names, device, settings) for device in pair)
             links.setdefault(frozenset(pair), (one, other))
-    return BuiltNetwork(nodes, tuple(links.values()))
+    nodes.pop(WIRES, None)
+    return BuiltNetwork(nodes, tuple(_without_wires(links.values())))
+
+
+def _without_wires(links: Iterable[tuple[LinkEnd, LinkEnd]]) -> Iterator[tuple[LinkEnd, LinkEnd]]:
+    """Yield the links; two that meet in the place of delays (docs/network.md) are one."""
+    halves: dict[str, tuple[LinkEnd, LinkEnd]] = {}
+    for link in links:
+        here, wire = link if link[1].node == WIRES else link[::-1]
+        if wire.node != WIRES:
+            yield link
+            continue
+        there, other_wire = halves.pop(wire.interface[:-1], (None, None))
+        if there is None or other_wire is None:
+            halves[wire.interface[:-1]] = (here, wire)
+            continue
+        yield _delayed(here, other_wire), _delayed(there, wire)
+
+
+def _delayed(end: LinkEnd, wire: LinkEnd) -> LinkEnd:
+    """Return an end with what delays the packets that left it."""
+    settings = (*end.settings, *wire.settings)
+    delay_ms = end.delay_ms + wire.delay_ms
+    return dataclasses.replace(end, settings=settings, delay_ms=delay_ms)
 
 
 def _names(observation: Observation, paths: Paths) -> dict[Node, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.laboratory.observation import Observation, SocketChange
-from analysis.laboratory.settings import QueueCommand, queue_commands
+from analysis.laboratory.settings import QueueCommand, pair_of, queue_commands
 
 Device = tuple[int, str]  # a namespace and a name in it
 Node = tuple[int, str]  # a namespace; in the machine's own, where switches are, also a name
@@ -58,6 +58,7 @@ class Paths:
         for each in queue_commands(observation):
             if each.kind == "netem":
                 self.delays[each.command.namespace, each.device].append(each)
+        self.pairs = set(filter(None, map(pair_of, observation.of("ip"))))
         self.links = self._links()
         self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
 
@@ -68,14 +69,21 @@ class Paths:
         return (inode, name.rpartition("-")[0] if of_switch else "")
 
     def peer(self, device: Device) -> Device | None:
-        """Return the other end of a pair of devices."""
+        """Return the other end of a pair of devices, by the command that made it or its counters.
+
+        An index of a device is not unique: each namespace counts its own.
+        """
         here = self.devices[device]
         there = [
-            (abs(here.sent_bytes - each.received_bytes), key)
+            (
+                frozenset((device[1], key[1])) not in self.pairs,
+                abs(here.sent_bytes - each.received_bytes),
+                key,
+            )
             for key, each in self.devices.items()
             if each.peer == here.index and here.peer == each.index and key != device
         ]
-        return min(there)[1] if there else None
+        return min(there)[2] if there else None
 
     def _links(self) -> Mapping[Node, list[tuple[Device, Device]]]:
         links = defaultdict(list)

@@ -24,6 +24,7 @@ from testbed.store import (
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_RECORD,
+    NETWORK_SHELL,
     Table,
 )
 
@@ -43,6 +44,12 @@ class ProgramResults:
     flows: pd.DataFrame
     queues: pd.DataFrame
     sockets: pd.DataFrame
+
+    @property
+    def words(self) -> list[str]:
+        """The command; without the shell that made a network for it."""
+        words = [str(word) for word in self.record["words"]]
+        return words[words.index(NETWORK_SHELL) + 1 :] if NETWORK_SHELL in words else words
 
     @property
     def captures(self) -> list[Path]:
@@ -98,7 +105,7 @@ def open_program_run(path: Path) -> ProgramResults:
             _samples(path, MACHINE_QUEUES),
             _samples(path, MACHINE_SOCKETS),
         )
-        float(record["took_s"]), [str(word) for word in record["words"]]
+        float(record["took_s"]), results.words
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{path}: damaged, or of an older version: {error}", "run the program again"

@@ -139,6 +139,16 @@ def rate_of(queue: QueueCommand, observation: Observation) -> float:
     return rates[-1] if rates else 0.0
 
 
+def pair_of(command: ExecutedCommand) -> frozenset[str] | None:
+    """Return the names of the two devices that a command of ip makes as a pair, or nothing."""
+    words = list(command.words)
+    if not {"link", "add", "peer"} <= set(words):
+        return None
+    behind = [words[words.index(word) + 1 :] for word in ("add", "peer")]
+    names = [rest[rest[0] == "name"] for rest in behind if len(rest) > 1]
+    return frozenset(names)
+
+
 def control_set(command: ExecutedCommand) -> str:
     """Return the congestion control that a command of sysctl sets, or nothing."""
     found = CONTROL_SETTING.search(" ".join(command.words))

@@ -66,10 +66,9 @@ def write_program_page(folder: Path, out: Path) -> Path:
     """Write the page about a folder of results, as one file."""
     run = open_program_run(folder)
     networks = built_networks(run.observation)
-    words = [str(word) for word in run.record["words"]]
     found = ProgramPage(
         name=folder.resolve().name,
-        command=shlex.join(words),
+        command=shlex.join(run.words),
         status=int(run.record["status"]),
         facts=tuple(_facts(run)),
         notes=tuple(str(note) for note in run.record.get("notes", ())),
@@ -119,9 +118,14 @@ def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator
 
 
 def _drawing(network: BuiltNetwork, first: str) -> str:
-    edges = [_edge(*link) for link in network.links]
+    columns = _columns(network, first)
+    place = {name: number for number, names in enumerate(columns) for name in names}
+    edges = [
+        _edge(one, other) if place[one.node] != place[other.node] else Edge(one.node, other.node)
+        for one, other in network.links
+    ]
     routers = [name for name, is_router in network.nodes.items() if is_router]
-    return drawn("as built", _columns(network, first), edges, routers, {})
+    return drawn("as built", columns, edges, routers, {})
 
 
 def _columns(network: BuiltNetwork, first: str) -> list[list[str]]:

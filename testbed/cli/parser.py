@@ -353,19 +353,24 @@ def _machine_options(parser: Parser) -> None:
 
 def _mininet_options(parser: Parser) -> None:
     _program_options(parser)
-    about = "write the packets of these interfaces as pcapng, and their flows as a table: all, "
-    about += "hosts and switches (h1), their ports (s1:2), interfaces (s1-eth2)"
-    _value(parser, "--capture", "NAME,…", about, default="")
+    _capture_option(parser)
     about = (
         "a script, which runs in its own folder, and its arguments; or -- and a command: -- mn …"
     )
     _value(parser, "words", "SCRIPT", about, nargs=argparse.REMAINDER)
 
 
+def _capture_option(parser: Parser) -> None:
+    about = "write the packets of these interfaces as pcapng, their flows as a table, and samples "
+    about += "of queues and sockets: all, nodes (h1), their ports (s1:2), interfaces (s1-eth2)"
+    _value(parser, "--capture", "NAME,…", about, default="")
+
+
 def _exec_options(parser: Parser) -> None:
     _program_options(parser)
     about = "the file of a scenario, whose network is made first: its nodes are network namespaces"
     _value(parser, "--network", "FILE", about, type=Path)
+    _capture_option(parser)
     about = (
         "the command, which runs in the current folder; with --network also lines, each a word: "
     )

@@ -19,11 +19,12 @@ from testbed.guest.machine import MachineProgram, machine_kernel, root_environme
 from testbed.machine.atomic import workplace
 from testbed.runs.network_script import network_script, read_network
 from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
-from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS
+from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
 EXEC_EXAMPLE = "testbed exec -- make test"
+NETWORK_EXAMPLE = "testbed exec --network FILE --capture all -- COMMAND"
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
 LEAST_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
@@ -34,7 +35,7 @@ def mininet(options: argparse.Namespace) -> int:
     words = list(options.words)
     if not words:
         raise UsageError("mininet: no script", MININET_EXAMPLE)
-    captured = [name for name in options.capture.split(",") if name]
+    captured = _captured(options)
     if words[0] == "--":
         command = _command(words, MININET_EXAMPLE)
         prompts = command[0] == "mn" and "--test" not in command
@@ -72,11 +73,21 @@ def script_command(script: Path, arguments: Sequence[str]) -> list[str]:
 def execute(options: argparse.Namespace) -> int:
     """Run `testbed exec`: any command, in the current folder, with a network if one is named."""
     command = _command(options.words, EXEC_EXAMPLE)
+    captured = _captured(options)
     if options.network is None:
+        if captured:
+            raise UsageError(
+                "--capture: it is the interfaces of a network that are captured", NETWORK_EXAMPLE
+            )
         return _run(options, command, Path.cwd(), "exec")
-    script = network_script(read_network(options.network), command)
-    words = ["/bin/bash", "-c", script, "testbed-network"]
-    return _run(options, words, Path.cwd(), "exec", name=options.network.stem)
+    script = network_script(read_network(options.network), command, captured)
+    words = ["/bin/bash", "-c", script, NETWORK_SHELL, *command]
+    name = options.network.stem
+    return _run(options, words, Path.cwd(), "exec", name=name, captured=captured)
+
+
+def _captured(options: argparse.Namespace) -> list[str]:
+    return [name for name in options.capture.split(",") if name]
 
 
 def shell(options: argparse.Namespace) -> int:

@@ -14,13 +14,18 @@ from pathlib import Path
 from testbed.errors import UsageError, listed, nearest, quoted
 from testbed.own_files.scenario_file import with_topo_graph
 from testbed.plan.check import faults
+from testbed.plan.network import Interface
 from testbed.plan.plan import NetworkPlan, plan_network
 from testbed.scenario.fault_hints import hint_of
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import parsed, read_document
+from testbed.store import capture_file
+from testbed.trial.parts.capture import GUEST_KERNEL
+from testbed.trial.parts.pcapng import Source, beginning
 
 NETWORK_FAILED = 125  # the script's status if the network could not be made
 START = re.compile(r"(?P<node>[\w.-]+)(?:@(?P<at_s>\d+(?:\.\d+)?))?:\s+(?P<command>\S.*)")
+SNAPLEN_BYTES = 65535  # whole packets
 START_EXAMPLE = "'receiver: iperf3 -s &' 'sender@1: iperf3 -c receiver'"
 
 
@@ -68,11 +73,49 @@ def _started(line: str, nodes: Sequence[str]) -> StartedCommand:
     return StartedCommand(node, at_s or "0", command.removesuffix("&").strip(), is_server)
 
 
-def network_script(plan: NetworkPlan, words: Sequence[str]) -> str:
-    """Return a script for bash that makes the network and runs the words in or beside it."""
+def network_script(plan: NetworkPlan, words: Sequence[str], captured: Sequence[str] = ()) -> str:
+    """Return a script for bash that makes the network and runs the words in or beside it.
+
+    Captures are of nodes (`client`), their ports (`router:1`), interfaces, or `all`.
+    """
     started = started_commands(words, plan)
-    last = _starts(started) if started else [f"exec {shlex.join(words)}"]
-    return "\n".join((*_set_up(plan), *last))
+    captures = list(_captures(captured_interfaces(captured, plan)))
+    command = shlex.join(words)
+    # the shell holds captures open, which a command might close
+    last = _starts(started) if started else [f"{command}; exit" if captures else f"exec {command}"]
+    return "\n".join((*_set_up(plan), *captures, "trap - ERR", *last))
+
+
+def captured_interfaces(captured: Sequence[str], plan: NetworkPlan) -> list[Interface]:
+    """Return the interfaces of the network that are named; an unknown name is an error."""
+    named: dict[str, list[Interface]] = {"all": []}
+    for node in plan.network.nodes:
+        named[node] = plan.network.interfaces(node)
+        for port, interface in enumerate(named[node]):
+            named[f"{node}:{port}"] = named[interface.name] = [interface]
+        named["all"] += named[node]
+    for name in captured:
+        if name not in named:
+            raise UsageError(
+                f"--capture {quoted(name)}: the network has no such interface",
+                nearest(name, list(named)),
+            )
+    return list(dict.fromkeys(each for name in captured for each in named[name]))
+
+
+def _captures(interfaces: Sequence[Interface]) -> Iterator[str]:
+    """Yield lines that have the guest's kernel write each interface's packets.
+
+    The file of /proc stays open in the shell; what is written to it, by one call in the node,
+    is the interface and the beginning of the capture.
+    """
+    for interface in interfaces:
+        file = capture_file(interface.name)
+        text = f"{interface.name} {SNAPLEN_BYTES} {file}\n".encode()
+        text += beginning(Source(interface.name, interface.node, GUEST_KERNEL), SNAPLEN_BYTES)
+        octal = "".join(f"\\{byte:03o}" for byte in text)
+        yield "exec {capture}<>/proc/capture"
+        yield f"{_in(interface.node, ['printf', octal])} >&$capture"
 
 
 def _set_up(plan: NetworkPlan) -> Iterator[str]:
@@ -91,7 +134,6 @@ def _set_up(plan: NetworkPlan) -> Iterator[str]:
         for interface in plan.network.interfaces(node)[:1]:
             if interface.ip:
                 yield f"echo {interface.ip} {node} >>/etc/hosts"
-    yield "trap - ERR"
 
 
 def _in(node: str, argv: Sequence[str]) -> str:

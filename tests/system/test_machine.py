@@ -292,7 +292,8 @@ def test_a_network_and_what_starts_where_and_when(tmp_path: Path) -> None:
         "client@2: iperf3 -J -R -t 5 -c server >client.json",
         "client: ping -c 1 server; exit 6",
     )
-    command = (*TESTBED, "exec", "--network", "net.json", f"--out={tmp_path}/out", "--", *lines)
+    command = (*TESTBED, "exec", "--network", "net.json", f"--out={tmp_path}/out")
+    command += ("--capture", "client", "--", *lines)
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
@@ -301,6 +302,9 @@ def test_a_network_and_what_starts_where_and_when(tmp_path: Path) -> None:
     assert mean and 40 <= float(mean[1]) < 40.1
     sent = json.loads((tmp_path / "out" / MACHINE_FILES / "client.json").read_text())["end"]
     assert 9 < sent["sum_received"]["bits_per_second"] / 1e6 < 9.6
+    [capture] = (tmp_path / "out" / CAPTURES_FOLDER).iterdir()
+    assert capture.name == "client-eth0.pcapng"
+    assert "client-eth0.pcapng,1,tcp" in (tmp_path / "out" / MACHINE_FLOWS).read_text()
     record = json.loads((tmp_path / "out" / MACHINE_RECORD).read_text())
     assert 7 < record["took_s"] < 8
 

@@ -11,6 +11,7 @@ import pytest
 from testbed.errors import UsageError
 from testbed.runs.network_script import (
     StartedCommand,
+    captured_interfaces,
     network_script,
     read_network,
     started_commands,
@@ -39,6 +40,34 @@ def test_a_network_needs_no_flows(tmp_path: Path) -> None:
     assert sum("netem delay 10000.000us" in line for line in lines) == 2
     assert not any("-ctl" in line for line in lines)  # the control network of trials
     assert lines[-2:] == ["trap - ERR", "exec make 'a test'"]
+
+
+def test_captures_are_open_before_anything_starts(tmp_path: Path) -> None:
+    plan = read_network(network(tmp_path))
+    lines = network_script(plan, ["make"], ["a", "b:0"]).splitlines()
+    places = [n for n, line in enumerate(lines) if line == "exec {capture}<>/proc/capture"]
+    assert [lines[n + 1].split("printf")[0] for n in places] == [
+        f"ip netns exec {node} " for node in "ab"
+    ]
+    assert lines[-2:] == ["trap - ERR", "make; exit"]  # the shell stays, and holds them open
+    assert all(place < lines.index("trap - ERR") for place in places)
+
+
+@pytest.mark.parametrize(
+    ("captured", "names"),
+    [("all", ["a-eth0", "b-eth0"]), ("b", ["b-eth0"]), ("a-eth0", ["a-eth0"]), ("b:0", ["b-eth0"])],
+)
+def test_interfaces_are_named_by_node_port_or_name(
+    tmp_path: Path, captured: str, names: list[str]
+) -> None:
+    plan = read_network(network(tmp_path))
+    assert [each.name for each in captured_interfaces([captured, captured], plan)] == names
+
+
+def test_an_interface_that_the_network_has_not_is_one_line(tmp_path: Path) -> None:
+    plan = read_network(network(tmp_path))
+    with pytest.raises(UsageError, match="--capture 'b:7': the network has no such interface"):
+        network_script(plan, ["make"], ["b:7"])
 
 
 def test_lines_of_what_starts_where_and_when(tmp_path: Path) -> None:

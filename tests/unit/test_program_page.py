@@ -92,6 +92,36 @@ def test_a_network_that_is_made_again_is_another(tmp_path: Path) -> None:
     assert rates == [1.5, 2]
 
 
+def test_ends_with_the_same_numbers_are_told_apart_by_the_command_that_made_them(
+    tmp_path: Path,
+) -> None:
+    """Indices are unique in a namespace alone, and a chain's counters are alike."""
+    made = [
+        f"command {20 * S} {number} 1 cubic ip link add name {one} type veth peer name {other}"
+        for number, (one, other) in enumerate((("r-eth1", "w1a"), ("h2-eth0", "w1b")), 50)
+    ]
+    chain = [
+        f"namespace {30 * S} 2 r",
+        "device 9 r-eth1 5 7 7 3 0",
+        f"namespace {30 * S} 3 h2",
+        "device 5 h2-eth0 9 7 7 3 0",
+        f"namespace {30 * S} 4 wires",
+        "device 5 w1a 9 7 7 3 0",
+        "device 9 w1b 5 7 7 3 0",
+    ]
+    delay = [
+        f"command {20 * S} 70 4 cubic tc qdisc add dev w1b root netem delay 20ms",
+        f"exit {20 * S} 70 0",
+    ]
+    [found] = built_networks(write_run(tmp_path, *made, *delay, *chain).observation)
+    [(one, other)] = found.links
+    assert {one.interface: one.delay_ms, other.interface: other.delay_ms} == {
+        "r-eth1": 20,
+        "h2-eth0": 0,
+    }
+    assert list(found.nodes) == ["r", "h2"]
+
+
 def test_a_queue_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
     again = [
         f"command {20 * S} 5 2 cubic tc qdisc replace dev r-eth0 root pfifo limit 9",
