@@ -41,6 +41,7 @@ THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
 DROPS = Measure("drop_rate", "drop rate (%)", 100, linear_below=0.1)
 MARKED = Measure("mark_rate", "marked (%)", 100)
 LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
+JITTER = Measure("jitter_ms", "jitter (ms)")
 
 
 def trial_names(rows: pd.DataFrame) -> tuple[str, ...]:

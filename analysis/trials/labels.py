@@ -86,10 +86,14 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
     return "\n".join(lines)
 
 
-def setting_label(trial: Trial, link: Link, queue: Queue) -> str:
-    """Describe a trial for a footer: network, link and queue, the stacks' profile, the machine."""
+def setting_label(trial: Trial, link: Link | None = None, queue: Queue | None = None) -> str:
+    """Describe the network, the stacks' profile and the machine, for the footers of figures.
+
+    `link` and `queue` are the bottleneck that the figure is about: the network's unless given.
+    """
     scenario, record = trial.scenario, trial.record
     network = scenario.network
+    link, queue = link or network.bottleneck_link, queue or network.bottleneck_queue
     is_shaped = any(link.directions[1].rate_mbit for link in network.links)
     ways = "both ways" if is_shaped else "one way"
     scheduled = (end.schedule for link in network.links for end in link.directions)

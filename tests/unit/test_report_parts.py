@@ -94,6 +94,27 @@ def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Pa
     assert not {"sweep", "plane"} & kinds
 
 
+def test_calls_and_programs_are_in_the_figures(tmp_path: Path) -> None:
+    report_writer.write_experiment(tmp_path, "someones-own", 1)
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    tcp = results.good[results.good["variant"] == "cubic"]
+    call = tcp.assign(flow="call", kind="call", variant="", owd_mean_ms=7.0, jitter_ms=1.5)
+    app = tcp.assign(flow="app", kind="command")
+    good = pd.concat([tcp.assign(jitter_ms=np.nan), call, app], ignore_index=True)
+    with_them = dataclasses.replace(results, good=good, rows=good)
+    series = {"call", "cubic (tcp)", "cubic (app)"}
+    (sweep,) = general_figures.sweeps(with_them)
+    assert set(sweep.data["series"]) == series
+    jitter = sweep.data[sweep.data["measure"] == "jitter (ms)"].dropna(subset="mean")
+    assert set(jitter["series"]) == {"call"} and set(jitter["mean"]) == {1.5}
+    (plane_of_all,) = general_figures.planes(with_them)
+    assert series == set(plane_of_all.data["series"])
+    (shares,) = general_figures.shares(with_them)
+    assert not shares.data["group"].str.contains("call").any()
+    (usual,) = general_figures.sweeps(results)
+    assert "jitter (ms)" not in set(usual.data["measure"])
+
+
 def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
     report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
     with report_writer.first_figures():

@@ -20,15 +20,17 @@ from analysis.figures.general import (
     variant_shares,
 )
 from analysis.figures.general.transfer_times import SERIES
-from analysis.figures.means import DROPS, LATENCY, MARKED, THROUGHPUT
+from analysis.figures.means import DROPS, JITTER, LATENCY, MARKED, THROUGHPUT
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import digest
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
+from testbed.scenario.model import FlowKind
 from testbed.store import Status
 
+DRAWN_KINDS = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
 MOST_TIMELINES = 4  # flows, or panels over time
 MOST_PARTS, FEW_PARTS = 4, 3  # values of an axis in a figure: all up to 4, or 3 of more
@@ -56,10 +58,16 @@ def has_points(results: ExperimentResults) -> bool:
     return len(rows[[SERIES, *axes]].drop_duplicates()) > 1
 
 
+def drawn(results: ExperimentResults) -> pd.DataFrame:
+    """Return the good rows of the flows that are drawn; one without a variant is its own."""
+    rows = results.good[results.good["kind"].isin(DRAWN_KINDS)]
+    return rows.assign(variant=rows["variant"].where(rows["variant"] != "", rows["flow"]))
+
+
 def named(results: ExperimentResults) -> pd.DataFrame:
-    """Return the TCP flows with the names of their series: the variant, and the flow if needed."""
-    rows = results.tcp
-    variant = rows["variant"].where(rows["variant"] != "", rows["flow"])
+    """Return the drawn flows with the names of their series: the variant, the flow if needed."""
+    rows = drawn(results)
+    variant = rows["variant"]
     count = rows.groupby(["trial", "variant"])["flow"].transform("count")
     several = (count > 1) & (count <= SINGLE_FLOWS)
     return rows.assign(**{SERIES: variant.where(~several, variant + " (" + rows["flow"] + ")")})
@@ -80,7 +88,9 @@ def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
 def measures(rows: pd.DataFrame) -> list[means.Measure]:
     """Return the main measures that this experiment has."""
     marks = (MARKED,) if rows[MARKED.metric].gt(0).any() else ()
-    return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
+    jitter = (JITTER,) if "jitter_ms" in rows else ()
+    chosen = (THROUGHPUT, DROPS, *marks, LATENCY, *jitter)
+    return [measure for measure in chosen if rows[measure.metric].notna().any()]
 
 
 def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
@@ -96,7 +106,8 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the variants' shares and Jain's index, where flows share the network."""
-    rows = flows_apart(results.tcp)
+    rows = drawn(results)
+    rows = flows_apart(rows[rows["kind"] != FlowKind.CALL])  # a call asks for no more than it needs
     if rows.empty or not variant_shares.several_flows(rows) or rows["variant"].nunique() < 2:
         return
     found = variant_shares.by_variant(rows)
@@ -116,7 +127,7 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
-    rows = flows_apart(results.tcp)
+    rows = flows_apart(drawn(results))
     if rows.empty or not _has(results, digest.THROUGHPUT_SERIES):  # flows of less than a second
         return
     parts = [
