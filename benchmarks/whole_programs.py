@@ -1,33 +1,44 @@
 """Mininet's installed examples, and three speeds: `python -m benchmarks.whole_programs`.
 
-A row for each script: its exit status, its virtual time and its wall time. With `--speed`, the
-rows are three programs to be timed: pings in a tree of hosts, a bufferbloat script, a monitor that
-forks; with `--scripts`, they are short scripts and the laboratories of experiments/course, each run
-twice with the same seed.
+A row for each script: its exit status, its virtual time, its wall time and its processor time.
+With `--speed`, the rows are three programs to be timed: pings in a tree of hosts, a bufferbloat
+script, a monitor that forks; with `--scripts`, they are short scripts and the laboratories of
+experiments/course, each run again with the same seed while two loops keep the processors busy, and
+in another folder. `--beside-plain` runs all of them with plain Mininet, too, as root on this host.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import hashlib
 import io
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.command import errors_as_exit
 from benchmarks.course_scripts import COURSE_SCRIPTS, SCRIPT_HEAD
+from benchmarks.engine import processor_s
+from benchmarks.plain_mininet import ProgramOutput, compared, run_plain
 from testbed.cli.programs import script_command
 from testbed.errors import TestbedError
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.runs.programs import run_in_folder
-from testbed.store import MACHINE_ERRORS, MACHINE_RECORD
+from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT, MACHINE_RECORD
 
 LABORATORIES = Path(__file__).resolve().parents[1] / "experiments" / "course"
 MININET_EXAMPLES = Path("/usr/share/doc/mininet/examples")
 NO_SCRIPTS = ("__init__", "cluster", "clustercli", "clusterperf", "clusterSanity")  # modules, ssh
-EXAMPLE_PATIENCE_S = 100  # of wall time, for an example
+PATIENCE_S = 300.0  # of wall time, for a program
+ANOTHER_FOLDER = "a folder with a name of another length"  # but as many parents (docs/mininet.md)
+BUSY_LOOPS = 2
 BUFFERBLOAT = """
 import time
 from mininet.link import TCLink
@@ -47,100 +58,174 @@ for maxq in (20, 100):
     ping.wait()
     net.stop()
 """
-MONITOR = "i=0; while [ $i -lt 5000 ]; do tc -s qdisc show dev lo >/dev/null; i=$((i + 1)); done"
+MONITOR = "i=0; while [ $i -lt 1000 ]; do tc -s qdisc show dev lo >/dev/null; i=$((i + 1)); done"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is to be run."""
+
+    name: str
+    folder: Path
+    words: Sequence[str]
+    captured: Sequence[str] = ()
+
+
+NO_OUTPUT = ProgramOutput("", "")
 
 
 @dataclass(frozen=True)
 class Measured:
     """A program that ran, or why it did not."""
 
-    name: str
     status: str
     virtual_s: float
     wall_s: float
+    processor_s: float
     last_line: str
-    digest: str = ""  # of all that the program printed and wrote, and of its captures
+    output: ProgramOutput = NO_OUTPUT
+    digests: Set[tuple[str, str]] = frozenset()  # of each file of its results, with its name
 
 
 def main() -> None:
     """Run the programs, and print their table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="only these examples")
+    parser.add_argument("names", nargs="*", help="only these examples or scripts")
     parser.add_argument("--speed", action="store_true", help="three programs to be timed")
     parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
+    parser.add_argument("--beside-plain", action="store_true", help="with plain Mininet, too")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE_S, help="seconds of wall time for each"
+    )
     options = parser.parse_args()
-    if options.scripts:
-        _print_scripts(options.names)
-        return
-    print("| program | status | virtual s | wall s | last line |\n|---|---|---|---|---|")
-    for name, folder, words in _speeds() if options.speed else _examples(options.names):
-        row = measure(name, folder, words)
-        numbers = f"{row.virtual_s:.1f} | {row.wall_s:.1f}"
-        print(f"| {row.name} | {row.status} | {numbers} | {row.last_line} |", flush=True)
-
-
-def _print_scripts(names: Sequence[str]) -> None:
-    print("| script | status | virtual s | wall s | again |\n|---|---|---|---|---|")
-    with workplace("scripts") as folder:
-        scripts = []
-        for name, text in COURSE_SCRIPTS.items():
-            scripts.append(folder / f"{name}.py")
-            scripts[-1].write_text(SCRIPT_HEAD + text)
-        laboratories = (path.with_suffix(".py") for path in sorted(LABORATORIES.glob("*.toml")))
-        for script in (*scripts, *laboratories):
-            if names and script.stem not in names:
+    columns = ["program", "status", "virtual s", "wall s", "processor s"]
+    columns += [] if options.speed or options.scripts else ["last line"]
+    columns += ["again, busy", "in another folder"] if options.scripts else []
+    if options.beside_plain:
+        columns += ["plain: status", "wall s", "processor s", "what it printed"]
+    _print_row(columns)
+    _print_row(["---"] * len(columns))
+    with errors_as_exit(), workplace("programs") as folder:
+        if options.scripts:
+            programs = _scripts(folder)
+        else:
+            programs = _speeds(folder) if options.speed else _examples()
+        for program in programs:
+            if options.names and program.name not in options.names:
                 continue
-            words = script_command(script, ())
-            captured = ("all",) if script.parent == folder else ()
-            row, again = (measure(script.stem, script.parent, words, captured) for _ in range(2))
-            same = "same bytes" if row.digest == again.digest != "" else "differs"
-            numbers = f"{row.virtual_s:.1f} | {row.wall_s:.1f}"
-            print(f"| {row.name} | {row.status} | {numbers} | {same} |", flush=True)
+            row = measure(program, options.patience)
+            status = row.status if row.digests else row.last_line
+            cells = [program.name, status, *_times(row.virtual_s, row.wall_s, row.processor_s)]
+            if options.scripts:
+                again = _measure_busy(program, options.patience)
+                elsewhere = dataclasses.replace(program, folder=folder / ANOTHER_FOLDER)
+                there = measure(elsewhere, options.patience)
+                cells += [_differing(row, each) for each in (again, there)]
+            elif not options.speed:
+                cells.append(row.last_line)
+            if options.beside_plain:
+                plain = run_plain(program.folder, program.words, options.patience)
+                cells += [plain.status, *_times(plain.wall_s, plain.processor_s)]
+                cells.append(compared(row.output, plain.output))
+            _print_row(cells)
 
 
-def _examples(names: Sequence[str]) -> Iterator[tuple[str, Path, list[str]]]:
+def _print_row(cells: Sequence[str]) -> None:
+    print("|", " | ".join(cell.replace("|", "¦") for cell in cells), "|", flush=True)
+
+
+def _times(*seconds: float) -> list[str]:
+    return [f"{each:.1f}" for each in seconds]
+
+
+def _examples() -> Iterator[Program]:
     for script in sorted(MININET_EXAMPLES.glob("*.py")):
-        if script.stem not in NO_SCRIPTS and (not names or script.stem in names):
-            yield script.stem, MININET_EXAMPLES, script_command(script, ())
+        if script.stem not in NO_SCRIPTS:
+            yield Program(script.stem, MININET_EXAMPLES, script_command(script, ()))
 
 
-def _speeds() -> Iterator[tuple[str, Path, list[str]]]:
-    with workplace("speeds") as folder:
-        script = folder / "bufferbloat.py"
-        script.write_text(BUFFERBLOAT)
-        yield "pingall, tree,3", folder, ["mn", "--topo", "tree,3", "--test", "pingall"]
-        yield "bufferbloat, 2 × 120 s", folder, script_command(script, ())
-        yield "tc, 5000 times", folder, ["sh", "-c", MONITOR]
+def _scripts(folder: Path) -> Iterator[Program]:
+    here = folder / "here"
+    shutil.copytree(LABORATORIES, here, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in COURSE_SCRIPTS.items():
+        (here / f"{name}.py").write_text(SCRIPT_HEAD + text)
+    shutil.copytree(here, folder / ANOTHER_FOLDER)
+    for name in COURSE_SCRIPTS:
+        yield Program(name, here, script_command(here / f"{name}.py", ()), ("all",))
+    for expectations in sorted(LABORATORIES.glob("*.toml")):
+        name = expectations.stem
+        yield Program(name, here, script_command(here / f"{name}.py", ()))
 
 
-def measure(
-    name: str, folder: Path, words: Sequence[str], captured: Sequence[str] = ()
-) -> Measured:
+def _speeds(folder: Path) -> Iterator[Program]:
+    script = folder / "bufferbloat.py"
+    script.write_text(BUFFERBLOAT)
+    yield Program("pingall, tree,3", folder, ["mn", "--topo", "tree,3", "--test", "pingall"])
+    yield Program("bufferbloat, 2 × 120 s", folder, script_command(script, ()))
+    yield Program("tc, 1000 times", folder, ["sh", "-c", MONITOR])
+
+
+def _measure_busy(program: Program, patience_s: float) -> Measured:
+    """Run a program beside loops that keep the processors busy."""
+    with contextlib.ExitStack() as loops:
+        for _ in range(BUSY_LOOPS):
+            loop = loops.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            loops.callback(loop.kill)
+        return measure(program, patience_s)
+
+
+def _differing(row: Measured, again: Measured) -> str:
+    """Return which results of two runs of a program differ."""
+    names = {name.split("/")[0] for name, _digest in row.digests ^ again.digests}
+    if not row.digests or not again.digests:
+        return "no results"
+    return f"{', '.join(sorted(names))} differ" if names else "same bytes"
+
+
+def measure(wanted: Program, patience_s: float) -> Measured:
     """Run a program without input in a guest, and give it up after a while."""
     environment = root_environment(Path("/root"), {}, ())
     program = MachineProgram(
-        words, folder, environment, patience_s=EXAMPLE_PATIENCE_S, captured=captured
+        wanted.words,
+        wanted.folder,
+        environment,
+        patience_s=patience_s,
+        captured=wanted.captured,
     )
-    kernel, begun = machine_kernel("", lambda _line: None), time.monotonic()
+    kernel = machine_kernel("", lambda _line: None)
+    begun, used = time.monotonic(), processor_s()
     with workplace("program") as place:
+        out = place / "out"
         try:
-            run = run_in_folder(program, kernel, place / "out", io.BytesIO(), io.BytesIO())
+            run = run_in_folder(program, kernel, out, io.BytesIO(), io.BytesIO())
         except TestbedError as error:
-            return Measured(name, "none", 0.0, time.monotonic() - begun, error.message)
-        digest = _digest(place / "out")
-        errors = (place / "out" / MACHINE_ERRORS).read_text(errors="replace").splitlines()
+            wall_s = time.monotonic() - begun
+            return Measured("none", 0.0, wall_s, processor_s() - used, error.message)
+        used = processor_s() - used
+        digests = _digests(out, wanted.folder)
+        output = ProgramOutput(
+            *((out / name).read_text(errors="replace") for name in (MACHINE_OUTPUT, MACHINE_ERRORS))
+        )
     status = "at its limit" if run.end.at_limit else f"{run.end.status}"
-    last = next(iter(run.notes), "") or next((line for line in reversed(errors) if line), "")
-    return Measured(name, status, run.end.took_s, run.wall_s, last.replace("|", "¦")[:90], digest)
+    lines = (line for line in reversed(output.stderr.splitlines()) if line)
+    last = next(iter(run.notes), "") or next(lines, "")
+    return Measured(status, run.end.took_s, run.wall_s, used, last[:90], output, digests)
 
 
-def _digest(out: Path) -> str:
-    """Return a hash of a run's results but for the record, which has the wall time."""
-    whole = hashlib.sha256()
-    for path in sorted(out.rglob("*")):
-        if path.is_file() and path.name != MACHINE_RECORD:
-            whole.update(f"{path.relative_to(out)}\n".encode() + path.read_bytes())
-    return whole.hexdigest()
+def _digests(out: Path, folder: Path) -> frozenset[tuple[str, str]]:
+    """Return a hash of each file of a run's results, apart from its folder's name in them.
+
+    The record is left out, which has the wall time.
+    """
+    name = str(folder).encode()
+    return frozenset(
+        (
+            str(path.relative_to(out)),
+            hashlib.sha256(path.read_bytes().replace(name, b"FOLDER")).hexdigest(),
+        )
+        for path in out.rglob("*")
+        if path.is_file() and path.name != MACHINE_RECORD
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""A program with plain Mininet, as root on this host, beside which the guest's run is held.
+
+It runs in real time and in namespaces of its own: what it changes of files and networks is gone
+when it ends, and so is each of its processes. Open vSwitch is its datapath in user space, as few
+hosts of containers have its kernel module.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.engine import processor_s
+from testbed.errors import UsageError
+from testbed.machine.process import require
+
+NAMESPACES = (
+    *("unshare", "--fork", "--kill-child", "--mount-proc"),
+    *("--mount", "--net", "--pid", "--ipc", "--uts"),
+)
+# The first argument is the program's folder; the rest is its command.
+PREPARE = r"""
+set -e
+folder=$1
+shift
+mount -t tmpfs tmpfs /run
+mkdir -p /run/openvswitch /run/lock /run/folder /run/python
+mount --bind "$folder" /run/folder
+mount -t tmpfs tmpfs /tmp
+mkdir -p "$folder"
+changes() { # of a folder, kept in memory
+    mkdir -p "/run/changed$2" "/run/work$2"
+    mount -t overlay overlay -o "lowerdir=$1,upperdir=/run/changed$2,workdir=/run/work$2" "$2"
+}
+changes /run/folder "$folder"
+for place in /etc /root /var; do changes $place $place; done
+mkdir -p /var/run
+mount -t sysfs sysfs /sys # without the host's control groups
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount --bind /proc/sys/net /proc/sys/net
+mount -o remount,bind,rw /proc/sys/net
+ip link set lo up
+
+cp -r /usr/lib/python3/dist-packages/mininet /run/python
+export PYTHONPATH=/run/python
+sed -i "s/datapath='kernel'/datapath='user'/" /run/python/mininet/node.py
+echo "def fixLimits(): pass # of the host" >>/run/python/mininet/util.py
+# as in the guest: with iperf 2.1 it would wait for ever
+sed -i "s/count = 2 if l4Type == 'TCP' else 1/count = 1/" /run/python/mininet/net.py
+if [ -x /usr/sbin/ovs-vswitchd ]; then
+    {
+        ovsdb-tool create /run/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema
+        ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --detach \
+            --pidfile --no-chdir --log-file=/run/openvswitch/server.log -vconsole:off
+        ovs-vsctl --no-wait init
+        ovs-vswitchd --disable-system --detach --pidfile --no-chdir \
+            --log-file=/run/openvswitch/switch.log -vconsole:off
+    } >/run/openvswitch/start.log 2>&1
+fi
+set +e
+cd "$folder"
+"$@"
+"""
+LACKING = "qdisc kind is unknown"  # what tc says if the kernel has no such queue
+VARYING = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2})+|\d+(\.\d+)?")  # addresses and numbers
+
+
+@dataclass(frozen=True)
+class ProgramOutput:
+    """What a program printed."""
+
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class PlainRun:
+    """A program's run with plain Mininet."""
+
+    status: str
+    wall_s: float
+    processor_s: float
+    output: ProgramOutput
+
+
+def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun:
+    """Run a program with plain Mininet, without input, and end it when patience does."""
+    require("unshare")
+    if os.geteuid() != 0:
+        raise UsageError("plain Mininet needs root", "leave out --beside-plain")
+    argv = (*NAMESPACES, "/bin/sh", "-c", PREPARE, "plain", str(folder), *words)
+    begun, used = time.monotonic(), processor_s()
+    environment = {**os.environ, "MPLBACKEND": "Agg", "TERM": "dumb"}
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=patience_s)
+            status = f"{process.returncode}"
+        except subprocess.TimeoutExpired:
+            process.kill()  # and with it all that runs in its namespaces
+            stdout, stderr = process.communicate()
+            status = f"none in {patience_s:.0f} s"
+    output = ProgramOutput(stdout, stderr)
+    return PlainRun(status, time.monotonic() - begun, processor_s() - used, output)
+
+
+def compared(ours: ProgramOutput, plain: ProgramOutput) -> str:
+    """Return in a few words how what the guest's run printed differs from plain Mininet's."""
+    if LACKING in plain.stdout + plain.stderr:
+        return "this host's kernel lacks its queues"
+    if ours == plain:
+        return "the same"
+    for name in ("stdout", "stderr"):
+        here, there = (getattr(side, name).splitlines() for side in (ours, plain))
+        for number in range(max(len(here), len(there))):
+            pair = [lines[number] if number < len(lines) else "" for lines in (here, there)]
+            if VARYING.sub("#", pair[0]).split() != VARYING.sub("#", pair[1]).split():
+                return f"{pair[0].strip()[:40]!r}, plain {pair[1].strip()[:40]!r}"
+    return "the same but for numbers"
