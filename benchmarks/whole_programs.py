@@ -36,8 +36,8 @@ from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT, MACHINE_RECORD
 LABORATORIES = Path(__file__).resolve().parents[1] / "experiments" / "course"
 MININET_EXAMPLES = Path("/usr/share/doc/mininet/examples")
 NO_SCRIPTS = ("__init__", "cluster", "clustercli", "clusterperf", "clusterSanity")  # modules, ssh
-PATIENCE_S = 300.0  # of wall time, for a program
-ANOTHER_FOLDER = "a folder with a name of another length"  # but as many parents (docs/mininet.md)
+PROGRAM_PATIENCE_S = 300.0  # of wall time, for a program
+ANOTHER_FOLDER = "a-folder-with-a-name-of-another-length"  # but as many parents (docs/mininet.md)
 BUSY_LOOPS = 2
 BUFFERBLOAT = """
 import time
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
     parser.add_argument("--beside-plain", action="store_true", help="with plain Mininet, too")
     parser.add_argument(
-        "--patience", type=float, default=PATIENCE_S, help="seconds of wall time for each"
+        "--patience", type=float, default=PROGRAM_PATIENCE_S, help="seconds of wall time for each"
     )
     options = parser.parse_args()
     columns = ["program", "status", "virtual s", "wall s", "processor s"]
