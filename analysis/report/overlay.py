@@ -14,30 +14,37 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+from pyarrow import compute
 
 from analysis.figures.cases import text
-from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
+from analysis.figures.timeline.timeline_data import sampled_queue
 from analysis.metrics.digest import SECOND_PREFIX, THROUGHPUT_SERIES
 from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import Json, packed, script_json
 from analysis.results.experiment_results import ExperimentResults
-from analysis.results.reduction import reduction_of
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES
-from analysis.trials.samples import Samples
+from analysis.trials.samples import read_columns
 from analysis.trials.series import Floats
-from testbed.machine.atomic import replace
+from testbed.errors import TestbedError
+from testbed.machine.atomic import one_journal, replace
 from testbed.machine.safe_files import make_folder
-from testbed.store import FlowRecord, Status, Trial
+from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Status, Trial
 
 MOST_POINTS = 800  # points of a series: about one per pixel
+Places = npt.NDArray[np.intp]
 History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
 INTERPOLATION_STEPS = 512  # of 1 / degrees of freedom, between which the page interpolates
+SHOWN_OF_SOCKETS = ("time_s", "flow", "state", "cwnd", "srtt_ms")
+SHOWN_OF_QUEUES = ("time_s", "interface", "backlog_bytes", "backlog_packets")
+EXTREMES = (np.minimum, np.maximum)
 OTHER_HEADS = {
     "rtt_p95_ms": "RTT, 95th percentile",
     "timeouts": "timeouts",
@@ -51,6 +58,7 @@ class Overlay:
 
     choice: str = field(repr=False)
     series: Mapping[int, str] = field(repr=False)
+    warnings: Sequence[str] = ()
 
 
 def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Overlay | None:
@@ -60,12 +68,11 @@ def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Ov
     """
     settings: list[Json] = []
     values: dict[str, Json] = {}
-    series: dict[int, str] = {}
+    ran: list[tuple[int, Trial, pa.Table]] = []
     for results in all_results:
         settings += settings_of(results)
         values |= _values(results)
-        for number, trial in _ran(results):
-            series[number] = trial_text(trial)
+        ran += _ran(results)
     if sum(map(len, values.values())) < 2:
         return None
     choice = {
@@ -78,23 +85,41 @@ def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Ov
         "values": values,
         "quantiles": _quantiles(),
     }
-    if folder is None:
-        return Overlay(script_json(choice), series)
-    make_folder(folder)
-    for number, content in series.items():
-        _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
-    return Overlay(script_json(choice), {})
+    if folder:
+        make_folder(folder)
+    within, warnings = dict[int, str](), list[str]()
+    with one_journal():
+        for number, trial, series in ran:
+            try:
+                sampled = read_sampled(trial)
+            except TestbedError as error:
+                sampled = None, None
+                warnings.append(f"{trial.path.name}: without its samples: {error.message}")
+            content = trial_text(trial, series, *sampled)
+            if folder:
+                _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
+            else:
+                within[number] = content
+    return Overlay(script_json(choice), within, warnings)
 
 
 def _write(path: Path, script: str) -> None:
     replace(path, lambda own: own.write_text(script, encoding="utf-8"))
 
 
-def _ran(results: ExperimentResults) -> Iterator[tuple[int, Trial]]:
+def _ran(results: ExperimentResults) -> Iterator[tuple[int, Trial, pa.Table]]:
+    """Yield the trials that ran: their numbers in the page, and their series."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"], strict=True))
     for trial in results.trials:
         if trial.record.status is Status.OK:
-            yield int(numbers[trial.path.name]), trial
+            name = trial.path.name
+            yield int(numbers[name]), trial, results.series[name]
+
+
+def read_sampled(trial: Trial) -> tuple[pa.Table | None, pa.Table | None]:
+    """Read what the page shows of the samples of sockets and of queues."""
+    sockets = read_columns(trial, SOCKET_SAMPLES, SHOWN_OF_SOCKETS)
+    return sockets, read_columns(trial, QUEUE_SAMPLES, SHOWN_OF_QUEUES)
 
 
 def settings_of(results: ExperimentResults) -> list[Json]:
@@ -147,30 +172,29 @@ class _ReadOnce:
     trial: Trial
     digest: Mapping[tuple[str, str], tuple[Floats, Floats]]  # by flow and what: x, value
     has_seconds: bool  # of all flows
-    samples: Samples
+    sockets: pa.Table | None
+    queues: pa.Table | None
 
 
-def trial_text(trial: Trial) -> str:
-    """Pack the trial's series by flow: compressed JSON in base64, which is safe in a page."""
-    reduction = reduction_of(trial)
-    digest = _series_by_flow(reduction.tables["series"])
+def trial_text(
+    trial: Trial, series: pa.Table, sockets: pa.Table | None, queues: pa.Table | None
+) -> str:
+    """Pack a trial's series by flow: compressed JSON in base64, which is safe in a page."""
+    digest = _series_by_flow(series)
     with_seconds = {flow for flow, what in digest if what.startswith(SECOND_PREFIX)}
     has_seconds = with_seconds >= {flow.name for flow in trial.record.flows}
-    once = _ReadOnce(trial, digest, has_seconds, Samples(trial))
+    once = _ReadOnce(trial, digest, has_seconds, sockets, queues)
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 def _series_by_flow(series: pa.Table) -> dict[tuple[str, str], tuple[Floats, Floats]]:
     """Return the known values of each of a digest's series; pandas would take ten times as long."""
-    flows, whats = (
-        series[name].combine_chunks().cast(pa.large_string()).fill_null("").dictionary_encode()
-        for name in ("flow", "what")
-    )
+    flows, whats = (series[name].combine_chunks() for name in ("flow", "what"))
     codes = flows.indices.to_numpy() * len(whats.dictionary) + whats.indices.to_numpy()
     order = np.argsort(codes, kind="stable")
-    x, value = (series[name].to_numpy().astype(np.float64)[order] for name in ("x", "value"))
+    x, value = (series[name].to_numpy()[order] for name in ("x", "value"))
     known = np.isfinite(x) & np.isfinite(value)
     firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     found = {}
@@ -182,7 +206,7 @@ def _series_by_flow(series: pa.Table) -> dict[tuple[str, str], tuple[Floats, Flo
 
 
 def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
-    parts = (*_digested(once, flow), *_sampled(once, flow))
+    parts = (*_digested(once, flow), *_of_sockets(once, flow), *_of_queue(once, flow))
     return {
         what: {"x": packed(x, 1e-3), "y": packed(y, unit)} for what, x, y, unit in parts if len(x)
     }
@@ -196,18 +220,37 @@ def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
         yield "delay", second + 0.5, delay_ms, 1e-2
 
 
-def _sampled(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
-    sockets = socket_samples(once.samples, flow)
-    if sockets is not None:
-        for what, column, unit in (("window", "cwnd", 1), ("rtt", "srtt_ms", 1e-2)):
-            own = sockets[sockets[column] > 0]
-            yield (what, *thinned(own["time_s"].to_numpy(), own[column].to_numpy()), unit)
-    queue, record = queue_samples(once.trial, once.samples, flow)
-    if queue is not None:
-        packets = record is None or record.unit == "packets"
-        value = queue["packets"] if packets else queue["bytes"] / 1e3
-        x, y = thinned(queue["time_s"].to_numpy(), value.to_numpy())
-        yield "packets" if packets else "kilobytes", x, y, 1e-2
+def _of_sockets(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
+    """Yield the sum of the windows of a flow's connections, and the mean of their RTTs."""
+    if once.sockets is None:
+        return
+    of_flow = compute.equal(once.sockets["flow"], flow.name)
+    is_open = compute.equal(once.sockets["state"], "established")
+    own = once.sockets.filter(compute.and_(of_flow, is_open))
+    times = own["time_s"].to_numpy()
+    begins = np.flatnonzero(np.diff(times, prepend=-np.inf))  # of samples of the same time
+    window, rtts = (_summed(own[name].to_numpy(), begins) for name in ("cwnd", "srtt_ms"))
+    counted = np.maximum(_summed(np.isfinite(own["srtt_ms"].to_numpy()), begins), 1)
+    for what, values, unit in (("window", window, 1), ("rtt", rtts / counted, 1e-2)):
+        known = values > 0
+        yield (what, *thinned(times[begins][known], values[known]), unit)
+
+
+def _summed(values: npt.NDArray[Any], begins: Places) -> Floats:
+    """Return the sums of the known values of each stretch."""
+    known = np.nan_to_num(values.astype(np.float64))
+    return np.add.reduceat(known, begins) if len(known) else known
+
+
+def _of_queue(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
+    record = sampled_queue(once.trial, flow)
+    if once.queues is None or record is None:
+        return
+    own = once.queues.filter(compute.equal(once.queues["interface"], record.interface))
+    packets = record.unit == "packets"
+    value = own["backlog_packets"].to_numpy() if packets else own["backlog_bytes"].to_numpy() / 1e3
+    x, y = thinned(own["time_s"].to_numpy(), value)
+    yield "packets" if packets else "kilobytes", x, y, 1e-2
 
 
 def thinned(x: Floats, y: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
@@ -219,6 +262,16 @@ def thinned(x: Floats, y: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floa
     if len(x) <= most:
         return x, y
     edges = np.linspace(x[0], x[-1], most // 2 + 1)[1:-1]
-    values = pd.Series(y).groupby(np.searchsorted(edges, x, side="right"))
-    places = np.unique(np.concatenate([values.idxmin(), values.idxmax(), [len(x) - 1]]))
+    stretch = np.searchsorted(edges, x, side="right")
+    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
+    number = np.cumsum(np.diff(stretch, prepend=-1) != 0) - 1
+    ends = [_firsts(y == most_of.reduceat(y, begins)[number], number) for most_of in EXTREMES]
+    places = np.unique(np.concatenate([*ends, [len(x) - 1]]))
     return x[places], y[places]
+
+
+def _firsts(is_one: npt.NDArray[np.bool_], number: Places) -> Places:
+    """Return the first place of each stretch where it is one."""
+    places = np.flatnonzero(is_one)
+    firsts: Places = places[np.diff(number[places], prepend=-1) != 0]
+    return firsts

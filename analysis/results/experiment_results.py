@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+from pyarrow import compute
 
+from analysis.metrics.digest import SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
-from analysis.results.reduction import reductions_of
+from analysis.results.reduction import Reduction, reductions_of
 from analysis.results.tables import all_metrics, metrics_of
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
@@ -19,6 +22,15 @@ from testbed.scenario.variations import is_varied
 from testbed.store import Trial, open_trial, trial_paths
 
 MOST_LEFT_OUT = 10  # trials that are named
+DIGEST_SCHEMA = pa.schema(
+    {
+        "flow": pa.large_string(),
+        "what": pa.large_string(),
+        "x": pa.float64(),
+        "value": pa.float64(),
+        "trial": pa.large_string(),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,8 @@ class ExperimentResults:
 
     `rows` has a row a flow of every trial, `good` those whose numbers count: of trials that
     ran and are not invalid. Both have the trial's `number` in the report, the verdict, and the
-    axes as columns `axis_…`. `digest` has the good trials'.
+    axes as columns `axis_…`. `digest` has the good trials' series and quantiles; `series` has
+    those of every trial by its name, with those by second.
     """
 
     experiment: str
@@ -38,6 +51,7 @@ class ExperimentResults:
     digest: pd.DataFrame
     folder: str = ""  # where another one has other trials of these names
     definition: Experiment | None = None  # None: known from its trials alone
+    series: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
     @property
     def tcp(self) -> pd.DataFrame:
@@ -158,24 +172,48 @@ def _same(one: Trial, other: Trial) -> bool:
 def _results_of(
     experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
 ) -> tuple[ExperimentResults, list[str]]:
-    reductions = reductions_of(trials)
-    digests = [each.series for each in reductions]
+    reduced, series = list[Trial](), dict[str, pa.Table]()
+
+    def kept() -> Iterator[Reduction]:
+        """Keep what is needed of each: whole reductions of thousands would fill the memory."""
+        for reduction in reductions_of(trials):
+            reduced.append(reduction.trial)
+            series[reduction.trial.path.name] = _encoded(reduction.tables["series"])
+            yield reduction
+
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    frame = metrics_of(reductions)
+    frame = metrics_of(kept())
     rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_judged(rows))
     good = counted(rows)
     named = set(good["trial"])
-    parts = [
-        digest.assign(trial=trial.path.name)
-        for trial, digest in zip(trials, digests, strict=True)
-        if trial.path.name in named
-    ]
-    digest = pd.concat(parts, ignore_index=True) if parts else digests[0].assign(trial="")
-    reduced = tuple(each.trial for each in reductions)
-    own = ExperimentResults(experiment, engine, reduced, rows, good, digest, folder)
+    digest = _digest({name: table for name, table in series.items() if name in named})
+    own = ExperimentResults(
+        experiment, engine, tuple(reduced), rows, good, digest, folder, series=series
+    )
     return own, frame.attrs["warnings"]
+
+
+def _encoded(series: pa.Table) -> pa.Table:
+    """Return a reduction's series with each of their names once."""
+    texts = (series[name].cast(pa.large_string()) for name in ("flow", "what"))
+    numbers = (series[name].cast(pa.float64()) for name in ("x", "value"))
+    columns = [*(each.fill_null("").dictionary_encode() for each in texts), *numbers]
+    return pa.table(columns, ["flow", "what", "x", "value"])
+
+
+def _digest(series: Mapping[str, pa.Table]) -> pd.DataFrame:
+    """Return the trials' series and quantiles but those by second, in one table."""
+    parts = []
+    for trial, table in series.items():
+        texts = {name: table[name].cast(pa.large_string()) for name in ("flow", "what")}
+        own = {**texts, "x": table["x"], "value": table["value"]}
+        own["trial"] = pa.repeat(pa.scalar(trial, pa.large_string()), len(table))
+        by_second = compute.starts_with(texts["what"], SECOND_PREFIX)
+        parts.append(pa.table(own).filter(compute.invert(by_second)))
+    digest: pd.DataFrame = pa.concat_tables([DIGEST_SCHEMA.empty_table(), *parts]).to_pandas()
+    return digest
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:

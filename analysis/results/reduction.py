@@ -13,7 +13,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,6 +57,7 @@ STORED_COLUMNS = {  # those that none can do without
     "series": {"flow", "what", "x", "value"},
 }
 LONGEST_TEXT = 200  # characters, of the parts of one
+MOST_AT_ONCE = 64  # reductions that are read ahead
 MOST_STORED_VALUES = 1 << 26  # of a trial: few bytes can stand for any number of values
 _REVISION, _WARNINGS = b"revision", b"warnings"
 
@@ -189,29 +190,48 @@ def reduction_of(trial: Trial) -> Reduction:
     A reduction of another revision stays, with a warning, where captures were dropped from which
     a new one could be made.
     """
-    stored = _read(trial)
-    if stored is not None:
-        found, of_revision = stored
-        if of_revision == revision():
-            return found
-        if any(not capture.file for capture in trial.record.captures):
-            warning = "its captures were dropped, so its numbers are of an earlier version"
-            return Reduction(trial, found.tables, (f"{trial.path.name}: {warning}",))
+    return _stored(trial) or _computed(trial)
+
+
+def _stored(trial: Trial) -> Reduction | None:
+    """Return a trial's stored reduction, unless it must be computed."""
+    if (stored := _read(trial)) is None:
+        return None
+    found, of_revision = stored
+    if of_revision == revision():
+        return found
+    if any(not capture.file for capture in trial.record.captures):
+        warning = "its captures were dropped, so its numbers are of an earlier version"
+        return Reduction(trial, found.tables, (f"{trial.path.name}: {warning}",))
+    return None
+
+
+def _computed(trial: Trial) -> Reduction:
+    """Reduce a trial, and store the result."""
     computed = reduce_trial(trial)
     store(computed)
     return computed
 
 
-def reductions_of(trials: Sequence[Trial]) -> list[Reduction]:
-    """Return the reductions of several trials, in their order."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
-        return list(pool.map(_in_any_case, trials))
+def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
+    """Yield the reductions of several trials, in their order.
+
+    Few are in memory at a time, unless the caller keeps them.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for first in range(0, len(trials), MOST_AT_ONCE):
+            own = trials[first : first + MOST_AT_ONCE]
+            stored = [_stored(trial) for trial in own]  # in threads they wait for Python's lock
+            computed = pool.map(
+                _in_any_case, [t for t, known in zip(own, stored, strict=True) if not known]
+            )
+            yield from (known or next(computed) for known in stored)
 
 
 def _in_any_case(trial: Trial) -> Reduction:
-    """Return a trial's reduction; one whose files are damaged counts as failed, with a warning."""
+    """Reduce a trial; one whose files are damaged counts as failed, with a warning."""
     try:
-        return reduction_of(trial)
+        return _computed(trial)
     except (TestbedError, OSError) as error:
         why = f"it cannot be reduced: {error}"
         record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)

@@ -25,6 +25,8 @@ from testbed.store import (
     trials_in,
 )
 
+MOST_APART = 100  # tables: a column of a table of one row takes a kilobyte
+
 
 def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
     """Return the flows of all trials, in their order.
@@ -34,14 +36,21 @@ def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
     return metrics_of(reductions_of(trials))
 
 
-def metrics_of(reductions: Sequence[Reduction]) -> pd.DataFrame:
+def metrics_of(reductions: Iterable[Reduction]) -> pd.DataFrame:
     """Return the flows of several reductions, in their order, with their warnings."""
-    table = typed_flows(pd.DataFrame())
-    if reductions:
-        flows = [each.tables["flows"] for each in reductions]
-        table = typed_flows(pa.concat_tables(flows, promote_options="permissive").to_pandas())
-    table.attrs = {"warnings": [text for each in reductions for text in each.warnings]}
+    warnings, flows = list[str](), list[pa.Table]()
+    for reduction in reductions:
+        warnings += reduction.warnings
+        flows.append(reduction.tables["flows"])
+        if len(flows) == MOST_APART:
+            flows = [_joined(flows)]
+    table = typed_flows(_joined(flows).to_pandas() if flows else pd.DataFrame())
+    table.attrs = {"warnings": warnings}
     return table
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 def write_metrics(folder: Path) -> pd.DataFrame:
@@ -82,7 +91,7 @@ def transfers_of(trials: Iterable[Trial]) -> pd.DataFrame:
 
 
 def _of_trials_that_ran(trials: Iterable[Trial]) -> list[Reduction]:
-    return reductions_of([trial for trial in trials if trial.record.status is Status.OK])
+    return list(reductions_of([t for t in trials if t.record.status is Status.OK]))
 
 
 def _together(parts: Iterable[tuple[Reduction, pd.DataFrame]]) -> pd.DataFrame:

@@ -289,6 +289,23 @@ def test_damaged_trials_stop_no_report(
     assert "1 failed" in page and "2 ok" in page and "left out: " in page
 
 
+@pytest.mark.parametrize("row", ["x,tcp", "0.1,tcp,established,open,1e300" + "," * 17])
+def test_samples_that_were_changed_after_the_reduction_stop_no_report(
+    tmp_path: Path, row: str
+) -> None:
+    """The trial is on the page without its samples, and the page says so."""
+    for name in ("good", "bad"):
+        write_trial(tmp_path / "x" / name, samples=True)
+    assert main(["report", str(tmp_path / "x")]) == 0
+    file = tmp_path / "x" / "bad" / SOCKET_SAMPLES.file
+    file.write_text(f"{file.read_text()}{row}\n")
+    assert main(["report", str(tmp_path / "x")]) == 0
+    page = (tmp_path / "x" / REPORT).read_text()
+    assert "bad: without its samples: " in page and "2 ok" in page
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "x").glob("*-series/*.js")}
+    assert 0 < sizes["t1.js"] < sizes["t2.js"]
+
+
 def test_a_report_of_nothing_but_damaged_trials_names_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

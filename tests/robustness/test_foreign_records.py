@@ -73,6 +73,6 @@ def test_an_error_of_ours_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monke
     def wrong(_trial: Trial) -> Reduction:
         raise KeyError("goodput_mbps")
 
-    monkeypatch.setattr(reduction, "reduction_of", wrong)
+    monkeypatch.setattr(reduction, "reduce_trial", wrong)
     with pytest.raises(KeyError):
-        reduction.reductions_of([trial])
+        list(reduction.reductions_of([trial]))

@@ -16,13 +16,15 @@ import pandas as pd
 import pytest
 
 from analysis.report import collect, make_report
-from analysis.report.overlay import MOST_POINTS, settings_of, thinned
+from analysis.report.overlay import MOST_POINTS, read_sampled, settings_of, thinned, trial_text
+from analysis.report.page_plot import packed
 from analysis.statistics.intervals import compare, compare_paired
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
+from tests.trial_writer import write_trial
 
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 PLOT = "document.getElementById('overlay-plot').plot"
@@ -100,6 +102,31 @@ def test_of_many_points_the_extremes_stay() -> None:
     assert np.all(np.diff(few_x) > 0)
     held_x, held_y = thinned(np.arange(5.0), np.array([1.0, 1, 2, 2, 2]))
     assert held_x.tolist() == [0, 2, 4] and held_y.tolist() == [1, 2, 2]
+
+
+def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
+    """Their windows; of their RTTs the mean of those that are known, only while established."""
+    path = write_trial(tmp_path / "trial")
+    rows = [
+        {"time_s": t, "flow": flow, "state": state, "cwnd": cwnd, "srtt_ms": rtt}
+        for t, flow, state, cwnd, rtt in (
+            (1.0, "tcp", "established", 10, 20.0),
+            (1.0, "tcp", "established", 5, ""),
+            (1.0, "tcp", "syn-sent", 100, 0.0),
+            (1.0, "cbr", "established", 100, 9.0),
+            (2.0, "tcp", "established", 7, 30.0),
+            (2.0, "tcp", "established", 8, 40.0),
+            (3.0, "tcp", "established", 0, ""),
+        )
+    ]
+    lines = [[row.get(name, 0) for name in SOCKET_SAMPLES.columns] for row in rows]
+    write_table(path, SOCKET_SAMPLES, lines)
+    results = collect([tmp_path]).experiments[0]
+    read = read_sampled(trial := results.trials[0])
+    text = zlib.decompress(base64.b64decode(trial_text(trial, results.series["trial"], *read)))
+    found = json.loads(text)["tcp"]
+    assert found["window"] == {"x": packed([1, 2], 1e-3), "y": packed([15, 15], 1)}
+    assert found["rtt"] == {"x": packed([1, 2], 1e-3), "y": packed([20, 35], 1e-2)}
 
 
 @needs_browser

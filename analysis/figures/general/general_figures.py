@@ -27,6 +27,7 @@ from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
+from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
 from testbed.store import Status
 
@@ -98,7 +99,10 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
     ran = [trial for trial in results.trials if trial.record.status is Status.OK]
     for trial in ran[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
-            found = timeline_figure.whole(trial, flow)
+            try:
+                found = timeline_figure.whole(trial, flow)
+            except TestbedError:  # its files were damaged after they had been reduced
+                return
             if found is not None:
                 stem = cases.stem(results.key, flow.name, "timeline")
                 yield dataclasses.replace(found, stem=stem)

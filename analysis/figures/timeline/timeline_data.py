@@ -186,14 +186,19 @@ def flow_bottleneck(trial: Trial, flow: FlowRecord) -> tuple[Link, Direction]:
     return graph.bottleneck_link, graph.bottleneck
 
 
-def queue_samples(
-    trial: Trial, samples: Samples, flow: FlowRecord
-) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+def sampled_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
     """Return the queue of the flow's bottleneck, or the first that is sampled."""
     sampled = [queue for queue in trial.record.queues if queue.sampled]
     name = capture_interface(trial, "bottleneck-out", flow)
     own_first = sorted(sampled, key=lambda queue: queue.interface != name)
-    record = next(iter(own_first), None)
+    return next(iter(own_first), None)
+
+
+def queue_samples(
+    trial: Trial, samples: Samples, flow: FlowRecord
+) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+    """Return the samples of the flow's `sampled_queue`, and its record."""
+    record = sampled_queue(trial, flow)
     table = samples.queues
     if table is None or record is None:
         return None, record
