@@ -512,7 +512,15 @@ class Record:
         data["status"] = Status(data["status"])
         for name, kind in _RECORDS_IN_LISTS.items():
             data[name] = tuple(_record(kind, each) for each in data.get(name, ()))
-        return _record(Record, data)
+        record = _record(Record, data)
+        same = {node: _shared(tuple(own.items())) for node, own in record.sysctls.items()}
+        return dataclasses.replace(record, sysctls=same)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared(settings: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Return the same mapping for the same settings: most of a thousand records are of these."""
+    return dict(settings)
 
 
 _RECORDS_IN_LISTS = {"flows": FlowRecord, "queues": QueueRecord, "captures": CaptureRecord}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyarrow import compute
@@ -205,14 +206,15 @@ def _encoded(series: pa.Table) -> pa.Table:
 
 def _digest(series: Mapping[str, pa.Table]) -> pd.DataFrame:
     """Return the trials' series and quantiles but those by second, in one table."""
-    parts = []
-    for trial, table in series.items():
-        texts = {name: table[name].cast(pa.large_string()) for name in ("flow", "what")}
-        own = {**texts, "x": table["x"], "value": table["value"]}
-        own["trial"] = pa.repeat(pa.scalar(trial, pa.large_string()), len(table))
-        by_second = compute.starts_with(texts["what"], SECOND_PREFIX)
-        parts.append(pa.table(own).filter(compute.invert(by_second)))
-    digest: pd.DataFrame = pa.concat_tables([DIGEST_SCHEMA.empty_table(), *parts]).to_pandas()
+    table = DIGEST_SCHEMA.empty_table()
+    if series:
+        places = np.repeat(np.arange(len(series), dtype=np.int32), [*map(len, series.values())])
+        trials = pa.DictionaryArray.from_arrays(places, pa.array(series, pa.large_string()))
+        every = pa.concat_tables(series.values()).append_column("trial", trials)
+        what = every["what"].unify_dictionaries().combine_chunks()
+        by_second = compute.starts_with(what.dictionary, SECOND_PREFIX).take(what.indices)
+        table = every.filter(compute.invert(by_second)).cast(DIGEST_SCHEMA)
+    digest: pd.DataFrame = table.to_pandas()
     return digest
 
 

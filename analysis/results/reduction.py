@@ -57,7 +57,7 @@ STORED_COLUMNS = {  # those that none can do without
     "series": {"flow", "what", "x", "value"},
 }
 LONGEST_TEXT = 200  # characters, of the parts of one
-MOST_AT_ONCE = 64  # reductions that are read ahead
+MOST_AT_ONCE = 16  # reductions that are read ahead
 MOST_STORED_VALUES = 1 << 26  # of a trial: few bytes can stand for any number of values
 _REVISION, _WARNINGS = b"revision", b"warnings"
 
