@@ -16,7 +16,7 @@ from testbed.guest.engine import MEMORY_MB, OVERHEAD_MB
 from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
-from testbed.plan.plan import Plan, make_plan
+from testbed.plan.plan import Plan, TrafficPlan, plan_traffic
 from testbed.runs.traffic_estimate import data_packets, sample_count
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.video import Viewing
@@ -68,25 +68,25 @@ def guest_seconds(plan: Plan, scenario: Scenario) -> float:
     return all_guest_seconds([(plan, scenario)])
 
 
-def all_guest_seconds(trials: Iterable[tuple[Plan, Scenario]]) -> float:
+def all_guest_seconds(trials: Iterable[tuple[Plan | TrafficPlan, Scenario]]) -> float:
     """Estimate the wall time of several trials one after the other."""
     return pace() * sum(_seconds(plan, scenario) for plan, scenario in trials)
 
 
 def guest_seconds_of(scenarios: Iterable[Scenario]) -> float:
     """Estimate the wall time of several scenarios; those that differ in variants share a plan."""
-    plans: dict[str, Plan] = {}
+    plans: dict[str, TrafficPlan] = {}
     trials = []
     for each in scenarios:
         flows = tuple(dataclasses.replace(flow, variant=None) for flow in each.flows)
         cell = repr(dataclasses.replace(each, flows=flows, label="", axes={}))
         if cell not in plans:
-            plans[cell] = make_plan(each)
+            plans[cell] = plan_traffic(each)
         trials.append((plans[cell], each))
     return all_guest_seconds(trials)
 
 
-def _seconds(plan: Plan, scenario: Scenario) -> float:
+def _seconds(plan: Plan | TrafficPlan, scenario: Scenario) -> float:
     loaded_s = BOOT_S + sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
     shown_s = sum(
         BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video

@@ -8,7 +8,7 @@ from collections import Counter
 
 from testbed.plan.flows import cbr_gap_ns
 from testbed.plan.network import Hop
-from testbed.plan.plan import Plan
+from testbed.plan.plan import Plan, TrafficPlan
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.network import scheduled_rates
@@ -24,7 +24,7 @@ SOCKET_SAMPLE_BYTES = 130
 QUEUE_SAMPLE_BYTES = 70
 
 
-def data_packets(plan: Plan, scenario: Scenario) -> list[float]:
+def data_packets(plan: Plan | TrafficPlan, scenario: Scenario) -> list[float]:
     """Estimate each flow's data packets: all that it has to send, or its fair share of the links.
 
     Flows with little to send leave the rest of their shares to the others (max-min fairness).
@@ -51,7 +51,7 @@ def data_packets(plan: Plan, scenario: Scenario) -> list[float]:
     return sent
 
 
-def _shaped(plan: Plan, flow: Flow) -> dict[tuple[str, str], Hop]:
+def _shaped(plan: Plan | TrafficPlan, flow: Flow) -> dict[tuple[str, str], Hop]:
     """Return the hops of a flow's path that have a rate, by their interfaces."""
     path = plan.network.path(flow.src, flow.dst)
     return {hop.out.place: hop for hop in path if hop.is_shaped}
@@ -67,7 +67,7 @@ def _link_packets(hop: Hop, start_s: float, stop_s: float) -> float:
     return megabits * 1e6 / (8 * FRAME_BYTES)
 
 
-def _most_packets(plan: Plan, scenario: Scenario, flow: Flow) -> float:
+def _most_packets(plan: Plan | TrafficPlan, scenario: Scenario, flow: Flow) -> float:
     """Bound a flow's data packets by its path, its time, its losses and what it has to send."""
     planned = plan.flow(flow.name)
     hops = _shaped(plan, flow).values()
@@ -129,7 +129,7 @@ def disk_mb(plan: Plan, scenario: Scenario) -> float:
     return (size + sample_count(plan, scenario) * sampled) / 1e6
 
 
-def sample_count(plan: Plan, scenario: Scenario) -> float:
+def sample_count(plan: Plan | TrafficPlan, scenario: Scenario) -> float:
     """Return how many times each socket and each queue is sampled."""
     interval_s = scenario.sample_interval_ms / 1e3
     return plan.end_s / interval_s if interval_s else 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
-from testbed.plan.plan import Plan, make_plan
+from testbed.plan.plan import TrafficPlan, make_plan, plan_traffic
 from testbed.runs import estimate
 from testbed.scenario.model import Scenario
 from testbed.scenario.video import PlayerKind
@@ -45,13 +45,20 @@ def test_scenarios_that_differ_in_variants_are_planned_once(
     each_alone = sum(estimate.guest_seconds(make_plan(one), one) for one in scenarios)
     planned = []
 
-    def noted(scenario: Scenario) -> Plan:
+    def noted(scenario: Scenario) -> TrafficPlan:
         planned.append(scenario)
-        return make_plan(scenario)
+        return plan_traffic(scenario)
 
-    monkeypatch.setattr(estimate, "make_plan", noted)
+    monkeypatch.setattr(estimate, "plan_traffic", noted)
     assert estimate.guest_seconds_of(scenarios) == pytest.approx(each_alone)
     assert planned == scenarios[:2]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_estimates_need_is_the_plans(name: str) -> None:
+    for scenario in EXPERIMENTS[name].scenarios({}, 1, quick=True)[:3]:
+        plan, part = make_plan(scenario), plan_traffic(scenario)
+        assert (part.network, part.flows, part.end_s) == (plan.network, plan.flows, plan.end_s)
 
 
 def test_a_video_takes_as_long_as_it_is_large() -> None:
