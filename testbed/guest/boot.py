@@ -162,9 +162,13 @@ def _wait(process: Process, confined: bool, guest: Boot) -> float:
     return peak_mb
 
 
-def guest_hung(patience_s: float) -> TestbedError:
+class GuestHung(TestbedError):
+    """A guest did not end in the wall time that it was given."""
+
+
+def guest_hung(patience_s: float) -> GuestHung:
     """Return the error of a guest that did not end."""
-    return TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
+    return GuestHung(f"the guest hung: no end after {patience_s:.0f} s of wall time")
 
 
 def _status(folder: Path) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
-from testbed.guest.boot import VIRTUAL_TIME, Boot, boot, guest_options, run_in_guest
+from testbed.guest.boot import VIRTUAL_TIME, Boot, GuestHung, boot, guest_options, run_in_guest
 from testbed.guest.worker import HIDDEN, core_locks, reserve_core
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.runner.programme import BOOT_NS, NS
@@ -164,7 +164,13 @@ def run_on_machine(
             shown=(program.folder, *program.shown),
             at_terminal=program.at_terminal,
         )
-        outcome = run_in_guest(place, argv, lambda: boot(guest, place), KEPT_OF_GUEST)
+        try:
+            outcome = run_in_guest(place, argv, lambda: boot(guest, place), KEPT_OF_GUEST)
+        except GuestHung as error:
+            raise TestbedError(
+                f"it had not ended after {program.patience_s:.0f} s of wall time",
+                "--timeout SECONDS gives it more; --limit, in virtual time, ends what never ends",
+            ) from error
     return _end(place, outcome.status, outcome.errors, outcome.warnings)
 
 
