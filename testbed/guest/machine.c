@@ -38,6 +38,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,6 +48,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -383,6 +385,9 @@ static pid_t start(const char *folder, int at_terminal)
 		fail("%s", folder);
 	if (!at_terminal)
 		let_observe(ends[1]);
+	/* after reboot(2) the guest would begin again, and so would the command */
+	if (prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT, 0, 0, 0))
+		fail("cannot prevent a restart");
 	environ = environment;
 	execvp(program[0], program);
 	fprintf(stderr, "testbed: %s: %s\n", program[0], strerror(errno));

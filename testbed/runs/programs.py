@@ -38,6 +38,7 @@ RENAMED = {  # a guest's file → its name among the results
     GUEST_ERRORS: MACHINE_ERRORS,
     GUEST_OBSERVED: MACHINE_OBSERVED,
 }
+MOST_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
 TAIL_BYTES = 65536  # of a program's errors, in which known causes are looked for
 # What a program says when it fails for a reason that is the guest's, and what that means.
 EXPLANATIONS = (
@@ -75,10 +76,15 @@ class Relay:
         self._file, self._stream = path.open("rb"), stream
 
     def look(self) -> None:
-        """Pass on what is new."""
+        """Pass on what is new; raise an error when it is too much."""
         if new := self._file.read():
             self._stream.write(new)
             self._stream.flush()
+            if self._file.tell() > MOST_OUTPUT_BYTES:
+                raise TestbedError(
+                    f"the program printed more than {MOST_OUTPUT_BYTES >> 20} MB",
+                    "is it an endless loop? Otherwise send its output to a file in its folder",
+                )
 
 
 def run_in_folder(

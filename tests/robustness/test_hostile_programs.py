@@ -6,15 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from experiments.command import main
+from testbed.runs import programs
 from testbed.store import MACHINE_FILES
 from tests.lab import alive, wait_until
 
 TESTBED = (sys.executable, "-m", "experiments", "exec", "--out", "out")
 FORKS = "/usr/bin/python3 -c 'import os\nwhile True: os.fork()'"
+REBOOTS = "/usr/bin/python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x1234567)'"
 FILLS = """
     for folder in . /tmp /var/tmp /dev/shm /run /dev /sys/fs/cgroup; do
         dd if=/dev/zero of=$folder/large bs=1M
@@ -37,18 +41,25 @@ def execute(folder: Path, script: str, *options: str) -> subprocess.CompletedPro
     )
 
 
+def host_settings() -> list[str]:
+    return [Path("/proc/sys", name).read_text() for name in ("kernel/hostname", "vm/swappiness")]
+
+
 def test_what_is_written_elsewhere_is_gone(tmp_path: Path) -> None:
+    settings = host_settings()
     (tmp_path / "precious").write_text("precious")
     done = execute(
         tmp_path,
         f"""
         rm -rf {tmp_path}/precious /etc/hostname /etc/apt
         echo x >{tmp_path}/new; echo x >/etc/testbed-new; chmod 777 /etc/shadow; touch /new
+        echo changed >/proc/sys/kernel/hostname; sysctl -qw vm.swappiness=7; date -qs 2000-01-01
         mount -o remount,rw /; rm -rf /proc/1/root/run/trial/*; umount -l /proc
         ls {tmp_path}
         """,
     )
     assert done.stdout == "new\nwork\n", done.stderr
+    assert host_settings() == settings and time.gmtime().tm_year > 2000
     assert (tmp_path / "precious").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", "work"]
     assert not Path("/etc/testbed-new").exists() and not Path("/new").exists()
@@ -81,6 +92,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
         pytest.param(FILLS, "No space left", id="full-disks"),
         pytest.param("echo begun; while :; do :; done", "ended after 2 s", id="endless-loop"),
         pytest.param("tail -f /dev/null", "ended after 2 s", id="endless-wait"),
+        pytest.param(f"{REBOOTS}; tail -f /dev/null", "ended after 2 s", id="reboots"),
         pytest.param("kill -9 -1; sleep 1", "was ended by what ran in it", id="kills-everything"),
     ],
 )
@@ -105,6 +117,18 @@ def test_files_that_were_written_before_a_disk_was_full(tmp_path: Path) -> None:
     execute(tmp_path, f"echo kept >kept; {FILLS} rm large", "--memory", "256")
     files = tmp_path / "work" / "out" / MACHINE_FILES
     assert {path.name: path.read_text() for path in files.iterdir()} == {"kept": "kept\n"}
+
+
+def test_endless_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It takes so little virtual time that the disk would be full before a limit of time."""
+    monkeypatch.setattr(programs, "MOST_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(sys, "stdin", (tmp_path / "input").open("w+"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["exec", "--", "yes"]) == 1
+    assert "testbed: the program printed more than 1 MB" in capfd.readouterr().err
+    assert list(tmp_path.glob("results/exec/*")) == []
 
 
 def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
