@@ -234,6 +234,37 @@ def test_open_vswitch_and_its_controller_run_inside(tmp_path: Path) -> None:
     assert done.status == 0 and "0% dropped (12/12 received)" in errors
 
 
+OWN_CONTROLLERS = """
+import subprocess
+from mininet.net import Mininet
+from mininet.node import Node, OVSSwitch, RemoteController
+from mininet.topo import SingleSwitchTopo
+
+def remote(name):
+    return RemoteController(name, ip="127.0.0.1", port=6699)
+
+subprocess.Popen(["ovs-testcontroller", "ptcp:6699"])
+net = Mininet(SingleSwitchTopo(2), switch=OVSSwitch, controller=remote, waitConnected=True)
+net.start()
+print("lost", net.pingAll())
+net.stop()
+node = Node("c0", inNamespace=False)
+node.cmd("controller -v ptcp: &")
+node.cmd("ovs-vsctl add-br dp0 -- set-controller dp0 tcp:127.0.0.1:6633")
+node.cmd("sleep 9")
+print("connected", node.cmd("ovs-vsctl get controller dp0 is_connected"))
+"""
+
+
+@pytest.mark.skipif(not HAS_SWITCH, reason="needs openvswitch-switch, openvswitch-testcontroller")
+def test_controllers_that_a_script_starts(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lab.py").write_text(OWN_CONTROLLERS)
+    done = execute(tmp_path, "/usr/bin/python3", "lab.py")
+    assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
+    assert "lost 0.0" in done.said and "connected true" in done.said
+
+
 def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
     """It has the terminal itself, in real time."""
     command = (*TESTBED, "shell", "--out", f"{tmp_path}/out")
