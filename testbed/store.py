@@ -622,7 +622,7 @@ def open_trial(path: Path) -> Trial:
         scenario = read_scenario(plain_file(path / SCENARIO).read_bytes(), str(path / SCENARIO))
         record = Record.from_json(plain_file(path / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
+        raise UsageError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
         raise TestbedError(
             error.message, "remove the folder, and run its experiment again"
@@ -649,9 +649,12 @@ def _lacks(path: Path) -> str:
     return "a file" if path.exists() else "no such folder"
 
 
+TRIAL_HINT = "name a trial's directory, such as results/fall-floyd/tahoe-lost4-…"
+
+
 def _trial_hint(path: Path) -> str:
     inside = trial_paths(path) if path.is_dir() else []
-    return f"name one of those in it: {inside[0]}" if inside else "name a trial's directory"
+    return f"name one of those in it: {inside[0]}" if inside else TRIAL_HINT
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
@@ -723,8 +726,8 @@ def trial_paths(results: Path) -> list[Path]:
     """Return the trials' directories in a results folder, or of a run, by name."""
     if not results.is_dir():
         if results.exists():
-            raise TestbedError(f"{results}: a file, not a folder", "name a results folder")
-        raise TestbedError(f"{results}: no such folder", "`testbed run` makes one")
+            raise UsageError(f"{results}: a file, not a folder", "name a results folder")
+        raise UsageError(f"{results}: no such folder", "`testbed run` makes one")
     if (results / RUN_FILE).is_file():
         store = _store_of(results)
         found = [store / name for name in listed_trials(results)]

@@ -49,6 +49,8 @@ def captures_of(path: Path) -> list[Path]:
 
     Of another folder, they are the files in it with the names of captures.
     """
+    if not path.exists():
+        raise UsageError(f"{path}: no such file", "name a pcap or pcapng file")
     if not path.is_dir():
         return [path]
     trials = [open_trial(path)] if is_trial(path) else list(trials_in(path))

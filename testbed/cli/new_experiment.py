@@ -28,7 +28,9 @@ def new_experiment(options: argparse.Namespace) -> int:
     if path.exists():
         raise UsageError(f"{path}: it exists already", "name another, or remove it")
     if name in options.experiments:
-        raise UsageError(f"{name!r} is an experiment of the testbed's", "name another")
+        raise UsageError(
+            f"{name!r} is the name of a built-in experiment", f"name another: testbed new my_{name}"
+        )
     text = TEMPLATE.read_text().replace("NAME", name)
     replace(path, lambda aside: aside.write_text(text))
     console.print(f"{path}: testbed run ./{path} --quick", soft_wrap=True)

@@ -36,6 +36,8 @@ from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
 
 _MISSING = re.compile(r"the following arguments are required: (.*)")
+_NOT_TOGETHER = re.compile(r"argument (\S+): not allowed with argument (\S+)")
+_NOT_A_NUMBER = re.compile(r"argument (\S+): invalid float value: '(.*)'", re.DOTALL)
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -47,15 +49,24 @@ class Parser(argparse.ArgumentParser):
         if missing := _MISSING.match(message):
             verb = self.prog.partition(" ")[2]
             raise UsageError(f"{verb}: missing {missing[1].upper()}", f"{self.epilog}")
+        if both := _NOT_TOGETHER.match(message):
+            raise UsageError(f"{both[1]} and {both[2]}: only one of them", f"leave out {both[1]}")
+        if typed := _NOT_A_NUMBER.match(message):
+            raise UsageError(f"{typed[1]}: '{typed[2]}' is not a number", f"e.g. {typed[1]} 2.5")
         choice = _CHOICE.match(message)
         if choice is None:
-            raise UsageError(message, f"{self.prog} --help")
+            raise UsageError(message.removeprefix("argument "), self._example_of(message))
         name, value, listed = choice.groups()
         if name == "VERB" and value == "help":
             raise UsageError("unknown verb 'help'", "testbed --help, or: testbed VERB --help")
         what = "unknown verb" if name == "VERB" else f"{name}: unknown value"
         known = re.findall("'([^']*)'", listed)
         raise UsageError(f"{what} {quoted(value)}", nearest(value, known))
+
+    def _example_of(self, message: str) -> str:
+        """Return what to type for the option of a message, or where that is said."""
+        option = re.match(r"argument (--\w[\w-]*): .* whole number", message)
+        return f"e.g. {option[1]} 3" if option else f"{self.prog} --help"
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -152,7 +163,7 @@ def _experiment_options(parser: Parser) -> None:
     _value(parser, "--link", "bw=10,delay=5ms,…", about, default="")
     about = "with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each"
     _values(parser, "--flow", "SRC,DST,FIELD=VALUE…", about)
-    _value(parser, "--duration", "S", "with --topo: seconds (30)", type=float, default=30.0)
+    _value(parser, "--duration", "S", "with --topo: seconds (30)", type=float)
     _values(parser, "--set", "KEY=VALUE,…", "values of one axis")
     _number(parser, "--seeds", "repeats (1)", default=1)
     _flag(parser, "--quick", "shorter trials, for a first look")

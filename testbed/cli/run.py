@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from analysis.statistics.text_tables import TextTable
 
+TOPO_SECONDS = 30.0
 TOPO_EXAMPLE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
 
 
@@ -88,9 +89,13 @@ def selected(options: argparse.Namespace) -> RunSelection:
         raise UsageError(f"--topo: {name} has a network already", f"without it: {TOPO_EXAMPLE}")
     if name and (options.link or options.flow):
         raise UsageError("--link and --flow belong to --topo", TOPO_EXAMPLE)
+    if name and options.duration is not None:
+        hint = f"testbed plan {name} says which field is the duration: --set duration_s=…"
+        raise UsageError("--duration belongs to --topo", hint)
     settings = parse_settings(options.set, _settings_hint(options))
     if topo:
-        words = (topo, options.link, options.flow, options.duration)
+        seconds = TOPO_SECONDS if options.duration is None else options.duration
+        words = (topo, options.link, options.flow, seconds)
         selection = select_topo(*words, settings, options.quick)
     else:
         selection = select(name, settings, options.experiments, quick=options.quick)

@@ -82,7 +82,7 @@ def _unreferenced_lines(folders: Sequence[Path]) -> Iterator[str]:
 
 def _remove(names: Sequence[str], unused: bool) -> int:
     if not names and not unused:
-        raise UsageError("testbed runs remove: which run?", "`testbed runs` lists them")
+        raise UsageError("runs remove: which run?", "`testbed runs` lists them")
     found = [find_run(name, DEFAULT_RESULTS) for name in names]
     for run in found:
         with claimed(run.store, _say):

@@ -121,7 +121,7 @@ def not_built(name: str) -> TestbedError:
     if name in versions():
         return TestbedError(f"kernel {name} is not built", f"testbed kernel build {name}")
     hint = nearest(name, [*versions(), *custom_names()])
-    return TestbedError(
+    return UsageError(
         f"there is no kernel {name}",
         f"{hint}; one of your own: testbed kernel build --source DIR --name {name}",
     )

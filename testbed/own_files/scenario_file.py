@@ -16,6 +16,7 @@ from testbed.own_files.topo_graph import TopoGraph, split_settings, topo_graph
 from testbed.plan.check import faults
 from testbed.scenario.fault_hints import hint_of
 from testbed.scenario.model import Flow, Scenario, plain
+from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import (
     LONGEST_SCENARIO_BYTES,
     NETWORK_KEY,
@@ -95,8 +96,8 @@ def _flow(text: str) -> dict[str, Any]:
 def _with_names(flows: list[dict[str, Any]], found: TopoGraph) -> list[dict[str, Any]]:
     """Return the flows, each with a unique name: its ends, and a number if others have the same."""
     if not flows:
-        hosts = " and ".join(node.name for node in found.graph.nodes[:2])
-        raise UsageError("no flow is asked for", f"{FLOW_HINT}; there are {hosts}, for example")
+        names = [node.name for node in found.graph.nodes if node.kind is NodeKind.HOST][:2]
+        raise UsageError("there is no flow", f"--flow {','.join(names)},variant=cubic")
     taken: dict[str, int] = {}
     for flow in flows:
         name = flow.setdefault("name", f"{flow['src']}-{flow['dst']}")

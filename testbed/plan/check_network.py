@@ -230,7 +230,7 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
                 f"{LONGEST_NODE_NAME} of them"
             )
         elif name in taken:
-            yield f"network.nodes: {quoted(name)} is the name of a node of the testbed's own"
+            yield f"network.nodes: {quoted(name)} is a name that the testbed uses itself"
     yield from _end_faults(graph, tuple(counts))
 
 

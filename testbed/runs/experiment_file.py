@@ -48,7 +48,7 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> ExperimentFile:
         raise UsageError(f"{path}: has no {EXPERIMENT_NAME} = Experiment(…)", TEMPLATE_HINT)
     if experiment.name in taken:
         raise UsageError(
-            f"{path}: the name {experiment.name!r} is that of an experiment of the testbed's",
+            f"{path}: {experiment.name!r} is the name of a built-in experiment",
             "give it another, or its results would lie among the others",
         )
     return ExperimentFile(path, experiment, getattr(module, "figures", None))

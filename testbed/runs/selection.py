@@ -165,7 +165,7 @@ def parse_settings(texts: Sequence[str], hint: str) -> Settings:
     for text in texts:
         key, equals, listed = text.partition("=")
         values = [value.strip() for value in listed.split(",")]
-        if not equals or not all(values):
+        if not (key and equals and all(values)):
             raise UsageError(f"--set {text}: not KEY=VALUE", hint)
         if key in settings:
             joined = ",".join(dict.fromkeys((*settings[key], *values)))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import itertools
+import math
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from testbed.errors import UsageError, nearest
-from testbed.scenario.fault_hints import number_hint
+from testbed.errors import TestbedError, UsageError, nearest
+from testbed.scenario.fault_hints import number_hint, unit_of_setting
 from testbed.scenario.model import Scenario
 from testbed.scenario.space import SettingSpace
 
@@ -20,6 +23,7 @@ Axes = Mapping[str, tuple[Value, ...]]
 
 ALONE = "alone"  # in place of another flow: one has the link to itself
 MOST_TRIALS = 100_000  # of one request
+MOST_OF_ANYTHING = 100_000  # flows, hosts or other things that are counted: each is an object
 
 
 def refuse_too_many(settings: int, seeds: int) -> None:
@@ -103,17 +107,59 @@ class Experiment:
             raise UsageError(f"--set {key}: {self.name} has no such axis", nearest(key, self.axes))
         if isinstance(self.axes[key][0], str):
             return text
-        try:
-            return float(text)
-        except ValueError:
+        number = _finite(text)
+        if number is None:
             raise UsageError(
                 f"--set {key}={text}: not a number", number_hint(key, text, self.axes[key][0])
-            ) from None
+            )
+        if not unit_of_setting(key) and number > MOST_OF_ANYTHING:
+            raise UsageError(
+                f"--set {key}={text}: more than {MOST_OF_ANYTHING:,}", self._example(key)
+            )
+        return number
 
     def _scenario(self, point: tuple[Value, ...], seed: int) -> Scenario:
         values = dict(zip(self.axes, point, strict=True))
-        names = {k: v if isinstance(v, str) else f"{v:g}" for k, v in values.items()}
-        return dataclasses.replace(self.build(seed=seed, **values), axes=names)
+        names = {key: _text(value) for key, value in values.items()}
+        try:
+            built = self.build(seed=seed, **values)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._not_built(values, error) from error
+        return dataclasses.replace(built, axes=names)
+
+    def _not_built(self, values: Mapping[str, Value], error: Exception) -> TestbedError:
+        """Return the error for values that `build` cannot make a scenario of."""
+        known = self.values()
+        odd = [key for key, value in values.items() if value not in known[key]]
+        hint = "; ".join(map(self._example, odd))
+        if isinstance(error, TestbedError):
+            return UsageError(error.message, error.hint or hint)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        said = f"{type(error).__name__}: {error} in {where}"
+        which = ", ".join(f"{key}={_text(values[key])}" for key in odd)
+        if not odd:
+            return UsageError(f"{self.name}: {said}", "correct that line")
+        return UsageError(f"{self.name} cannot be made with {which} ({said})", hint)
+
+    def _example(self, key: str) -> str:
+        """Return what to type for an axis: the values that it has by default."""
+        return f"by default: --set {key}={','.join(map(_text, self.values()[key]))}"
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _finite(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def on_demand(module: str, name: str) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
 FIELDS_HINT = "correct these fields: `testbed schema` says what each field takes"
 SETTING_UNITS = {  # by the end of a field's or an axis's name
     "mbit": "Mbit/s",
@@ -23,6 +24,7 @@ FIELD_HINTS = (
         r"flows: (\w\S*) sends \S+ and \S+: one variant per host",
         "give each variant a sender of its own",
     ),
+    (r"flows: 0 flows", '"flows": [{"kind": "tcp", "variant": "cubic", "src": "h1", "dst": "h2"}]'),
     (
         r"flows: \d+ flows; between",
         "`kind: workload` has up to 30,000 transfers: docs/workloads.md",
@@ -45,11 +47,20 @@ FIELD_HINTS = (
     ),
     (r"give the limit in one unit", '"queue": {"discipline": "pie", "limit_packets": 1000}'),
     (r"did you mean '[^']+'", "correct the spelling"),
+    (r"(\w+): missing", r'add "\1": …; `testbed schema` says what it takes'),
     (
         r"(\w+)(?:=[^:]*)?: unknown \w+ '[^']*': known: ([\w-]+)",
         r"choose a known value of \1, such as \2",
     ),
     (r"(\w+)(?:=\S+)?: \S+ is not between (\S+) and (\S+)", r"\1 takes numbers from \2 to \3"),
+    (
+        r"(\w+)(?:=\S+)?: \S+ is not above (\S+) and at most (\S+)",
+        r"\1 takes numbers above \2, up to \3",
+    ),
+    (r"(\w+): \S+ is not within the trial's (\S+) s", r"\1 takes seconds from 0 to \2"),
+    (r"^(\S+: )?expected an object, got", SCENARIO_HINT),
+    (r": two different nodes", 'a link joins two nodes: "ends": ["h1", "r1"]'),
+    (r"goes from (\S+) to itself", r"name two hosts: --flow \1,OTHER, or another dst"),
 )
 _UNIT_TYPED = re.compile(
     r"(?P<name>\w+): expected a valid (?:number|integer), "
@@ -100,7 +111,7 @@ def of_axes(faults: Sequence[str], axes: Mapping[str, str]) -> list[str]:
 def _of_axis(fault: str, axes: Mapping[str, str]) -> str:
     place, _, what = fault.partition(": ")
     for name, value in axes.items():
-        is_it = place.rpartition(".")[2] == name or what.startswith(f"unknown {name} {value!r}")
-        if what and is_it:
+        is_unknown = what.startswith("unknown ") and what.split(":")[0].endswith(f" {value!r}")
+        if what and (place.rpartition(".")[2] == name or is_unknown):
             return f"{name}={value}: {what}"
     return fault

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import UsageError, listed, near, place, quoted
-from testbed.scenario.fault_hints import hint_of
+from testbed.scenario.fault_hints import SCENARIO_HINT, hint_of
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
 
 LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
-SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
 LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
 SCHEMA_KEY = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
 TOPOLOGY_KEY, NETWORK_KEY = (

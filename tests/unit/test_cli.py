@@ -53,8 +53,8 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
         ),
         (
             ["run", "router-bottleneck", "--seeds", "0"],
-            ["argument --seeds: '0' is not a whole number above 0"],
-            "testbed run --help",
+            ["--seeds: '0' is not a whole number above 0"],
+            "e.g. --seeds 3",
         ),
         (
             ["run", "router-bottleneck", "--set", "variant"],
@@ -152,7 +152,7 @@ def test_a_scenario_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[
         "    measure_from_s: 0 is not within the trial's -1 s",
         "    flows[0].dst: unknown node 'juliet': known: receiver, router, sender1",
         "    flows[0].start_s: 0 is not within the trial's -1 s",
-        "    hint: choose a known value of dst, such as receiver",
+        "    hint: duration_s takes numbers above 0, up to 86400",
     ]
     assert not (tmp_path / "out").exists()
 

@@ -295,7 +295,7 @@ FAULTS = {
     "links[1].ends: unknown node 'x'": graph("a r=router b", "a-r", ("r-x", SLOW)),
     "r and a have a link already": graph("a r=router b", "a-r", "r-a", ("r-b", SLOW)),
     "no observed link has a rate_mbit": graph("a r=router b", "a-r", "r-b"),
-    "'wires' is the name of a node of the testbed's own": graph("a wires b", *A_B),
+    "'wires' is a name that the testbed uses itself": graph("a wires b", *A_B),
     "'longername_1': a letter": graph("a longername_1 b", *A_B),
     "links[0].ends: 'a-a': two different nodes": graph("a r=router b", "a-a", *A_B),
     "queue.limit_bdp: no path has a delay": graph(

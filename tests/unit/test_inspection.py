@@ -104,7 +104,7 @@ def test_wrong_requests(trial: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_no_such_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, lines = failing(capsys, tmp_path / "nowhere")
-    assert (status, len(lines)) == (1, 2)
+    assert (status, len(lines)) == (2, 2)
     assert "nowhere: not a trial: no such folder" in lines[0]
     write_trial(tmp_path / "trial")
     status, lines = failing(capsys, tmp_path)

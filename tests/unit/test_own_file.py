@@ -60,7 +60,7 @@ def test_nothing_is_overwritten_and_names_are_names(capsys: pytest.CaptureFixtur
     written("", "mine.py")
     assert "mine.py: it exists already" in failing(capsys, "new", "mine")
     assert "not a name for an experiment" in failing(capsys, "new", "../mine")
-    assert "of the testbed's" in failing(capsys, "new", "fall-floyd")
+    assert "a built-in experiment" in failing(capsys, "new", "fall-floyd")
     assert Path("mine.py").read_text() == ""
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_overwritten_and_names_are_names(capsys: pytest.CaptureFixtur
         ("x = 1\n", "mine.py: has no EXPERIMENT = Experiment(…)"),
         (
             "from experiments.fall_floyd.fall_floyd import EXPERIMENT\n",
-            "mine.py: the name 'fall-floyd' is that of an experiment of the testbed's",
+            "mine.py: 'fall-floyd' is the name of a built-in experiment",
         ),
     ],
 )

@@ -165,14 +165,14 @@ def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "message", "hint", "status"),
     [
-        (["none"], "no such folder", "`testbed run` makes one", 1),
+        (["none"], "no such folder", "`testbed run` makes one", 2),
         (
             ["reno", "{reno}/.."],
             "/..: not a trial, as ",
             "name one trial, several trials to",
             2,
         ),
-        (["{reno}/scenario.json"], "a file, not a folder", "name a results folder", 1),
+        (["{reno}/scenario.json"], "a file, not a folder", "name a results folder", 2),
         (["none", "--reference", "none"], "no folder with CSV files", "or leave it out", 2),
         (["reno", "{reno}", "--from", "4"], "apply to a single trial", "name one, or leave", 2),
         (["reno/..", "--flow", "tcp"], "apply to a single trial", "name one, or leave", 2),

@@ -50,7 +50,7 @@ def test_an_instant_comes_before_the_packets(trial: Path) -> None:
         (["--packet", RETRANSMISSION, "--flow", "cbr"], "retransmitted nothing", "--flow"),
         (["--at", "1", "--until", "0.5", "--probe", "tcp_ack"], "before second 1", "--at"),
         (["--at", "1", "--packet", "3"], "at one of them", "leave out the other"),
-        (["--at", "1", "--gdb", "--probe", "tcp_ack"], "not allowed with argument", "--help"),
+        (["--at", "1", "--gdb", "--probe", "tcp_ack"], "only one of them", "leave out --probe"),
     ],
 )
 def test_wrong_requests(
