@@ -137,25 +137,22 @@ def _sockets(
 
 
 def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
-    """Yield the fullest queues; those that sort or delay for others only if they are alone."""
-    places = ["node", "interface", "discipline"]
+    """Yield the queues of the fullest interfaces, without those above them that hold the same."""
     queues = run.queues[run.queues["node"] != WIRES]
+    places = ["node", "interface"]
     fullest = queues.groupby(places, sort=False)["backlog_packets"].max()
-    fullest = fullest[fullest > 1]
-    holds = {(node, name) for node, name, kind in fullest.index if kind not in CLASSFUL}
-    shown = [
-        place for place in fullest.sort_values(ascending=False, kind="stable").index
-        if place[2] not in CLASSFUL or place[:2] not in holds
-    ]  # fmt: skip
-    for (node, name, kind), colour in zip(shown, QUEUE_COLOURS, strict=False):
-        own = queues[
-            (queues["node"] == node)
-            & (queues["interface"] == name)
-            & (queues["discipline"] == kind)
-        ]
-        x = np.append(own["time_s"].to_numpy(), end_s)
-        y = np.append(own["backlog_packets"].to_numpy(), own["backlog_packets"].iloc[-1])
-        yield Curve(x, y, colour, steps=True, series=f"{name}, {kind}")
+    fullest = fullest[fullest > 1].sort_values(ascending=False, kind="stable")
+    for (node, name), colour in zip(fullest.index, QUEUE_COLOURS, strict=False):
+        own = queues[(queues["node"] == node) & (queues["interface"] == name)]
+        filled = own.loc[own["backlog_packets"] > 1, "discipline"].unique()
+        kind = min(filled, key=lambda each: (each in CLASSFUL, each != "netem"))
+        own = own[own["discipline"] == kind]
+        for _handle, rows in own.groupby("handle", sort=False):
+            # a queue without further samples is as it was, unless another took its place
+            until_s = end_s if rows.index[-1] == own.index[-1] else rows["time_s"].iloc[-1]
+            x = np.append(rows["time_s"].to_numpy(), until_s)
+            y = np.append(rows["backlog_packets"].to_numpy(), rows["backlog_packets"].iloc[-1])
+            yield Curve(x, y, colour, steps=True, series=f"{name}, {kind}")
 
 
 def _lanes(run: ProgramResults, end_s: float) -> Panel:

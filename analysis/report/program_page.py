@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
 from collections import deque
@@ -18,7 +19,7 @@ from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.figures.static_renderer import save
 from analysis.laboratory.built import BuiltNetwork, LinkEnd, built_networks
 from analysis.laboratory.program_results import ProgramResults, open_program_run
-from analysis.laboratory.settings import SETTERS
+from analysis.laboratory.settings import SETTERS, is_client
 from analysis.report import inline, page, page_plot
 from analysis.report.network_drawing import Edge, drawn
 from analysis.report.trial_page import Download, downloads
@@ -30,6 +31,7 @@ MOST_DRAWN_NODES = 40  # nodes of a network: more do not fit
 MOST_NETWORKS = 6  # that the page shows
 LONGEST_TABLE = 500  # of a table in the page; the files have all
 LONGEST_OUTPUT = 100_000  # letters in the page; the file has all
+FEW_LINKS = 3  # of more, what all have alike is said once
 LONGEST_SETTING = 34  # letters at a link of the drawing
 
 
@@ -108,24 +110,32 @@ def _findings(run: ProgramResults) -> Sheet | None:
 
 
 def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator[ShownNetwork]:
-    clients = [run.observation.label(each.namespace) for each in run.observation.commands
-               if each.program not in SETTERS]  # fmt: skip
+    commands = [each for each in run.observation.commands if each.program not in SETTERS]
+    begins = [*filter(is_client, commands), *commands]
+    clients = [run.observation.label(each.namespace) for each in begins]
     for network in networks[:MOST_NETWORKS]:
         first = next((name for name in clients if name in network.nodes), next(iter(network.nodes)))
-        drawing = _drawing(network, first) if len(network.nodes) <= MOST_DRAWN_NODES else ""
+        edges = [_edge(*link) for link in network.links]
         note = f"{len(network.nodes)} nodes, {len(network.links)} links"
+        words = {", ".join(filter(None, (edge.above, edge.below))) for edge in edges}
+        if len(words) == 1 and len(edges) > FEW_LINKS:
+            note = f"{note}, each {words.pop() or 'without a rate, a delay and a queue'}"
+            edges = [dataclasses.replace(edge, above="", below="") for edge in edges]
+        is_small = len(network.nodes) <= MOST_DRAWN_NODES
+        drawing = _drawing(network, edges, first) if is_small else ""
         yield ShownNetwork(drawing, note, _links(network))
 
 
-def _drawing(network: BuiltNetwork, first: str) -> str:
+def _drawing(network: BuiltNetwork, edges: Sequence[Edge], first: str) -> str:
+    """Draw a network from one of its nodes on; there is no room for words between neighbours."""
     columns = _columns(network, first)
     place = {name: number for number, names in enumerate(columns) for name in names}
-    edges = [
-        _edge(one, other) if place[one.node] != place[other.node] else Edge(one.node, other.node)
-        for one, other in network.links
+    shown = [
+        edge if place[edge.one] != place[edge.other] else Edge(edge.one, edge.other)
+        for edge in edges
     ]
     routers = [name for name, is_router in network.nodes.items() if is_router]
-    return drawn("as built", columns, edges, routers, {})
+    return drawn("as built", columns, shown, routers, {})
 
 
 def _columns(network: BuiltNetwork, first: str) -> list[list[str]]:
