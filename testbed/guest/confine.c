@@ -14,9 +14,9 @@
  *   network    no interfaces, no sockets
  *   users      an ordinary user needs a user namespace for all this; root drops its capabilities
  *
- * It cannot gain privileges by any program, and system calls that could undo this, or that reach
- * parts of the host's kernel that no guest needs, are refused.  So are set-uid and set-gid modes:
- * other users of the host, for whom none of this holds, could run such a file while the guest runs.
+ * It cannot gain privileges by any program, and system calls that no guest's kernel needs are
+ * refused, each with a line that names it.  So are set-uid and set-gid modes: other users of the
+ * host, for whom none of this holds, could run such a file while the guest runs.
  * It stays on the processors that it was started on, and leaves no core dumps.
  *
  * Exit status: the command's, 128 + N after signal N, and 125 where the host forbids one of these.
@@ -30,9 +30,11 @@
 #include <linux/landlock.h>
 #include <linux/mount.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -229,23 +232,57 @@ static void limit_writes(void)
 	close(rules);
 }
 
-static const int refused[] = {
-	SYS_mount,	     SYS_umount2,	SYS_pivot_root,	       SYS_chroot,
-	SYS_move_mount,	     SYS_open_tree,	SYS_fsopen,	       SYS_fsmount,
-	SYS_fsconfig,	     SYS_fspick,	SYS_mount_setattr,     SYS_setns,
-	SYS_unshare,	     SYS_clone3,	SYS_open_by_handle_at, SYS_socket,
-	SYS_connect,	     SYS_bpf,		SYS_perf_event_open,   SYS_userfaultfd,
-	SYS_add_key,	     SYS_request_key,	SYS_keyctl,	       SYS_io_uring_setup,
-	SYS_io_uring_enter,  SYS_init_module,	SYS_finit_module,      SYS_delete_module,
-	SYS_kexec_load,	     SYS_kexec_file_load, SYS_reboot,	       SYS_swapon,
-	SYS_swapoff,	     SYS_acct,		SYS_quotactl,	       SYS_syslog,
-	SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_getfd,  SYS_settimeofday,
-	SYS_clock_settime,   SYS_adjtimex,	SYS_clock_adjtime,     SYS_iopl,
-	SYS_ioperm,	     SYS_sethostname,	SYS_setdomainname,     SYS_sched_setaffinity,
-	SYS_flock,	     SYS_sync,		SYS_syncfs,	       SYS_openat2,
-	SYS_inotify_init,    SYS_inotify_init1, SYS_fanotify_init,
+/* Always allowed: those that the guest's kernel, its shells and the loader were seen to use, and their
+ * like on other hosts' libraries. */
+static const int allowed[] = {
+	SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_preadv,
+	SYS_pwritev, SYS_close, SYS_lseek, SYS_stat, SYS_fstat, SYS_lstat, SYS_newfstatat,
+	SYS_statx, SYS_access, SYS_faccessat, SYS_faccessat2, SYS_readlink, SYS_readlinkat,
+	SYS_getdents, SYS_getdents64, SYS_statfs, SYS_fstatfs, SYS_getcwd, SYS_chdir,
+	SYS_fchdir, SYS_umask, SYS_mkdir, SYS_mkdirat, SYS_rmdir, SYS_unlink, SYS_unlinkat,
+	SYS_rename, SYS_renameat, SYS_renameat2, SYS_link, SYS_linkat, SYS_symlink,
+	SYS_symlinkat, SYS_truncate, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_fsync,
+	SYS_fdatasync, SYS_chown, SYS_fchown, SYS_lchown, SYS_fchownat, SYS_utime, SYS_utimes,
+	SYS_futimesat, SYS_utimensat, SYS_dup, SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2,
+	SYS_eventfd2, SYS_memfd_create, SYS_close_range, SYS_poll, SYS_ppoll, SYS_select,
+	SYS_pselect6, SYS_epoll_create, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_wait,
+	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg,
+	SYS_sendto, SYS_recvfrom, SYS_shutdown, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap,
+	SYS_madvise, SYS_brk, SYS_membarrier, SYS_rt_sigaction, SYS_rt_sigprocmask,
+	SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
+	SYS_sigaltstack, SYS_kill, SYS_tkill, SYS_tgkill, SYS_pause, SYS_signalfd4, SYS_fork,
+	SYS_vfork, SYS_execve, SYS_execveat, SYS_seccomp, SYS_wait4, SYS_waitid, SYS_exit,
+	SYS_exit_group, SYS_ptrace, SYS_prctl, SYS_arch_prctl, SYS_personality,
+	SYS_set_tid_address, SYS_set_robust_list, SYS_rseq, SYS_futex, SYS_restart_syscall,
+	SYS_sched_yield, SYS_sched_getaffinity, SYS_nanosleep, SYS_clock_nanosleep,
+	SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_time, SYS_timer_create,
+	SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
+	SYS_setitimer, SYS_getitimer, SYS_timerfd_create, SYS_timerfd_settime,
+	SYS_timerfd_gettime, SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid,
+	SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid, SYS_getgroups, SYS_setsid,
+	SYS_getsid, SYS_setpgid, SYS_getpgid, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit,
+	SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname, SYS_getrandom,
 };
-#define REFUSED (sizeof(refused) / sizeof(*refused))
+#define ALLOWED (sizeof(allowed) / sizeof(*allowed))
+
+/* The names of others, to which a program that has taken over a guest would turn. */
+#define CALLS 512 /* more than Linux has */
+#define NAMED(call) [SYS_##call] = #call
+static const char *const names[CALLS] = {
+	NAMED(mount), NAMED(umount2), NAMED(pivot_root), NAMED(chroot), NAMED(move_mount),
+	NAMED(open_tree), NAMED(fsopen), NAMED(fsmount), NAMED(fsconfig), NAMED(fspick),
+	NAMED(mount_setattr), NAMED(setns), NAMED(unshare), NAMED(clone3),
+	NAMED(open_by_handle_at), NAMED(socket), NAMED(connect), NAMED(bpf),
+	NAMED(perf_event_open), NAMED(userfaultfd), NAMED(add_key), NAMED(request_key),
+	NAMED(keyctl), NAMED(io_uring_setup), NAMED(io_uring_enter), NAMED(init_module),
+	NAMED(finit_module), NAMED(delete_module), NAMED(kexec_load), NAMED(kexec_file_load),
+	NAMED(reboot), NAMED(swapon), NAMED(swapoff), NAMED(acct), NAMED(quotactl),
+	NAMED(syslog), NAMED(process_vm_readv), NAMED(process_vm_writev), NAMED(pidfd_getfd),
+	NAMED(settimeofday), NAMED(clock_settime), NAMED(adjtimex), NAMED(clock_adjtime),
+	NAMED(iopl), NAMED(ioperm), NAMED(sethostname), NAMED(setdomainname),
+	NAMED(sched_setaffinity), NAMED(flock), NAMED(sync), NAMED(syncfs), NAMED(openat2),
+	NAMED(inotify_init), NAMED(inotify_init1), NAMED(fanotify_init),
+};
 
 /* Calls whose argument is a mode, with that argument's number. */
 static const unsigned int modes[][2] = {
@@ -276,7 +313,7 @@ static const unsigned int commands[][2] = {
 #define UNLESS(test, value, skipped) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, 0, skipped)
 #define NO (SECCOMP_RET_ERRNO | EPERM)
 
-static struct sock_filter program[256];
+static struct sock_filter program[512];
 static size_t length;
 
 #define ADD(...)                                                                                   \
@@ -309,23 +346,61 @@ static void write_program(void)
 	for (each = 0; each < COMMANDS; each++)
 		ADD(UNLESS(BPF_JEQ, commands[each][0], 4), ARGUMENT(1),
 		    UNLESS(BPF_JEQ, commands[each][1], 1), ANSWER(NO), FIELD(nr));
-	for (each = 0; each < REFUSED; each++)
-		ADD(UNLESS(BPF_JEQ, (unsigned int)refused[each], 1), ANSWER(NO));
-	ADD(ANSWER(SECCOMP_RET_ALLOW));
+	/* what has been looked into, and may be */
+	ADD(UNLESS(BPF_JEQ, SYS_fcntl, 1), ANSWER(SECCOMP_RET_ALLOW));
+	ADD(UNLESS(BPF_JEQ, SYS_ioctl, 1), ANSWER(SECCOMP_RET_ALLOW));
+	for (each = 0; each < ALLOWED; each++)
+		ADD(UNLESS(BPF_JEQ, (unsigned int)allowed[each], 1), ANSWER(SECCOMP_RET_ALLOW));
+	ADD(ANSWER(SECCOMP_RET_USER_NOTIF));
 }
 
-static void limit_calls(void)
+/* Send the listener of refused calls to who waits for us; -1 if there can be none. */
+static void send_listener(int parent, int listener)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS } };
+	struct iovec byte = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = { .msg_iov = &byte, .msg_iovlen = 1 };
+
+	memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
+	if (listener >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	if (sendmsg(parent, &message, 0) != 1)
+		fail("cannot reach the parent");
+}
+
+/* Refused calls are told to the parent, who names them; where a container has a listener of its
+ * own, which excludes ours, they are only refused. */
+static void limit_calls(int parent)
 {
 	struct sock_fprog filter = { .filter = program };
+	int listener;
 
 	write_program();
 	filter.len = (unsigned short)length;
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &filter))
-		fail("seccomp");
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				SECCOMP_FILTER_FLAG_SPEC_ALLOW | SECCOMP_FILTER_FLAG_NEW_LISTENER,
+				&filter);
+	if (listener < 0) {
+		program[length - 1].k = NO;
+		if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+			    &filter))
+			fail("seccomp");
+	}
+	send_listener(parent, listener);
+	if (listener >= 0)
+		close(listener);
+	close(parent);
 }
 
 /* The first process of the namespace: with it all others end. */
-static void run(char **command, int alive)
+static void run(char **command, int parent)
 {
 	char byte;
 
@@ -336,10 +411,9 @@ static void run(char **command, int alive)
 	/* after the last change of privileges, which would reset it */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		fail("the parent-death signal");
-	if (read(alive, &byte, 1) != 1) /* the parent died before it could be heard */
+	if (read(parent, &byte, 1) != 1) /* it died before it could be heard */
 		_exit(CANNOT);
-	close(alive);
-	limit_calls();
+	limit_calls(parent);
 	execvp(command[0], command);
 	fail("%s", command[0]);
 }
@@ -352,13 +426,71 @@ static void end_first(int signal)
 	kill(first, SIGKILL);
 }
 
+static int receive_listener(int child)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	int listener = -1;
+
+	if (recvmsg(child, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
+		memcpy(&listener, CMSG_DATA(&control.header), sizeof(listener));
+	close(child);
+	return listener;
+}
+
+/* Refuse the calls that come to the listener, and name each once, until all processes are gone. */
+static void answer_refused(int listener)
+{
+	struct pollfd waiting = { .fd = listener, .events = POLLIN };
+	static bool told[CALLS];
+
+	for (;;) {
+		struct seccomp_notif request = { 0 };
+		struct seccomp_notif_resp answer = { .error = -EPERM };
+		const char *known;
+		unsigned int number;
+
+		if (poll(&waiting, 1, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return;
+		}
+		if (waiting.revents & POLLHUP)
+			return;
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request))
+			continue; /* the process is gone */
+		number = (unsigned int)request.data.nr;
+		known = number < CALLS ? names[number] : NULL;
+		if (number >= CALLS || !told[number])
+			fprintf(stderr, "testbed-confine: refused system call %u%s%s\n", number,
+				known ? " " : "", known ? known : "");
+		if (number < CALLS)
+			told[number] = true;
+		answer.id = request.id;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+	}
+}
+
 /* Told to end, we end it and wait, so that whoever waits for us knows that nothing runs any more. */
-static int wait_for_first(void)
+static void handle_end(void)
 {
 	struct sigaction action = { .sa_handler = end_first };
-	int status;
 
 	sigaction(SIGTERM, &action, NULL);
+}
+
+static int wait_for_first(void)
+{
+	int status;
+
 	while (waitpid(first, &status, 0) < 0)
 		if (errno != EINTR)
 			fail("lost the command");
@@ -367,7 +499,7 @@ static int wait_for_first(void)
 
 int main(int count, char **words)
 {
-	int alive[2];
+	int ends[2], listener;
 
 	if (count < 3) {
 		fputs("usage: testbed-confine MEMORY COMMAND ARGUMENT...\n", stderr);
@@ -375,17 +507,21 @@ int main(int count, char **words)
 	}
 	enter_namespaces();
 	limit_files(words[1]);
-	if (pipe2(alive, O_CLOEXEC))
-		fail("a pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		fail("a pair of sockets");
 	first = fork();
 	if (first < 0)
 		fail("cannot fork");
 	if (first == 0) {
-		close(alive[1]);
-		run(words + 2, alive[0]);
+		close(ends[1]);
+		run(words + 2, ends[0]);
 	}
-	close(alive[0]);
-	if (write(alive[1], "", 1) != 1)
+	close(ends[0]);
+	handle_end();
+	if (write(ends[1], "", 1) != 1)
 		fail("the command is gone");
+	listener = receive_listener(ends[1]);
+	if (listener >= 0)
+		answer_refused(listener);
 	return wait_for_first();
 }

@@ -145,6 +145,49 @@ def test_a_guest_that_was_taken_over_is_confined(target: Target) -> None:
     untouched(target.victim, before)
 
 
+REFUSED_CALLS = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (41, 41, 165, 191, 460, 1000):
+    print("call:", number, libc.syscall(number, 0, 0, 0), ctypes.get_errno())
+print("call: 39", libc.syscall(39) > 0)
+"""
+
+
+def test_a_system_call_that_is_not_on_the_list_is_refused_and_named(target: Target) -> None:
+    """Each once, by its number, and by its name if it is one of those that reach the host."""
+    start = (str(target.confine), MEMORY, "/usr/bin/python3", "-c", REFUSED_CALLS)
+    said, _ = target.run(*start).communicate(timeout=60)
+    lines = said.splitlines()
+    told = sorted(line for line in lines if line.startswith("testbed-confine: "))
+    numbers = ("1000", "165 mount", "191", "41 socket", "460")
+    assert told == [f"testbed-confine: refused system call {each}" for each in numbers]
+    called = [line for line in lines if line.startswith("call:")]
+    refused = [f"call: {number} -1 1" for number in (41, 41, 165, 191, 460, 1000)]
+    assert called == [*refused, "call: 39 True"]
+
+
+WITH_A_LISTENER = """
+import ctypes, os, struct, sys
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000), 8)
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+listener = libc.syscall(317, 1, 8, ctypes.byref(Program(1, ctypes.addressof(allow))))
+os.set_inheritable(listener, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_calls_are_refused_too_where_a_container_listens_to_its_own(target: Target) -> None:
+    """There can be but one listener, so that nobody names them."""
+    start = ("/usr/bin/python3", "-c", WITH_A_LISTENER, str(target.confine), MEMORY)
+    said, _ = target.run(*start, "/usr/bin/python3", "-c", REFUSED_CALLS).communicate(timeout=60)
+    refused = [f"call: {number} -1 1" for number in (41, 41, 165, 191, 460, 1000)]
+    assert said.splitlines() == [*refused, "call: 39 True"]
+
+
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> None:
     guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
