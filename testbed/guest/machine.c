@@ -38,6 +38,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
@@ -534,6 +535,30 @@ static void bring_files(int from, struct brought *brought)
 	close(to);
 }
 
+/* Leaves the note of programs/cgcreate for a limit of processor time that was made without it. */
+static int note_quota(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+	static const char note[] = "limits of processor time mean nothing here: computing takes no time\n";
+	const char *name = path + place->base;
+	char limit[32] = "";
+	int file;
+
+	(void)about, (void)kind;
+	if (strcmp(name, "cpu.cfs_quota_us"))
+		return 0;
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0 || read(file, limit, sizeof(limit) - 1) < 0)
+		*limit = '\0';
+	close(file);
+	if (atoll(limit) <= 0) /* -1: none */
+		return 0;
+	file = open(NOTES, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	if (file < 0 || write(file, note, sizeof(note) - 1) < 0)
+		perror("testbed-machine: " NOTES);
+	close(file);
+	return 1;
+}
+
 /* What is no file, or a long one, is no note of ours. */
 static void bring_notes(void)
 {
@@ -617,6 +642,7 @@ int main(int count, char **words)
 	took_ns = now_ns(CLOCK_MONOTONIC) - started_ns;
 	end_samples();
 	observe_end();
+	nftw(CONTROLLERS "/cpu", note_quota, 16, FTW_PHYS);
 	end_others();
 	bring_files(folder, &brought);
 	bring_notes();

@@ -187,6 +187,17 @@ def test_the_kernel_has_what_scripts_use(tmp_path: Path) -> None:
     assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
 
 
+@pytest.mark.parametrize(("quota", "said"), [("50000", True), ("-1", False)])
+def test_a_limit_of_processor_time_is_said_to_mean_nothing(
+    tmp_path: Path, quota: str, said: bool
+) -> None:
+    group = "/sys/fs/cgroup/cpu/x"
+    script = f"mkdir {group}; echo {quota} >{group}/cpu.cfs_quota_us"
+    done = execute(tmp_path, "sh", "-c", script)
+    noted = [note for note in done.run.notes if "limits of processor time mean nothing" in note]
+    assert (done.status, bool(noted)) == (0, said)
+
+
 def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "lab.py").write_text(LAB)
