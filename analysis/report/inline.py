@@ -31,7 +31,11 @@ INKS = {
 _NAMES = {colour.lower(): name for colour, name in INKS.items()}
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b(?=[;\"'])")
 _ID = re.compile(r"(?<=\bid=\")[^\"]+(?=\")|(?<=url\(#)[^)]+(?=\))|(?<=href=\"#)[^\"]+(?=\")")
+_OWN_ID = re.compile(r" id=\"([^\"]+)\"")
+_REFERENCE = re.compile(r"(?:url\(#|href=\"#)([^\")]+)")
+_UNTURNED = re.compile(r" transform=\"rotate\(-?0 [^)]*\)\"")
 _FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
+_LINES = re.compile(r"(?<= d=\")M [-MLz\d. ]+(?=\")")  # paths of straight lines, without curves
 _STYLE = re.compile(r" style=\"([^\"]*)\"")
 
 
@@ -41,11 +45,15 @@ def element(text: str, key: str, alt: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.S)
     text = _COLOUR.sub(_variable, text)
+    used = set(_REFERENCE.findall(text))
+    text = _OWN_ID.sub(lambda found: found[0] if found[1] in used else "", text)
+    text = _UNTURNED.sub("", text)
     text = _ID.sub(lambda found: f"{key}-{found[0]}", text)
     text = _FONT.sub(_font, text)
     text = re.sub(r"<style\b.*?</style>", "", text, flags=re.S)  # the page's style sheet has it
     text = _STYLE.sub(_attributes, text)
     text = re.sub(r"\n\s*", " ", text)
+    text = _LINES.sub(_brief, text)
     head = f'<svg class="plot" role="img" aria-label="{_escaped(alt)}" viewBox='
     return re.sub(r"<svg\b.*?viewBox=(\"[^\"]*\")[^>]*>", lambda m: f"{head}{m[1]}>", text, count=1)
 
@@ -72,6 +80,15 @@ def _attributes(found: re.Match[str]) -> str:
     known = {name.strip(): value.strip() for name, value in pairs}
     known.pop("font-family", None)  # the page's
     return "".join(f' {name}="{value}"' for name, value in known.items())
+
+
+def _brief(found: re.Match[str]) -> str:
+    """Leave out each L, which SVG implies between points, and points that repeat the last one."""
+    parts = []
+    for part in re.findall(r"[Mz]|[-\d.]+ [-\d.]+", found[0]):
+        if not parts or part != parts[-1]:
+            parts.append(part)
+    return " ".join(parts)
 
 
 def _escaped(text: str) -> str:

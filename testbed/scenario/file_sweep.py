@@ -154,7 +154,10 @@ def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | i
     if isinstance(at, dict):
         if part in at or (before and before[-1] == OPEN_OBJECT):
             return part
-        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", nearest(part, at))
+        deeper = (leaf for leaf, _ in _leaves(at, "") if leaf.endswith(f".{place}"))
+        full = "" if before else next(deeper, "")
+        hint = f"write its whole place: --set {full}=…" if full else nearest(part, at)
+        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", hint)
     if isinstance(at, list):
         known = {str(number): number for number in range(len(at))}
         known |= {each["name"]: n for n, each in enumerate(at) if "name" in each}

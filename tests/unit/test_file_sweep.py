@@ -106,6 +106,12 @@ def test_every_field_that_plan_lists_can_be_set_to_what_it_is() -> None:
     ("settings", "said", "hint"),
     [
         ({"topology.botleneck.rate_mbit": ["1"]}, "topology has no 'botleneck'", "'bottleneck'"),
+        ({"variant": ["bbr"]}, "the scenario has no 'variant'", "--set flows.0.variant=…"),
+        (
+            {"bottleneck.rate_mbit": ["1"]},
+            "no 'bottleneck'",
+            "--set topology.bottleneck.rate_mbit=",
+        ),
         ({"topolgy": ["1"]}, "the scenario has no 'topolgy'", "'topology'"),
         ({"flows.3.variant": ["bbr"]}, "flows has no '3'", "known: 0, tcp"),
         ({"flows.0": ["bbr"]}, "holds several values", "flows.0.name"),

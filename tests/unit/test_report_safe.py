@@ -81,6 +81,23 @@ def test_elements_have_no_styles_of_their_own() -> None:
     assert "style" not in element and 'stroke-width="' in element
 
 
+def test_an_element_is_brief() -> None:
+    """Only lines lose their L; names that nothing refers to go, and angles of nothing."""
+    element = inline.element(
+        '<svg viewBox="0 0 9 9"><g id="a">'
+        '<path d="M 0 0 \nL 1 1 \nL 1 1 \nL 2 -1 \nz\n" id="b"/></g>'
+        '<path d="M 0 0 \nC 1 1 2 2 3 3 \nL 4 4 \n"/><use href="#b"/>'
+        '<text transform="rotate(-0 7 8)">x</text></svg>',
+        "k",
+        "words",
+    )
+    drawn = element[element.index(">") + 1 :]
+    assert drawn == (
+        '<g><path d="M 0 0 1 1 2 -1 z" id="k-b"/></g>'
+        '<path d="M 0 0  C 1 1 2 2 3 3  L 4 4  "/><use href="#k-b"/><text>x</text></svg>'
+    )
+
+
 @pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_a_script_that_got_in_would_not_run(tmp_path: Path) -> None:
     html = page.fill("page.html", (*page.SHARED, "figures.js", "page.js"), page=EMPTY, metrics=())
