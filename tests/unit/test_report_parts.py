@@ -109,8 +109,7 @@ def test_calls_and_programs_are_in_the_figures(tmp_path: Path) -> None:
     assert set(jitter["series"]) == {"call"} and set(jitter["mean"]) == {1.5}
     (plane_of_all,) = general_figures.planes(with_them)
     assert series == set(plane_of_all.data["series"])
-    (shares,) = general_figures.shares(with_them)
-    assert not shares.data["group"].str.contains("call").any()
+    assert not list(general_figures.shares(with_them))  # which may ask for less than theirs
     (usual,) = general_figures.sweeps(results)
     assert "jitter (ms)" not in set(usual.data["measure"])
 

@@ -110,8 +110,7 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the variants' shares and Jain's index, where flows share the network."""
-    rows = drawn(results)
-    rows = flows_apart(rows[rows["kind"] != FlowKind.CALL])  # a call asks for no more than it needs
+    rows = flows_apart(results.tcp)  # calls and programs may ask for less than their share
     if rows.empty or not variant_shares.several_flows(rows) or rows["variant"].nunique() < 2:
         return
     found = variant_shares.by_variant(rows)
