@@ -19,6 +19,7 @@ from typing import IO
 
 from benchmarks.engine import processor_s
 from testbed.errors import UsageError
+from testbed.guest.machine import PROGRAMS, root_environment
 from testbed.machine.process import require
 from testbed.runs.programs import MOST_OUTPUT_BYTES
 
@@ -26,13 +27,15 @@ NAMESPACES = (
     *("unshare", "--fork", "--kill-child", "--mount-proc"),
     *("--mount", "--net", "--pid", "--ipc", "--uts"),
 )
-# The first argument is the program's folder; the rest is its command.
+# The arguments are the program's folder, the guest's `controller`, and the command.
 PREPARE = r"""
 set -e
 folder=$1
-shift
+controller=$2
+shift 2
 mount -t tmpfs tmpfs /run
-mkdir -p /run/openvswitch /run/lock /run/folder /run/python
+mkdir -p /run/openvswitch /run/lock /run/folder /run/python /run/programs
+ln -s "$controller" /run/programs # Debian's controller has another name
 mount --bind "$folder" /run/folder
 mount -t tmpfs tmpfs /tmp
 mkdir -p "$folder"
@@ -106,7 +109,16 @@ def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun
     require("unshare")
     if os.geteuid() != 0:
         raise UsageError("plain Mininet needs root", "leave out --beside-plain")
-    argv = (*NAMESPACES, "/bin/sh", "-c", PREPARE, "plain", str(folder), *words)
+    argv = (
+        *NAMESPACES,
+        "/bin/sh",
+        "-c",
+        PREPARE,
+        "plain",
+        str(folder),
+        str(PROGRAMS / "controller"),
+        *words,
+    )
     begun, used = time.monotonic(), processor_s()
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         process = subprocess.Popen(
@@ -114,7 +126,7 @@ def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
-            env={**os.environ, "MPLBACKEND": "Agg", "TERM": "dumb"},
+            env=root_environment(Path("/root"), {}, ()),
         )
         try:
             while process.poll() is None and time.monotonic() - begun < patience_s:

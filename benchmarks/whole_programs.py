@@ -1,10 +1,11 @@
-"""Mininet's installed examples, and three speeds: `python -m benchmarks.whole_programs`.
+"""Mininet's installed examples, and speeds: `python -m benchmarks.whole_programs`.
 
 A row for each script: its exit status, its virtual time, its wall time and its processor time.
-With `--speed`, the rows are three programs to be timed: pings in a tree of hosts, a bufferbloat
-script, a monitor that forks; with `--scripts`, they are short scripts and the laboratories of
-experiments/course, each run again with the same seed while two loops keep the processors busy, and
-in another folder. `--beside-plain` runs all of them with plain Mininet, too, as root on this host.
+With `--speed`, the rows are programs to be timed: pings in a tree of hosts, a bufferbloat script,
+without and with a monitor of its queue, a monitor that forks; with `--scripts`, they are short
+scripts and the laboratories of experiments/course, each run again with the same seed while two
+loops keep the processors busy, and in another folder. `--beside-plain` runs all of them with plain
+Mininet, too, as root on this host.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ for maxq in (20, 100):
     h1.popen(f"iperf -c {h2.IP()} -t 120")
     with open(f"ping-{maxq}.txt", "w") as output:
         ping = h1.popen(["ping", "-i", "0.1", "-w", "120", h2.IP()], stdout=output)
-    for _ in range(1200):
-        h1.cmd("tc -s qdisc show dev h1-eth0 >>queue.txt")
-        time.sleep(0.1)
     ping.wait()
     net.stop()
+"""
+WATCHED_QUEUE = """    for _ in range(1200):
+        h1.cmd("tc -s qdisc show dev h1-eth0 >>queue.txt")
+        time.sleep(0.1)
 """
 MONITOR = "i=0; while [ $i -lt 1000 ]; do tc -s qdisc show dev lo >/dev/null; i=$((i + 1)); done"
 
@@ -92,7 +94,7 @@ def main() -> None:
     """Run the programs, and print their table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these examples or scripts")
-    parser.add_argument("--speed", action="store_true", help="three programs to be timed")
+    parser.add_argument("--speed", action="store_true", help="programs to be timed")
     parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
     parser.add_argument("--beside-plain", action="store_true", help="with plain Mininet, too")
     parser.add_argument(
@@ -160,10 +162,12 @@ def _scripts(folder: Path) -> Iterator[Program]:
 
 
 def _speeds(folder: Path) -> Iterator[Program]:
-    script = folder / "bufferbloat.py"
-    script.write_text(BUFFERBLOAT)
+    plain, watched = folder / "bufferbloat.py", folder / "watched.py"
+    plain.write_text(BUFFERBLOAT)
+    watched.write_text(BUFFERBLOAT.replace("    ping.wait()", f"{WATCHED_QUEUE}    ping.wait()"))
     yield Program("pingall, tree,3", folder, ["mn", "--topo", "tree,3", "--test", "pingall"])
-    yield Program("bufferbloat, 2 × 120 s", folder, script_command(script, ()))
+    yield Program("bufferbloat, 2 × 120 s", folder, script_command(plain, ()))
+    yield Program("the same, tc ten times a second", folder, script_command(watched, ()))
     yield Program("tc, 1000 times", folder, ["sh", "-c", MONITOR])
 
 
