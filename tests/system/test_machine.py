@@ -26,6 +26,7 @@ from testbed.store import (
     MACHINE_ERRORS,
     MACHINE_FILES,
     MACHINE_FLOWS,
+    MACHINE_OBSERVED,
     MACHINE_OUTPUT,
     MACHINE_RECORD,
 )
@@ -210,6 +211,9 @@ def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
     rate = re.search(r"\['([\d.]+) Mbits/sec'", done.said)
     assert rate and 9 < float(rate[1]) <= 10.5
     assert any("Mininet 2.3.0 waits" in note for note in done.run.notes)
+    # a node's shell starts without a close of each descriptor that could be open
+    starts = set(re.findall("mnexec%20(-[cdn]+)%20env", (done.out / MACHINE_OBSERVED).read_text()))
+    assert starts and "c" not in "".join(starts)
 
 
 def test_captures_and_their_flows(tmp_path: Path) -> None:
