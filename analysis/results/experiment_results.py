@@ -17,7 +17,7 @@ from analysis.metrics.digest import SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
 from analysis.results.reduction import Reduction, reductions_of
 from analysis.results.tables import all_metrics, metrics_of
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
 from testbed.store import Trial, open_trial, trial_paths
@@ -117,7 +117,7 @@ def collect(
         named = ", ".join(map(str, folders))
         if left_out:
             raise left_out[0]
-        raise UsageError(f"{named}: no trials in it", "name a folder that `testbed run` made")
+        raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
     names = Counter(trial.path.name for trial in trials)
     apart = tuple(name for name, count in names.items() if count > 1)
     unlike = {t.scenario.experiment for t in trials if t.path.name in apart}

@@ -7,7 +7,7 @@ import argparse
 from rich.table import Table
 
 from testbed.errors import UsageError
-from testbed.runs.progress import console
+from testbed.runs.progress import console, print_folded
 
 
 def compare_folders(options: argparse.Namespace) -> int:
@@ -30,9 +30,9 @@ def compare_folders(options: argparse.Namespace) -> int:
         for row in shown.rows:
             table.add_row(*(row[place] for place in used))
         console.print(table)
-        console.print(shown.note, soft_wrap=True)
+        print_folded(shown.note)
     for line in closing_lines(report):
-        console.print(line, soft_wrap=True)
+        print_folded(line)
     return 0 if report.agrees else 1
 
 

@@ -34,7 +34,8 @@ SCENARIO: dict[str, Any] = {
     },
     "flows": [{"name": "f", "kind": "tcp", "variant": "cubic", "src": "a", "dst": "b"}],
 }
-FILES = {  # their content, or the place of a value in the scenario and what is there instead
+# their content, or the place of a value in the scenario and what is there instead
+FILES: dict[str, str | tuple[tuple[str | int, ...], object]] = {
     "broken.json": '{"experiment": "x",}',
     "empty.json": "",
     "list.json": "[]",
@@ -150,14 +151,12 @@ evaluate bbr --adversary murder | known: harm, stall, starvation
 evaluate bbr --set rate_mbit=1,2 | testbed evaluate NAME --against
 report | example: testbed report
 report nowhere | `testbed run` makes one
-report folder | a folder that `testbed run` made
 report trial --from 10 --to 5 | flow tcp ran from
 report trial --flow nosuch | known: cbr, tcp
 report trial --style glossy | known: page, paper
 report folder --flow tcp | name one, or leave them out
 compare trial | example: testbed compare
 compare nowhere trial | `testbed run` makes one
-compare folder folder | name two results folders
 compare trial trial --metric goodput | did you mean 'goodput_mbps'?
 compare trial trial --tolerance goodput_mbps=five% | e.g. rtt_mean_ms=0.5
 runs remve x | testbed runs remove RUN
