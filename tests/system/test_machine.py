@@ -338,8 +338,8 @@ def test_a_network_and_what_starts_where_and_when(tmp_path: Path) -> None:
         "client@2: iperf3 -J -R -t 5 -c server >client.json",
         "client: ping -c 1 server; exit 6",
     )
-    command = (*TESTBED, "exec", "--network", "net.json", f"--out={tmp_path}/out")
-    command += ("--capture", "client", "--", *lines)
+    options = ("--network", "net.json", f"--out={tmp_path}/out", "--capture", "client")
+    command = (*TESTBED, "exec", *options, "--", *lines)
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
