@@ -298,11 +298,10 @@ def spreadsheet_cell(text: str) -> str:
     if not text.startswith(FORMULA_STARTS):
         return text
     try:
-        for number in text.split(" ± "):
-            float(number)
+        is_number = all(math.isfinite(float(number)) for number in text.split(" ± "))
     except ValueError:
-        return f"'{text}"
-    return text
+        is_number = False
+    return text if is_number else f"'{text}"
 
 
 def spreadsheet_frame(frame: pd.DataFrame) -> pd.DataFrame:

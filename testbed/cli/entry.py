@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,9 @@ from testbed.runs.progress import errors
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
+# NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
+VERBS_WITH_LIBRARIES = {"run", "report", "reduce", "compare", "evaluate", "grade", "export"}
+LEAST_ADDRESSES = 1 << 30
 
 
 def main(
@@ -42,6 +46,8 @@ def main(
         if not options.verb:
             parser.print_help()
             return 2
+        if options.verb in VERBS_WITH_LIBRARIES:
+            _refuse_few_addresses()
         status: int = options.act(options)
         return status
     except UsageError as error:
@@ -64,6 +70,15 @@ def main(
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(TestbedError(f"{where}{error.strerror or error}", _hint(error)), 1)
+
+
+def _refuse_few_addresses() -> None:
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < LEAST_ADDRESSES:
+        raise TestbedError(
+            f"too little memory: the process may have {most >> 20} MiB of addresses",
+            f"raise the limit to {LEAST_ADDRESSES >> 10} or more (`ulimit -v`)",
+        )
 
 
 def _hint(error: OSError) -> str:

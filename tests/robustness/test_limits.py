@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,28 @@ def list_within(limit: Callable[[], None]) -> str:
 def test_list_under_a_limit(name: str) -> None:
     resource_number, most = LIMITS[name]
     assert list_within(lambda: resource.setrlimit(resource_number, (most, most))) == "0 False"
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "reduce", "compare", "evaluate"])
+def test_too_few_addresses_are_a_line(verb: str, tmp_path: Path) -> None:
+    """Before a library ends the process by a signal, or in the midst of an import."""
+    folder = str(tmp_path)
+    known = {"run": ["variants"], "evaluate": ["reno"], "compare": [folder, folder]}
+    words = known.get(verb, [folder])
+    program = f"import sys; from experiments.command import main; sys.exit(main({[verb, *words]}))"
+    limits = (500 << 20, 500 << 20)
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("testbed: too little memory: the process may have 500 MiB")
+    assert "hint: raise the limit to 1048576 or more (`ulimit -v`)" in run.stderr
 
 
 def test_list_with_the_least_priority_on_one_processor() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import random
+import re
+from collections.abc import Callable
 
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +16,9 @@ import pytest
 from rich.table import Table
 
 from analysis.captures.tables import csv_text, json_text
+from analysis.report.page import fill
+from analysis.report.page_plot import script_json
+from analysis.statistics.table_layout import as_latex
 from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
 from testbed.errors import printable_lines
 from testbed.runs.progress import PrintableConsole
@@ -104,3 +110,92 @@ def test_json_has_no_nan_and_no_control_characters() -> None:
     found = json.loads(text, parse_constant=refuse)
     assert [each["file"] for each in found] == names
     assert {each["loss"] for each in found} == {None}
+
+
+NAMES = (  # of a file, a flow, an experiment, as somebody may choose them
+    *(
+        "=cmd()",
+        "+1+cmd",
+        "-1+cmd",
+        "@x",
+        "\t=1",
+        "|",
+        "a|b|c",
+        "\\",
+        "\\input{x}",
+        "%",
+        "&",
+        "$x$",
+    ),
+    *("{", "}", "#_^~", "<script>alert(1)</script>", "</script>", "<!--", "\"'><img src=x>"),
+    *("`x`", ESCAPE, "\x9b2J", "\r", "a\nb", "\u2028", "\u202e", "NaN", "nan", "inf", "-Infinity"),
+    *("", "x" * 300),
+)
+
+
+def check_csv(name: str) -> None:
+    frame = pd.DataFrame({"name": [name], "value": [1.5]})
+    ((cell, value),) = list(csv.reader(io.StringIO(as_csv(frame), newline="")))[1:]
+    assert not cell.startswith(FORMULA_STARTS) and value == "1.5"
+
+
+def check_markdown(name: str) -> None:
+    lines = as_markdown(TextTable(("name", "n"), ((name, "1"),), "")).splitlines()
+    assert len(lines) == 3 and "<" not in lines[2]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[2])) == 3
+
+
+def check_latex(name: str) -> None:
+    """A row of two cells, in which only the commands of our own table of signs are left."""
+    text = as_latex(TextTable(("name", "n"), ((name, "1"),), name))
+    rows = [line for line in text.splitlines() if line.startswith("    ")]
+    assert len(rows) == 5 and is_inert(text.replace("\t", ""))  # three rules, the head, and it
+    (cell,) = re.findall(r"^    (.*) & 1 \\\\$", rows[3])
+    for known in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
+        cell = cell.replace(known, "")
+    assert not re.search(r"[&%$#_{}\\]", re.sub(r"\\[&%$#_{}]", "", cell)), cell
+    assert not re.search(r"[~^]", cell)
+    outside = text.replace(rows[3], "").splitlines()
+    assert all(line.startswith(("%", "\\begin", "\\end", "    ")) for line in outside if line)
+
+
+def check_terminal(name: str) -> None:
+    assert is_inert(printed(name))
+
+
+def check_html(name: str) -> None:
+    """It stays the text of an element."""
+    page = fill("live.html", (), experiment=name)
+    (heading,) = re.findall("<h1>(.*)</h1>", page, re.DOTALL)
+    assert "<" not in heading and html.unescape(heading) == name
+
+
+def check_json(name: str) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    for value in (float("nan"), float("inf"), -float("inf")):
+        table = pa.table({"name": [name], "value": [value]})
+        text = "".join(json_text([table]))
+        assert json.loads(text, parse_constant=refuse) == [{"name": name, "value": None}]
+
+
+def check_script(name: str) -> None:
+    text = script_json({"name": name})
+    assert json.loads(text) == {"name": name}
+    assert "<" not in text and "\u2028" not in text
+    with pytest.raises(ValueError, match="float"):
+        script_json({name: float("nan")})
+
+
+WRITERS = (
+    *(check_csv, check_markdown, check_latex, check_terminal, check_html, check_json),
+    check_script,
+)
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__.partition("_")[2])
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_hostile_name_stays_a_name(name: str, write: Callable[[str], None]) -> None:
+    """In every form in which the testbed writes it."""
+    write(name)
