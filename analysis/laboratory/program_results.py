@@ -21,6 +21,7 @@ from testbed.store import (
     CAPTURES_FOLDER,
     DAMAGED,
     LABORATORY_FINDINGS,
+    LARGEST_NUMBER,
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_RECORD,
@@ -105,7 +106,7 @@ def open_program_run(path: Path) -> ProgramResults:
             _samples(path, MACHINE_QUEUES),
             _samples(path, MACHINE_SOCKETS),
         )
-        float(record["took_s"]), results.words
+        _check(results)
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{path}: damaged, or of an older version: {error}", "run the program again"
@@ -113,9 +114,22 @@ def open_program_run(path: Path) -> ProgramResults:
     return results
 
 
+def _check(results: ProgramResults) -> None:
+    """Raise an error unless the record has what the page shows of it."""
+    record = results.record
+    int(record["status"]), int(record["seed"]), results.words
+    str(record["kernel"]), bool(record["deterministic"]), list(record["notes"])
+    if not all(0 <= float(record[name]) < LARGEST_NUMBER for name in ("took_s", "wall_s")):
+        raise ValueError("a time beyond all bounds")
+
+
 def _samples(path: Path, table: Table) -> pd.DataFrame:
     found = _table(path / table.file)
-    return found if len(found) else pd.DataFrame(columns=table.columns)
+    if found.empty:
+        return pd.DataFrame(columns=table.columns)
+    texts = {"node", "interface", "handle", "discipline", "src", "dst"}
+    numbers = {name: float for name in table.columns if name not in texts}
+    return found[list(table.columns)].astype(numbers)
 
 
 def _table(path: Path) -> pd.DataFrame:

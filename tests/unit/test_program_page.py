@@ -208,6 +208,27 @@ def test_testbed_report_takes_the_folder(
     assert "leave out all options but --out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["status", "seed", "kernel", "took_s", "wall_s", "words", "notes"])
+@pytest.mark.parametrize("value", [None, "nan", 1e99, -5])
+def test_a_record_with_odd_values_is_one_line_or_a_page(
+    tmp_path: Path, name: str, value: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path, *network(9))
+    record = json.loads((tmp_path / MACHINE_RECORD).read_text())
+    (tmp_path / MACHINE_RECORD).write_text(json.dumps({**record, name: value}))
+    status = main(["report", str(tmp_path)])
+    assert status == 0 or "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "time_s,node\nx,y\n"])
+def test_damaged_samples_are_one_line(tmp_path: Path, text: str) -> None:
+    write_run(tmp_path)
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "queues.csv").write_text(text)
+    with pytest.raises(TestbedError, match="damaged"):
+        open_program_run(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"folder": 1}', '{"took_s": "x"}'])
 def test_a_damaged_record_is_one_line(tmp_path: Path, text: str) -> None:
     write_run(tmp_path)
