@@ -316,7 +316,7 @@ set_up() { # PACKAGE…
 refuse_other_machines() {
     if [[ $HOSTTYPE != x86_64 ]]; then
         die "this machine is $HOSTTYPE: trials need x86-64" \
-            "use a remote x86-64 machine by ssh, or a container: docker build --platform linux/amd64 (emulated, slow)"
+            "use a remote x86-64 machine by ssh; an emulated container (--platform linux/amd64) has no ptrace, which the guest needs"
     fi
 }
 

@@ -34,7 +34,9 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     records = [trial.record for trial in trials]
     networks = [scenario.network for scenario in scenarios]
     versions = dict.fromkeys(
-        f"{name} {version}" for record in records for name, version in record.versions.items()
+        f"{name.rpartition('/')[2]} {version}"  # a program of a user's is named by its path
+        for record in records
+        for name, version in record.versions.items()
     )
     rows = (
         ("network", _several(map(described, networks))),

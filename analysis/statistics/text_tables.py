@@ -152,6 +152,9 @@ def parse_columns(text: str) -> tuple[str, ...]:
     """Read the columns of metrics.csv that the user names: `goodput_mbps,jain`."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
+        if name not in NUMBER_COLUMNS and any(metric.name == name for metric in ALL_METRICS):
+            shown = "the table names variant and flow anyway; metrics.csv has all columns"
+            raise UsageError(f"--columns {name}: a column of words, not of numbers", shown)
         if name not in NUMBER_COLUMNS:
             raise UsageError(f"--columns {name}: no such column", _column_hint(name))
     return names

@@ -216,6 +216,9 @@ def test_columns_that_the_user_names() -> None:
     with pytest.raises(UsageError) as caught:
         parse_columns("goodput")
     assert "goodput_mbps" in caught.value.hint
+    with pytest.raises(UsageError, match="flow: a column of words") as caught:
+        parse_columns("flow")
+    assert "variant and flow anyway" in caught.value.hint
 
 
 def test_formats_for_programs_and_documents() -> None:
