@@ -672,7 +672,7 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
                 yield f"{SCENARIO}: {quoted(name)}: not a name"
     for each in record.flows:
         if each.name not in planned:
-            yield f"{RECORD}: {quoted(each.name)} is no flow of its scenario"
+            yield f"{RECORD}: {quoted(each.name)} is not a flow of its scenario"
         if not -MOST_BESIDE_S <= each.started_s <= each.stopped_s <= last_s:
             yield f"{RECORD}: {each.name} cannot run from {each.started_s} to {each.stopped_s} s"
         if each.variant_seen and not is_name(each.variant_seen):
@@ -680,7 +680,7 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     for capture in record.captures:
         folder, _, name = str(capture.file).rpartition("/")
         if capture.file and not (folder == CAPTURES_FOLDER and is_name(name)):
-            yield f"{RECORD}: {quoted(capture.file)} is no file of its captures"
+            yield f"{RECORD}: {quoted(capture.file)} is not one of its capture files"
 
 
 def is_trial(path: Path) -> bool:
@@ -716,7 +716,7 @@ def listed_trials(run: Path) -> tuple[str, ...]:
     for name in names:
         if not (isinstance(name, str) and name and name == Path(name).name and name[0] != "."):
             raise TestbedError(
-                f"{run / RUN_FILE}: {quoted(name)} is no trial's name", "remove the folder"
+                f"{run / RUN_FILE}: {quoted(name)} is not the name of a trial", "remove the folder"
             )
     return names
 

@@ -148,4 +148,4 @@ def _name(unread: SkippedCount) -> str:
         case SkipReason.TUNNEL:
             return f"{TUNNEL_PORTS[number]} (read as UDP)"
         case SkipReason.OTHER_BLOCK:
-            return f"blocks of type {number:#x} that are no packets"
+            return f"blocks of type {number:#x} that are not packets"

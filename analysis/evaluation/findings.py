@@ -49,7 +49,7 @@ def _extremes(table: pd.DataFrame, score: Score) -> str:
 def _separated(p: float) -> str:
     if math.isnan(p):
         return ""
-    return ", apart in these seeds" if p < 0.05 else ", not apart in these seeds"
+    return ", apart in these seeds" if p < 0.05 else ", no significant difference in these seeds"
 
 
 def _mean(name: str, found: dict[str, dict[int, float]]) -> str:

@@ -199,7 +199,7 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
         )
     if any(column.metric == "drop_rate" for column in shown) and _starts_at_queue(metrics):
         notes.append(
-            f"dropped % is not known of flows whose own host has a queue: {LINKS_CSV} counts "
+            f"dropped % is unknown for flows whose own host has a queue: {LINKS_CSV} counts "
             "what each queue dropped"
         )
     if invalid(metrics).any():

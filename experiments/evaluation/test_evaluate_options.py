@@ -111,7 +111,7 @@ def test_an_option_changes_what_runs_or_is_refused(
         for one, other in ((way, option), (option, way))
     )
     if hint := next(filter(None, by_either), None):
-        with pytest.raises(UsageError, match=r"^--\S+ does not go with --\S+$") as caught:
+        with pytest.raises(UsageError, match=r"^--\S+ cannot be combined with --\S+$") as caught:
             run([*words, *more.split()])
         assert caught.value.hint == hint and not shown
         return

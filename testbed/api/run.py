@@ -102,7 +102,7 @@ def _documents(what: Scenario | Mapping[str, Any] | Iterable[Scenario]) -> list[
     given = [what] if isinstance(what, Scenario) else list(what)
     for each in given:
         if not isinstance(each, Scenario):
-            raise UsageError(f"{type(each).__name__} is no Scenario", ACCEPTED)
+            raise UsageError(f"{type(each).__name__} is not a Scenario", ACCEPTED)
     return [_checked_document(plain(each)) for each in given]
 
 

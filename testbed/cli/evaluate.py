@@ -82,7 +82,7 @@ def _refuse_combinations(options: argparse.Namespace) -> None:
     for name, refused in REFUSED_OPTIONS.items():
         for other, hint in refused.items() if getattr(options, name) else ():
             if getattr(options, other):
-                raise UsageError(f"--{other} does not go with --{name}", hint)
+                raise UsageError(f"--{other} cannot be combined with --{name}", hint)
 
 
 def run_evaluations(options: argparse.Namespace) -> int:

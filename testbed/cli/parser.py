@@ -224,7 +224,9 @@ def _evaluate_options(parser: Parser) -> None:
     _value(parser, "name", None, "a congestion control or variant", nargs="?", default="")
     about = "a queue, alone or for the congestion control"
     _value(parser, "--queue", "NAME", about, default="")
-    _value(parser, "--against", "NAME,…", "the others (cubic,bbr,linux-reno)", default="")
+    _value(
+        parser, "--against", "NAME,…", "what it is compared with (cubic,bbr,linux-reno)", default=""
+    )
     about = "the kernel on which all of it runs, such as one with your control built in"
     _value(parser, "--kernel", "NAME", about, default="")
     _values(parser, "--set", "KEY=VALUE", "one value of an axis, where an evaluation has it")
@@ -247,7 +249,7 @@ def _evaluate_options(parser: Parser) -> None:
 
 
 def _reduce_options(parser: Parser) -> None:
-    about = "pcap or pcapng files; a trial's or a results folder stands for all captures in it"
+    about = "pcap or pcapng files, or folders: all captures in them"
     _value(parser, "pcap", None, about, nargs="+", type=Path)
     rows = parser.add_mutually_exclusive_group()
     _flag(rows, "--packets", "one row per packet, not per flow")

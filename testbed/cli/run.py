@@ -196,7 +196,9 @@ def _without_varied(done: Sequence[TrialFinished], frame: pd.DataFrame) -> pd.Da
     varied = [each.path.name for each in done if is_varied(each.scenario)]
     if len(varied) in (0, len(done)):
         return frame
-    console.print(f"{len(varied)} varied trials: `testbed report FOLDER --claims` tells them")
+    console.print(
+        f"{len(varied)} varied trials are left out here: `testbed report FOLDER --claims` has them"
+    )
     return frame[~frame["trial"].isin(varied)]
 
 

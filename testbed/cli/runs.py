@@ -34,7 +34,7 @@ def runs(options: argparse.Namespace) -> int:
     if first == REMOVE:
         return _remove(rest, options.unused)
     if options.unused:
-        raise UsageError("--unused goes with remove", "testbed runs remove --unused")
+        raise UsageError("--unused is an option of remove", "testbed runs remove --unused")
     for name in options.words:
         if not Path(name).is_dir():
             hint = f"a results folder, none, or: testbed runs {REMOVE} RUN"

@@ -96,7 +96,7 @@ def run_in_guest(
     ended = boot()
     if ended.special:
         raise TestbedError(
-            f"the guest left something that is no plain file: {', '.join(ended.special)}",
+            f"the guest left something that is not a plain file: {', '.join(ended.special)}",
             "it was removed; is there a program in the trial that you do not trust?",
         )
     status, errors = _status(folder), _last_error_line(folder)

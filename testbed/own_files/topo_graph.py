@@ -78,7 +78,7 @@ def parse_topo_name(text: str) -> TopoName:
     if not colon:
         source, class_name = head, ""
     if not source:
-        raise UsageError(f"{quoted(text)} names no Topo", TOPO_FORMS)
+        raise UsageError(f"{quoted(text)} does not name a Topo", TOPO_FORMS)
     return TopoName(text, source, class_name, split_settings(words))
 
 
@@ -165,12 +165,12 @@ def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Top
     except (Exception, SystemExit) as error:
         raise UsageError(
             error_in_file(path, error).message,
-            f"--topo {name.text}: the arguments of its build() stand behind the name: "
+            f"--topo {name.text}: the arguments of its build() follow the name: "
             "tree,2,2 or tree,depth=2,fanout=2",
         ) from error
     if not isinstance(topo, Topo):
         raise UsageError(
-            f"{path}: {name.class_name} makes a {type(topo).__name__}, no Topo", TOPO_FORMS
+            f"{path}: {name.class_name} makes a {type(topo).__name__}, not a Topo", TOPO_FORMS
         )
     return topo
 

@@ -129,7 +129,7 @@ def _realism_faults(where: str, direction: Direction) -> Iterator[str]:
     for name in ("hold_us", "cost_us", "wake_us"):
         yield from range_faults(f"{where}.{name}", getattr(direction, name), 0, LONGEST_RECEIPT_US)
     if direction.takes_time_to_receive and direction.radio:
-        yield f"{where}: hold_us, cost_us and wake_us are for links that are no radio"
+        yield f"{where}: hold_us, cost_us and wake_us are not for radio links"
 
 
 def _change_faults(where: str, direction: Direction, duration_s: float) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _change_faults(where: str, direction: Direction, duration_s: float) -> Itera
             if each.delay_ms < direction.jitter_ms:
                 yield f"{place}.delay_ms: {each.delay_ms:g} is less than the jitter_ms"
         if each.loss is not None and direction.loss is not None:
-            yield f"{place}.loss: the link has a loss of its own: give one of them"
+            yield f"{place}.loss: the link has a loss, too: give one of them"
 
 
 def _delay_faults(where: str, delay_ms: float) -> Iterator[str]:
@@ -170,7 +170,7 @@ def _microsecond_faults(where: str, time_ms: float) -> Iterator[str]:
 
 def _reorder_faults(where: str, direction: Direction) -> Iterator[str]:
     if not 0 <= direction.reorder <= 1:
-        yield f"{where}.reorder: {direction.reorder:g} is no chance between 0 and 1"
+        yield f"{where}.reorder: {direction.reorder:g} is not a probability from 0 to 1"
     elif 0 < direction.reorder < losses.LEAST_LOSS_CHANCE:
         yield f"{where}.reorder: {direction.reorder:g} is less than {losses.LEAST_LOSS_CHANCE:g}"
     elif direction.reorder and not direction.delay_ms:

@@ -131,7 +131,7 @@ def read_expectations(path: Path) -> Expectations:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is no bound: leave it out")
+        raise ValueError(f"{text} is not a bound: leave it out")
     return value
 
 

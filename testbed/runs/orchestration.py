@@ -66,7 +66,7 @@ class RunOptions:
         if self.name and not is_name(self.name):
             raise UsageError(f"--name {quoted(self.name)}: not a name", f"names are {NAME_RULE}")
         if self.name == LATEST:
-            hint = "it stands for the newest run: name another"
+            hint = "it is a link to the newest run: choose another name"
             raise UsageError(f"--name {LATEST} is taken", hint)
 
 

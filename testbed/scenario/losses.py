@@ -132,7 +132,7 @@ def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
 
 def _chance(where: str, value: float) -> Iterator[str]:
     if not LEAST_LOSS_CHANCE <= value <= 1:
-        yield f"{where}: {value:g} is no probability from {LEAST_LOSS_CHANCE:g} to 1"
+        yield f"{where}: {value:g} is not a probability from {LEAST_LOSS_CHANCE:g} to 1"
 
 
 def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:

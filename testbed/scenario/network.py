@@ -84,7 +84,7 @@ def schedule_faults(schedule: Sequence[Change], where: str, duration_s: float) -
         if not each.changes_wire and each.rate_mbit is None:
             yield f"{where}[{index}]: changes nothing: give rate_mbit, delay_ms, loss or up"
         if each.loss is not None and not 0 <= each.loss <= 1:
-            yield f"{where}[{index}].loss: {each.loss:g} is no chance between 0 and 1"
+            yield f"{where}[{index}].loss: {each.loss:g} is not a probability from 0 to 1"
     for index, (one, other) in enumerate(itertools.pairwise(schedule), start=1):
         if other.at_s <= one.at_s:
             yield (

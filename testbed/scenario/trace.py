@@ -102,7 +102,7 @@ def trace_content(file: str, where: str) -> str:
         if not _MILLISECONDS.fullmatch(text):
             what = quoted(text) if text else "an empty line"
             raise UsageError(
-                f"{where}: line {number}: {what} is no whole number of ms", _TRACE_HINT
+                f"{where}: line {number}: {what} is not a whole number of ms", _TRACE_HINT
             )
         if times and int(text) < times[-1]:
             raise UsageError(

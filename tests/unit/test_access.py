@@ -102,18 +102,21 @@ def test_netem_is_told_who_may_overtake_and_asked_for_it() -> None:
         (with_last(jitter_ms=1.0), "links[2].forward.jitter_ms: 1 is not between 0 and delay_ms"),
         (with_last(jitter_ms=-1.0, delay_ms=5.0), "links[2].forward.jitter_ms: -1"),
         (with_last(reorder=0.1), "links[2].forward.reorder: without a delay_ms"),
-        (with_last(reorder=1.1, delay_ms=5.0), "links[2].forward.reorder: 1.1 is no chance"),
+        (
+            with_last(reorder=1.1, delay_ms=5.0),
+            "links[2].forward.reorder: 1.1 is not a probability",
+        ),
         (
             with_last(reorder=0.1, delay_ms=5.0, jitter_ms=1.0),
             "links[2].forward.reorder: beside jitter_ms",
         ),
         (
             with_last(loss=GilbertElliott(0, 0.5)),
-            "links[2].forward.loss.to_bad: 0 is no probability",
+            "links[2].forward.loss.to_bad: 0 is not a probability",
         ),
         (
             with_last(loss=GilbertElliott(1e-9, 0.5)),
-            "links[2].forward.loss.to_bad: 1e-09 is no probability",
+            "links[2].forward.loss.to_bad: 1e-09 is not a probability",
         ),
         (
             with_last(loss=GilbertElliott(0.5, 0.5)),

@@ -125,7 +125,7 @@ def test_blocks_that_count_as_frames(tmp_path: Path, kind: int) -> None:
     path = written(tmp_path, head + block("<", kind, b"\xd9\x7e\0\0" + bytes(36)) + packet)
     packets = read_capture(path)
     assert packets.rows["frame"].tolist() == [2] and packets.frames == 2
-    assert f"1 blocks of type {kind:#x} that are no packets" in packets.warnings[0]
+    assert f"1 blocks of type {kind:#x} that are not packets" in packets.warnings[0]
     assert not verify(path).differences
 
 

@@ -89,7 +89,7 @@ def test_pythons_values_are_looked_at_like_a_files() -> None:
         ("none.py", "none.py: no such file"),
         (3, "int cannot run"),
         ([], "the scenarios are none"),
-        ([3], "int is no Scenario"),
+        ([3], "int is not a Scenario"),
         ({"experiment": {1}}, "set is not JSON serializable"),
         ([router(), dataclasses.replace(dumbbell(), experiment="b")], "of 2 experiments"),
     ],

@@ -87,7 +87,7 @@ def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it()
         ((Change(1, rate_mbit=0),), "schedule[0].rate_mbit: 0 is not between"),
         ((Change(1, delay_ms=-1),), "schedule[0].delay_ms: -1 ms is not between"),
         ((Change(1, delay_ms=0.0001),), "schedule[0].delay_ms: 0.0001 ms is not a whole number"),
-        ((Change(1, loss=1.5),), "schedule[0].loss: 1.5 is no chance"),
+        ((Change(1, loss=1.5),), "schedule[0].loss: 1.5 is not a probability"),
     ],
 )
 def test_a_schedules_fault_has_its_place(schedule: tuple[Change, ...], fault: str) -> None:
@@ -114,10 +114,10 @@ def test_a_direction_of_a_graph_is_looked_at_too() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("5\nx\n9", "line 2: 'x' is no whole number of ms"),
-        ("5\n\n9", "line 2: an empty line is no whole number of ms"),
-        ("5\n-1", "line 2: '-1' is no whole number"),
-        ("5\n7.5", "line 2: '7.5' is no whole number"),
+        ("5\nx\n9", "line 2: 'x' is not a whole number of ms"),
+        ("5\n\n9", "line 2: an empty line is not a whole number of ms"),
+        ("5\n-1", "line 2: '-1' is not a whole number"),
+        ("5\n7.5", "line 2: '7.5' is not a whole number"),
         ("5\n9\n7", "line 3: 7 comes after 9: times never go back"),
         ("", "an empty trace"),
         ("0\n0", "lasts 0 ms"),

@@ -142,7 +142,10 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ("expect = [", "not TOML: "),
         ("expect = []", "nothing is expected"),
         ("expects = []", "expects: unknown field: did you mean 'expect'?"),
-        ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = inf", "inf is no bound: leave it out"),
+        (
+            "[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = inf",
+            "inf is not a bound: leave it out",
+        ),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 2026-01-01", "expect[0].at_most: "),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 1\ntake = 'median'", "'median'"),
     ],

@@ -155,7 +155,7 @@ def test_losses_travel_as_json() -> None:
     [
         (Loss(), {}, "flows[0].loss: give one of events and gilbert_elliott"),
         (Loss(EVENTS.events, CHANNEL.gilbert_elliott), {}, "flows[0].loss: give one of"),
-        (Loss(LossEvents(0.0)), {}, "flows[0].loss.events.rate: 0 is no probability"),
+        (Loss(LossEvents(0.0)), {}, "flows[0].loss.events.rate: 0 is not a probability"),
         (Loss(LossEvents(1.5)), {}, "flows[0].loss.events.rate: 1.5"),
         (Loss(LossEvents(0.1, 0)), {}, "flows[0].loss.events.losses: 0 is not between"),
         (Loss(LossEvents(0.1, 1, 0)), {}, "flows[0].loss.events.spacing: 0 is not between"),

@@ -80,7 +80,7 @@ run /tmp | known: aggregation
 {R} --until soon | e.g. --until ci=2%
 {R} --order banana | --order 7
 {R} --format pdf | known: csv, json, latex, md, table
-{R} --name latest | name another
+{R} --name latest | choose another name
 {R} --name a/b | names are letters
 {R} --name 'my run' | names are letters
 {R} --columns goodput | did you mean 'goodput_mbps'?

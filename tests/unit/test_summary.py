@@ -71,7 +71,7 @@ def test_drops_that_cannot_be_counted_are_explained() -> None:
         summary(rows_of({"sent_packets": 100, "drop_rate": rate}), ("drop_rate",)).note
         for rate in (float("nan"), 0.0)
     ]
-    assert noted[0].startswith("dropped % is not known of flows whose own host has a queue: links")
+    assert noted[0].startswith("dropped % is unknown for flows whose own host has a queue: links")
     assert "dropped" not in noted[1]
 
 
