@@ -68,3 +68,14 @@ $(objects)/%.o: %.c Makefile
 	$(CC) $(CFLAGS) $(DEPENDENCIES) -c -o $@ $<
 
 .PHONY: all
+
+# dist/: the wheel and what it is made of (contrib/sbom.py); the same commit gives the same bytes,
+# whatever the user's umask and the files' times are
+.PHONY: release
+release:
+	rm -rf dist
+	umask 022 && mkdir dist && source=$$(mktemp -d) && trap 'rm -rf $$source' EXIT && \
+	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
+	git archive HEAD | tar -x -C $$source && \
+	.venv/bin/python contrib/sbom.py >dist/sbom.json && \
+	.venv/bin/python -m pip wheel -q --no-deps --no-build-isolation -w dist $$source

@@ -69,3 +69,41 @@ def test_a_kernel_that_cannot_be_built(root: Path, tmp_path: Path) -> None:
     (result,) = executed(root, tmp_path, 125, "")
     assert (result["test"], result["result"]) == ("build", "fail")
     assert "x.c:1: error" in (tmp_path / "results" / Path(result["link"]).name).read_text()
+
+
+def test_the_bill_of_materials_names_every_locked_package(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the hashes of its files; and Debian's packages with this machine's versions."""
+    root = request.config.rootpath
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1764000000")
+    argv = [sys.executable, str(root / "contrib/sbom.py")]
+    said = [subprocess.run(argv, capture_output=True, check=True, text=True) for _ in range(2)]
+    assert said[0].stdout == said[1].stdout
+    bill = json.loads(said[0].stdout)
+    assert bill["metadata"]["timestamp"] == "2025-11-24T16:00:00Z"
+    lock = (root / "requirements.lock").read_text().splitlines()
+    locked = [line.split()[0] for line in lock if "==" in line and not line.startswith((" ", "#"))]
+    python = [each for each in bill["components"] if each["purl"].startswith("pkg:pypi/")]
+    assert [f"{each['name']}=={each['version']}" for each in python] == locked
+    assert sum(len(each["hashes"]) for each in python) == sum("--hash=" in line for line in lock)
+    debian = {each["name"]: each["version"] for each in bill["components"]}
+    asked = ["dpkg-query", "-W", "-f", "${Version}", "iperf3"]
+    shown = subprocess.run(asked, capture_output=True, check=True, text=True)
+    assert debian["iperf3"] == shown.stdout
+
+
+def test_the_same_commit_gives_the_same_wheel(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Under another umask, and later."""
+    root, found = request.config.rootpath, []
+    if not (root / ".git").exists():
+        pytest.skip("not a clone")
+    for umask in (0o022, 0o077):
+        copy = tmp_path / f"{umask:o}"
+        subprocess.run(["git", "clone", "-q", "--shared", str(root), str(copy)], check=True)
+        (copy / ".venv").symlink_to(root / ".venv")
+        subprocess.run(["make", "-s", "release"], cwd=copy, check=True, umask=umask)
+        found.append({path.name: path.read_bytes() for path in (copy / "dist").iterdir()})
+    assert found[0] == found[1] and len(found[0]) == 2

@@ -1,0 +1,82 @@
+"""The software bill of materials: what the testbed is made of here, as CycloneDX JSON.
+
+    python3 contrib/sbom.py >sbom.json
+
+It names the Python packages of requirements.lock with their hashes, and the Debian packages that
+setup.sh installs with the versions that this machine has. SOURCE_DATE_EPOCH is its time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKED = re.compile(r"^([\w.-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", re.MULTILINE)
+DEBIAN_LISTS = re.compile(r"^readonly \w+_PACKAGES=\(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"^[a-z0-9][a-z0-9.+-]+$")
+
+
+def python_packages(lock: str) -> Iterator[dict[str, object]]:
+    """Yield the packages of a lock file with the hashes of their files."""
+    for name, version, hashes in LOCKED.findall(lock):
+        files = [
+            {"alg": "SHA-256", "content": each} for each in re.findall(r"[0-9a-f]{64}", hashes)
+        ]
+        yield {
+            "type": "library",
+            "name": name,
+            "version": version,
+            "purl": f"pkg:pypi/{name}@{version}",
+            "hashes": files,
+        }
+
+
+def debian_packages(setup: str) -> Iterator[dict[str, object]]:
+    """Yield the packages that setup.sh installs, as far as this machine has them."""
+    words = [word for names in DEBIAN_LISTS.findall(setup) for word in names.split()]
+    names = sorted(word for word in words if NAME.match(word))
+    form = "${db:Status-Status} ${Package} ${Version} ${Architecture}\n"
+    shown = subprocess.run(
+        ["dpkg-query", "-W", "-f", form, *names],
+        capture_output=True,
+        text=True,
+        check=False,  # some are not installed
+    )
+    for line in shown.stdout.splitlines():
+        status, name, version, architecture = line.split()
+        if status == "installed":
+            purl = f"pkg:deb/debian/{name}@{version}?arch={architecture}"
+            yield {"type": "application", "name": name, "version": version, "purl": purl}
+
+
+def bill() -> dict[str, object]:
+    """Return the whole document."""
+    project = (ROOT / "pyproject.toml").read_text()
+    found = re.search(r'^name = "(.*)"\nversion = "(.*)"$', project, re.MULTILINE)
+    assert found is not None
+    now = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.now(UTC).timestamp())
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "component": {"type": "application", "name": found[1], "version": found[2]},
+        },
+        "components": [
+            *python_packages((ROOT / "requirements.lock").read_text()),
+            *debian_packages((ROOT / "setup.sh").read_text()),
+        ],
+    }
+
+
+if __name__ == "__main__":
+    json.dump(bill(), sys.stdout, indent=1)
+    print()
