@@ -41,6 +41,13 @@ _NOT_A_NUMBER = re.compile(r"argument (\S+): invalid float value: '(.*)'", re.DO
 _CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
+class _Help(argparse.HelpFormatter):
+    """argparse's help, but an example stays on a line, from which it can be copied."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, but errors in the command line are printed like all our errors."""
 
@@ -98,12 +105,23 @@ class Verb:
 
 def build_parser() -> Parser:
     """Return the parser of the whole command line."""
-    parser = Parser(prog="testbed", description="A laboratory for TCP on real Linux kernels.")
+    parser = Parser(
+        prog="testbed",
+        description="A laboratory for TCP on real Linux kernels.",
+        epilog="example: testbed run router-bottleneck --quick\ntutorial: docs/tutorial.md",
+        formatter_class=_Help,
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     for verb in VERBS:
         example = f"example: testbed {verb.example}"
-        made = verbs.add_parser(verb.name, help=verb.about, description=verb.about, epilog=example)
+        made = verbs.add_parser(
+            verb.name,
+            help=verb.about,
+            description=verb.about,
+            epilog=example,
+            formatter_class=_Help,
+        )
         made.set_defaults(act=verb.act)
         verb.add_options(made)
     return parser
@@ -511,7 +529,7 @@ VERBS = (
         report,
         "results as one page (two folders: with their differences); one trial: its checks and "
         "timelines; several trials: their checks side by side",
-        f"report results/dumbbell-load results/dumbbell-pairs --out {REPORT}",
+        "report results/latest",
         _report_options,
     ),
     Verb(

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.cli.parser import VERBS
+from testbed.cli.parser import VERBS, Verb
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import progress
 from testbed.store import SCENARIO
@@ -231,6 +231,16 @@ def test_list_names_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(capsys.readouterr().out.split())
     for paper in PAPERS:
         assert paper.authors in text
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_an_example_can_be_copied_from_the_help(
+    verb: Verb, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([verb.name, "--help"])
+    assert f"example: testbed {verb.example}" in capsys.readouterr().out.splitlines()
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
