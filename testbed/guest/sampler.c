@@ -18,7 +18,6 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/pkt_sched.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <net/if.h>
 #include <stdint.h>
@@ -159,14 +158,14 @@ static void sample_socket(const struct nlmsghdr *message)
 	write_numbers(numbers, 6);
 }
 
-static void sample_sockets(int family)
+/* By the older of the two requests, whose answer has the sockets of IPv4 and of IPv6. */
+static void sample_sockets(void)
 {
 	struct {
 		struct nlmsghdr head;
-		struct inet_diag_req_v2 about;
-	} request = { { sizeof(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 },
-		      { .sdiag_family = family,
-			.sdiag_protocol = IPPROTO_TCP,
+		struct inet_diag_req about;
+	} request = { { sizeof(request), TCPDIAG_GETSOCK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 },
+		      { .idiag_family = AF_INET,
 			.idiag_ext = 1 << (INET_DIAG_INFO - 1),
 			.idiag_states = ESTABLISHED | CLOSING } };
 
@@ -184,8 +183,7 @@ static void sample_namespace(const char *path, unsigned long inode, const char *
 	node = label;
 	namespace = inode;
 	dump_routing(RTM_GETQDISC, sample_queue);
-	sample_sockets(AF_INET);
-	sample_sockets(AF_INET6);
+	sample_sockets();
 	leave_namespace();
 }
 
