@@ -83,7 +83,7 @@ cd "$folder"
 """
 LACKING = "qdisc kind is unknown"  # what tc says if the kernel has no such queue
 LOOK_S = 0.2
-VARYING = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2})+|\d+(\.\d+)?")  # addresses and numbers
+VARYING = re.compile(r"[0-9a-f]{1,4}(::?[0-9a-f]{1,4})+|\d+(\.\d+)?")  # addresses and numbers
 
 
 @dataclass(frozen=True)
