@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import sys
 from pathlib import Path
 
@@ -13,9 +15,26 @@ LIBRARIES = Path(sys.prefix) / "lib"
 
 
 def require_built(path: Path) -> None:
-    """Raise an error that says how to build a program or library if it is missing."""
+    """Raise an error that says how to build a program or library if it is missing or damaged.
+
+    The Makefile notes the hash of each beside it.
+    """
     if not path.exists():
         raise TestbedError(f"{path} is not built", BUILDS)
+    noted = path.with_name(f"{path.name}.sha256")
+    if noted.exists() and hash_of(path) != noted.read_text().partition(" ")[0]:
+        raise TestbedError(f"{path} is damaged", "./setup.sh compiles it again")
+
+
+def hash_of(path: Path) -> str:
+    """Return a file's sha256, computed again only if the file has changed."""
+    now = path.stat()
+    return _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@functools.lru_cache(maxsize=256)
+def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def load(path: Path) -> ctypes.CDLL:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES
+from testbed.machine.compiled import LIBRARIES, hash_of, require_built
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
 from testbed.runner.spoken import SPOKEN_NETLINK
@@ -136,24 +135,7 @@ def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
 
 def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
     for path in paths:
-        yield str(path.relative_to(PROJECT)), _hash_now(path)
-
-
-def _hash_now(path: Path) -> str:
-    now = path.stat()
-    return _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
-
-
-@functools.lru_cache(maxsize=256)
-def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
-    """Hash a file, again only if its stamp has changed: thousands of trials share the sources."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _is_whole(file: Path) -> bool:
-    """Return whether a compiled file has the hash that the Makefile noted beside it."""
-    noted = file.with_name(f"{file.name}.sha256")
-    return not noted.exists() or _hash_now(file) == noted.read_text().split()[0]
+        yield str(path.relative_to(PROJECT)), hash_of(path)
 
 
 def compiled_for(plan: Plan) -> list[Built]:
@@ -162,9 +144,11 @@ def compiled_for(plan: Plan) -> list[Built]:
 
 
 def require_compiled(programs: Iterable[Built]) -> None:
-    """Raise an error if one of them is older than its sources, or is not as it was compiled."""
+    """Raise an error if one of them is missing, damaged, or older than its sources."""
     for each in programs:
-        if each.file.exists() and not _is_whole(each.file):
-            raise TestbedError(f"{each.file} is damaged", "./setup.sh compiles it again")
-        if each.file.exists() and each.is_stale():
-            raise TestbedError(f"{each.file} is older than its sources", "./setup.sh compiles it")
+        if each.everywhere or each.file.exists():
+            require_built(each.file)
+            if each.is_stale():
+                raise TestbedError(
+                    f"{each.file} is older than its sources", "./setup.sh compiles it"
+                )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.guest import kernels
+from testbed.guest import boot, kernels
 from testbed.guest.engine import GuestEngine
 from testbed.runs.sources import BUILT, require_compiled
 
@@ -26,6 +26,23 @@ def test_a_damaged_program_does_not_run(tmp_path: Path, left: bytes) -> None:
     file.write_bytes(left)
     with pytest.raises(TestbedError, match=r"testbed-iperf3.so is damaged"):
         require_compiled([built])
+
+
+def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    built = dataclasses.replace(BUILT[0], file=tmp_path / "testbed-runner")
+    with pytest.raises(TestbedError, match="testbed-runner is not built"):
+        require_compiled([built])
+
+
+def test_a_damaged_program_confines_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "testbed-confine"
+    damaged.write_bytes(b"x")
+    (tmp_path / "testbed-confine.sha256").write_text(f"{_hash(b'y')}  testbed-confine\n")
+    monkeypatch.setattr(boot, "CONFINE", damaged)
+    with pytest.raises(TestbedError, match="testbed-confine is damaged"):
+        boot.why_not_confined.__wrapped__()
 
 
 def test_what_was_built_here_is_whole() -> None:
