@@ -145,9 +145,12 @@ def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
     for (node, name), colour in zip(fullest.index, QUEUE_COLOURS, strict=False):
         own = queues[(queues["node"] == node) & (queues["interface"] == name)]
         filled = own.loc[own["backlog_packets"] > 1, "discipline"].unique()
-        kind = min(filled, key=lambda each: (each in CLASSFUL, each != "netem"))
-        own = own[own["discipline"] == kind]
-        for _handle, rows in own.groupby("handle", sort=False):
+        above = sorted(
+            (each for each in filled if each in CLASSFUL), key=lambda each: each != "netem"
+        )
+        kinds = [each for each in filled if each not in CLASSFUL] or above[:1]
+        own = own[own["discipline"].isin(kinds)]
+        for (_handle, kind), rows in own.groupby(["handle", "discipline"], sort=False):
             # a queue without further samples is as it was, unless another took its place
             until_s = end_s if rows.index[-1] == own.index[-1] else rows["time_s"].iloc[-1]
             x = np.append(rows["time_s"].to_numpy(), until_s)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 import pandas as pd
 
@@ -32,7 +33,7 @@ MOST_NETWORKS = 6  # that the page shows
 LONGEST_TABLE = 500  # of a table in the page; the files have all
 LONGEST_OUTPUT = 100_000  # letters in the page; the file has all
 FEW_LINKS = 3  # of more, what all have alike is said once
-LONGEST_SETTING = 34  # letters at a link of the drawing
+LONGEST_SETTING = 48  # letters at a link of the drawing
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,9 @@ def _edge(one: LinkEnd, other: LinkEnd) -> Edge:
     if delays:
         ways = "each way" if len(delays) == 2 and len(set(delays)) == 1 else "one way"
         above.append(f"{' + '.join(f'{each:g}' for each in dict.fromkeys(delays))} ms {ways}")
-    queues = dict.fromkeys(end.queue[:LONGEST_SETTING] for end in (one, other) if end.queue)
+    queues = dict.fromkeys(
+        shorten(end.queue, LONGEST_SETTING, placeholder=" …") for end in (one, other) if end.queue
+    )
     return Edge(one.node, other.node, ", ".join(above), ", ".join(queues), neck=bool(rates))
 
 

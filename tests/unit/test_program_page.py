@@ -155,7 +155,7 @@ def test_the_figure_has_flows_sockets_queues_and_commands(tmp_path: Path) -> Non
     (tmp_path / "lines").write_text(
         f"queue {21 * S} r r-eth0 1: htb 3028 2 1 9084 6\n"
         f"queue {21 * S} r r-eth0 8002: pfifo 3028 2 1 9084 6\n"
-        f"queue {22 * S} r r-eth0 8004: pfifo 3028 3 1 9084 6\n"
+        f"queue {22 * S} r r-eth0 8004: codel 3028 3 1 9084 6\n"
         f"socket {22 * S} h1 10.0.0.1 5001 10.0.0.2 80 10 7 20500 4 1 999\n"
     )
     write_sample_tables(tmp_path / "lines", 20 * S, tmp_path)
@@ -167,7 +167,7 @@ def test_the_figure_has_flows_sockets_queues_and_commands(tmp_path: Path) -> Non
     series = {name: [mark.series for mark in panel.marks if isinstance(mark, Curve)]
               for name, panel in panels.items()}  # fmt: skip
     assert series["throughput (Mbit/s)"] == series["window (packets)"] == ["h1:5001 → h2:80"]
-    assert series["queue (packets)"] == ["r-eth0, pfifo"] * 2  # the second replaced the first
+    assert series["queue (packets)"] == ["r-eth0, pfifo", "r-eth0, codel"]  # which replaced it
     ends = [np.max(mark.x) for mark in panels["queue (packets)"].marks if isinstance(mark, Curve)]
     assert ends == [1, 10]
     [rate, *_] = panels["throughput (Mbit/s)"].marks
