@@ -259,7 +259,8 @@ built_image() { # option
     local folder
     # shellcheck disable=SC2086  # no option is no word
     folder=$("${AS_USER[@]}" kernel/image.sh --path $1) || return 0
-    if [[ -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); then
+    if [[ -e $folder/base && ! (-s $folder/linux && -s $folder/config) ]] ||
+        { [[ -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); }; then
         say "guest kernel: damaged, so it is removed" >&2
         "${AS_USER[@]}" rm -r "$folder"
         return 0

@@ -71,7 +71,7 @@ def is_whole(folder: Path) -> bool:
     """Return whether a kernel's files have the hashes that were noted when it was built."""
     noted = folder / "sha256"
     if not noted.exists():  # an older one, or of the user's own
-        return True
+        return all((folder / name).is_file() for name in ("linux", "config"))
     lines = (line.split() for line in noted.read_text().splitlines())
     try:
         return all(

@@ -68,5 +68,14 @@ def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
     assert not kernels.is_whole(tmp_path)
 
 
+def test_an_older_kernel_without_a_file_does_not_boot(tmp_path: Path) -> None:
+    """No hashes were noted then."""
+    for name in ("linux", "config"):
+        (tmp_path / name).write_bytes(b"x")
+    assert kernels.is_whole(tmp_path)
+    (tmp_path / "config").unlink()
+    assert not kernels.is_whole(tmp_path)
+
+
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
