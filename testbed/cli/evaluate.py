@@ -38,7 +38,7 @@ from testbed.runs.evaluation import (
     with_settings,
 )
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import ConsoleListener, console
+from testbed.runs.progress import ConsoleListener, console, print_folded
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
@@ -292,11 +292,10 @@ def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, see
     console.print(f"planning {count}")
     cost = evaluation_cost(evaluation, experiments, seeds, options.quick)
     cores = options.jobs or len(os.sched_getaffinity(0))
-    console.print(
+    print_folded(
         f"{count}, {number_of(cost.trials, 'trial')}, "
         f"{cost.existing} of them there already; about {cost.seconds / cores / 60:.0f} min on "
-        f"{number_of(cores, 'core')}. It can be stopped and repeated: complete trials are kept",
-        soft_wrap=True,
+        f"{number_of(cores, 'core')}. It can be stopped and repeated: complete trials are kept"
     )
 
 
