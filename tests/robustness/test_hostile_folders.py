@@ -163,6 +163,7 @@ def test_root_runs_no_kernel_that_another_user_could_change(
     linux = tmp_path / "cache" / "linux"
     linux.parent.mkdir()
     linux.touch()
+    linux.with_name("config").touch()
     assert engine.ready() == ""
     os.chown(linux, NOBODY, NOBODY)
     assert f"{linux} belongs to user {NOBODY}" in engine.ready()
