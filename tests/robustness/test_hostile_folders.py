@@ -249,7 +249,7 @@ def test_captures_are_dropped_in_their_own_folder(theirs: Path, victim: Path) ->
     outside = dataclasses.replace(capture, file=str(victim / "file"))
     record = dataclasses.replace(trial.record, captures=(outside, *others))
     (path / RECORD).write_text(record.to_json())
-    with pytest.raises(TestbedError, match="is no file of its captures"):
+    with pytest.raises(TestbedError, match="is not one of its capture files"):
         open_trial(path)
     (path / RECORD).write_text(trial.record.to_json())
     (path / "captures").rename(path / "away")
