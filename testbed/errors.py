@@ -87,8 +87,7 @@ def listed(faults: Iterable[str]) -> str:
     alike: dict[str, list[str]] = {}
     for fault in itertools.islice(faults, MOST_READ_FAULTS):
         alike.setdefault(re.sub(r"\[\d+\]", "[…]", fault), []).append(fault)
-    groups = itertools.islice(alike.values(), MOST_FAULTS)
-    lines = [_grouped(group).replace(FAULT_BREAK, ", ") for group in groups]
+    lines = [_grouped(group) for group in itertools.islice(alike.values(), MOST_FAULTS)]
     return FAULT_BREAK.join([*lines, *(["and more"] if len(alike) > MOST_FAULTS else [])])
 
 

@@ -66,8 +66,8 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(bytes=2**60), "flows[0].bytes: 1.15292e+18 is not above 0"),
         (with_flow(window_bytes=1), "flows[0].window_bytes: 1 is not between 88"),
         (with_flow(drops=(2**40,)), "flows[0].drops: 1099511627776 is above 536870912"),
-        (with_flow(jitter=0.1), "flows[0].jitter: of flows of kind cbr, this is tcp"),
-        (cbr(parallel=10**9), "flows[1].parallel: of flows of kind tcp, this is cbr"),
+        (with_flow(jitter=0.1), "flows[0].jitter: of flows of kind cbr; this is tcp"),
+        (cbr(parallel=10**9), "flows[1].parallel: of flows of kind tcp; this is cbr"),
         (cbr(rate_mbit=1e-9), "flows[1].rate_mbit: 1e-09 is not between 0.001"),
         (with_queue(FIFO, rate_mbit=1e-6), "forward.rate_mbit: 1e-06 is not between 0.001"),
         (
@@ -82,7 +82,7 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(mss=9000), "flows[0].mss"),
         (with_flow(parallel=0), "flows[0].parallel"),
         (with_flow(bytes=-1), "flows[0].bytes"),
-        (with_flow(rate_mbit=1.0), "flows[0].rate_mbit: of flows of kind cbr, this is tcp"),
+        (with_flow(rate_mbit=1.0), "flows[0].rate_mbit: of flows of kind cbr; this is tcp"),
         (with_queue(Queue("bfifo")), "give the limit in one unit"),
         (
             with_queue(Queue("bfifo", limit_bytes=9000, limit_packets=9)),
@@ -115,7 +115,7 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (cbr(name="tcp"), "the name 'tcp' is used twice"),
         (
             cbr(variant="reno"),
-            "variant: of flows of kind tcp or video or workload or command, this is cbr",
+            "variant: of flows of kind tcp or video or workload or command; this is cbr",
         ),
         (router(duration_s=0), "duration_s: 0"),
         (router(sample_interval_ms=-1.0), "sample_interval_ms: -1"),
