@@ -92,13 +92,24 @@ def _layout(
 ) -> list[NodeBox]:
     """Place the nodes of columns from left to right."""
     most = max(len(names) for names in columns)
+    step = STEP * (2 if _necks_meet(columns, edges) else 1)
     return [
         NodeBox(
-            name, x, TOP + STEP * (place + (most - _centred(names, routers)) / 2), name in routers
+            name, x, TOP + step * (place + (most - _centred(names, routers)) / 2), name in routers
         )
         for x, names in zip(_places(columns, edges), columns, strict=True)
         for place, name in enumerate(sorted(names, key=lambda each: each not in routers))
     ]
+
+
+def _necks_meet(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> bool:
+    """Whether observed links of one column lead to one node, so that their words are close."""
+    column = {name: place for place, names in enumerate(columns) for name in names}
+    ends = [(each.one, each.other) for each in edges if each.neck]
+    meeting = Counter(
+        (to, column[of]) for one, other in ends for of, to in ((one, other), (other, one))
+    )
+    return any(count > 1 for count in meeting.values())
 
 
 def _centred(names: Sequence[str], routers: Collection[str]) -> int:
