@@ -200,7 +200,7 @@ install_python_packages() {
     version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     # with the path, because scripts in .venv contain it: a moved clone needs a new environment
     key=$({ cat requirements.lock && echo "$version $PWD"; } | sha256sum | cut -d' ' -f1)
-    if is_stamped .venv/lock.stamp "$key" && packages_are_whole; then
+    if [[ -x .venv/bin/python ]] && is_stamped .venv/lock.stamp "$key" && packages_are_whole; then
         say "Python packages: as locked"
         return
     fi
@@ -230,7 +230,7 @@ install_python_packages() {
 install_project() {
     local key
     key=$(sha256sum <pyproject.toml | cut -d' ' -f1)
-    if ! is_stamped .venv/project.stamp "$key"; then
+    if ! [[ -x .venv/bin/testbed ]] || ! is_stamped .venv/project.stamp "$key"; then
         say "testbed: installing into .venv (seconds)"
         pip install --no-deps --no-index --no-build-isolation --editable . </dev/null ||
             die "could not install the testbed into .venv" \
