@@ -54,9 +54,12 @@ def by_number(text: str) -> tuple[tuple[float, str], ...]:
     return tuple((float(part), "") if part[:1].isdigit() else (-1.0, part) for part in parts)
 
 
-def path_rtt_ms(scenario: Scenario) -> float:
-    """Return the round-trip propagation delay of the longest path."""
-    return scenario.network.longest_rtt_ms
+def path_rtt_ms(scenario: Scenario, flow: str = "") -> float:
+    """Return the round-trip propagation delay of a flow's path, or of the longest."""
+    if not flow:
+        return scenario.network.longest_rtt_ms
+    ends = scenario.flow(flow)
+    return scenario.network.path(ends.src, ends.dst).rtt_ms
 
 
 def rate_label(link: Link) -> str:
@@ -86,10 +89,13 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
     return "\n".join(lines)
 
 
-def setting_label(trial: Trial, link: Link | None = None, queue: Queue | None = None) -> str:
+def setting_label(
+    trial: Trial, link: Link | None = None, queue: Queue | None = None, flow: str = ""
+) -> str:
     """Describe the network, the stacks' profile and the machine, for the footers of figures.
 
-    `link` and `queue` are the bottleneck that the figure is about: the network's unless given.
+    `link` and `queue` are the bottleneck of the flow that the figure is about: the network's
+    unless given.
     """
     scenario, record = trial.scenario, trial.record
     network = scenario.network
@@ -105,7 +111,7 @@ def setting_label(trial: Trial, link: Link | None = None, queue: Queue | None = 
             described(network),
             f"{rate_label(link)} {ways}",
             queue_label(queue),
-            f"path RTT {path_rtt_ms(scenario):g} ms{at_first} and serialisation",
+            f"path RTT {path_rtt_ms(scenario, flow):g} ms{at_first} and serialisation",
             f"{scenario.duration_s:g} s",
             f"profile {scenario.profile}",
             f"engine {record.engine}" + (f" ({kernel})" if kernel else ""),

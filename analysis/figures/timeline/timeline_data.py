@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
+from analysis.trials.labels import path_rtt_ms
 from analysis.trials.packets import TrialPackets, capture_interface
 from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
@@ -54,6 +55,7 @@ class Timeline:
     queue: pd.DataFrame | None  # time_s, bytes, packets
     queue_record: QueueRecord | None
     bottleneck: Direction  # of the flow
+    path_rtt_ms: float
     throughput: Series | None  # Mbit/s
     step_s: float  # of the throughput
     events: Mapping[Kind, Floats]  # seconds
@@ -99,6 +101,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: TimeSpan) -> Timeline:
         queue=None if queue is None else span.of(queue),
         queue_record=record,
         bottleneck=flow_bottleneck(trial, flow)[1],
+        path_rtt_ms=path_rtt_ms(trial.scenario, flow.name),
         throughput=_throughput(packets, flow, trial, span, step_s),
         step_s=step_s,
         events={kind: span.within(times) for kind, times in events.items()},

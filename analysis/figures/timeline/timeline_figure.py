@@ -26,7 +26,6 @@ from analysis.figures.timeline.timeline_data import Timeline, TimeSpan, flow_spa
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
 from analysis.trials.capacity import capacity_of
-from analysis.trials.labels import path_rtt_ms
 from testbed.errors import TestbedError
 from testbed.scenario.network import PLAIN_QUEUE
 from testbed.store import FlowRecord, Trial, again
@@ -125,7 +124,7 @@ def panels(trial: Trial, found: Timeline) -> list[tuple[Panel, float]]:
     if found.window is not None:
         shown.append((window_panel(found), 1.35))
     if found.rtts is not None:
-        shown.append((rtt_panel(trial, found), 1.15))
+        shown.append((rtt_panel(found), 1.15))
     if found.queue is not None:
         shown.append((queue_panel(found), 1.15))
     if found.throughput is not None:
@@ -192,7 +191,7 @@ def window_panel(found: Timeline) -> Panel:
     return Panel(marks, y=Axis("window\n(segments)", limits=(0, top), resolution=1))
 
 
-def rtt_panel(trial: Trial, found: Timeline) -> Panel:
+def rtt_panel(found: Timeline) -> Panel:
     """Show the RTT of each ACK, the kernel's smoothed one, and the path's without a queue."""
     assert found.rtts is not None
     time_s, value = found.rtts["time_s"].to_numpy(), found.rtts["rtt_ms"].to_numpy()
@@ -206,7 +205,7 @@ def rtt_panel(trial: Trial, found: Timeline) -> Panel:
         x, y = known["time_s"].to_numpy(), known["srtt_ms"].to_numpy(dtype=np.float64)
         marks.append(Curve(x, y, style.BLUE, 0.9, steps=True, series="srtt"))
         marks.append(_word("srtt", float(y[-1]), style.BLUE))
-    path_ms = path_rtt_ms(trial.scenario)
+    path_ms = found.path_rtt_ms
     if path_ms:
         marks.append(ReferenceLine("y", path_ms, colour=style.BLACK))
         marks.append(_word(f"path {path_ms:g}", path_ms, style.BLACK))

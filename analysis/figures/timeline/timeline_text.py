@@ -30,7 +30,7 @@ def title(trial: Trial, flow: FlowRecord) -> str:
     parts = (
         f"{sender} through {words}{_limit(queue)}",
         rate_label(link),
-        f"path RTT {path_rtt_ms(scenario):g} ms",
+        f"path RTT {path_rtt_ms(scenario, flow.name):g} ms",
         f"seed {scenario.seed}",
     )
     return BETWEEN.join(parts)
@@ -83,7 +83,7 @@ def footer(trial: Trial, flow: FlowRecord, found: Timeline) -> str:
 def foot(trial: Trial, flow: FlowRecord) -> str:
     """Wrap the trial's setting to the width of the figure."""
     link, bottleneck = flow_bottleneck(trial, flow)
-    words = setting_label(trial, link, bottleneck.queue or PLAIN_QUEUE)
+    words = setting_label(trial, link, bottleneck.queue or PLAIN_QUEUE, flow.name)
     return in_lines(words.split(BETWEEN), SETTING_LETTERS)
 
 
