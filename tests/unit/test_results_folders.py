@@ -129,7 +129,7 @@ def test_two_of_one_name_are_not_guessed(store: Path) -> None:
 def test_another_mans_list_leads_nowhere(store: Path, names: list[object]) -> None:
     run = kept(store, "a", "one")
     (run.path / RUN_FILE).write_text(json.dumps({"trials": names}))
-    with pytest.raises(TestbedError, match="is no trial's name"):
+    with pytest.raises(TestbedError, match="is not the name of a trial"):
         list(trials_in(run.path))
 
 
