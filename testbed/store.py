@@ -147,9 +147,24 @@ CPU_LOAD = Table(f"{SAMPLES_FOLDER}/load.csv", ("time_s", "busiest", "softirq", 
 PROCESS_TIMES = Table(
     f"{SAMPLES_FOLDER}/processes.csv", ("name", "node", "run_s", "wait_s", "slices")
 )
-SAMPLED_TEXTS = {  # of these tables; the others have numbers
+# Samples of a whole program, in which a queue or socket has a row whenever it has changed
+MACHINE_QUEUES = Table(
+    QUEUE_SAMPLES.file,
+    (
+        *("time_s", "node", "interface", "handle", "discipline", "backlog_bytes"),
+        *("backlog_packets", "drops", "sent_bytes", "sent_packets"),
+    ),
+)
+MACHINE_SOCKETS = Table(
+    SOCKET_SAMPLES.file,
+    (
+        *("time_s", "node", "src", "dst", "cwnd", "ssthresh", "srtt_ms", "unacked"),
+        *("total_retrans", "bytes_acked"),
+    ),
+)
+SAMPLED_TEXTS = {  # columns of these tables; the others have numbers
     *("flow", "state", "ca_state", "starved_by", "node", "interface", "event", "detail"),
-    *("src", "dst", "change", "name", "lossy"),
+    *("src", "dst", "change", "name", "lossy", "handle", "discipline"),
 }
 
 

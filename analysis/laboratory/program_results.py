@@ -14,7 +14,6 @@ import pandas as pd
 from analysis.captures.flow_tables import BIN_NEEDS, flow_bins
 from analysis.captures.tcp import read_arrays
 from analysis.laboratory.observation import Observation, read_observation
-from analysis.laboratory.samples import MACHINE_QUEUES, MACHINE_SOCKETS
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
@@ -24,8 +23,11 @@ from testbed.store import (
     LARGEST_NUMBER,
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
+    MACHINE_QUEUES,
     MACHINE_RECORD,
+    MACHINE_SOCKETS,
     NETWORK_SHELL,
+    SAMPLED_TEXTS,
     Table,
 )
 
@@ -127,8 +129,7 @@ def _samples(path: Path, table: Table) -> pd.DataFrame:
     found = _table(path / table.file)
     if found.empty:
         return pd.DataFrame(columns=table.columns)
-    texts = {"node", "interface", "handle", "discipline", "src", "dst"}
-    numbers = {name: float for name in table.columns if name not in texts}
+    numbers = {name: float for name in table.columns if name not in SAMPLED_TEXTS}
     return found[list(table.columns)].astype(numbers)
 
 

@@ -10,24 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from analysis.laboratory.observation import MACHINE_ITSELF
-from testbed.store import SAMPLES_FOLDER, Table, spreadsheet_cell, write_table
+from testbed.store import MACHINE_QUEUES, MACHINE_SOCKETS, spreadsheet_cell, write_table
 
 Row = tuple[object, ...]
-# A queue or socket has no row where it is as it was before.
-MACHINE_QUEUES = Table(
-    f"{SAMPLES_FOLDER}/queues.csv",
-    (
-        *("time_s", "node", "interface", "handle", "discipline", "backlog_bytes"),
-        *("backlog_packets", "drops", "sent_bytes", "sent_packets"),
-    ),
-)
-MACHINE_SOCKETS = Table(
-    f"{SAMPLES_FOLDER}/sockets.csv",
-    (
-        *("time_s", "node", "src", "dst", "cwnd", "ssthresh", "srtt_ms", "unacked"),
-        *("total_retrans", "bytes_acked"),
-    ),
-)
 
 
 def write_sample_tables(lines: Path, began_ns: int, folder: Path) -> None:

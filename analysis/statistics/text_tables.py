@@ -18,7 +18,7 @@ from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, near, printable_lines
-from testbed.store import LINKS_CSV, spreadsheet_frame
+from testbed.store import LINKS_CSV, METRICS_CSV, spreadsheet_frame
 
 NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
@@ -153,7 +153,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in NUMBER_COLUMNS and any(metric.name == name for metric in ALL_METRICS):
-            shown = "the table names variant and flow anyway; metrics.csv has all columns"
+            shown = f"the table names variant and flow anyway; {METRICS_CSV} has all columns"
             raise UsageError(f"--columns {name}: a column of words, not of numbers", shown)
         if name not in NUMBER_COLUMNS:
             raise UsageError(f"--columns {name}: no such column", _column_hint(name))
