@@ -10,6 +10,7 @@ from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
+from testbed.errors import number_of
 from testbed.scenario.named_networks import described
 from testbed.store import RUN_FILE, RUNS, SCENARIO, Trial, listed_trials, run_command
 
@@ -65,8 +66,8 @@ def _given(results: ExperimentResults) -> list[str]:
     return [name for name in results.axes() if name in own]
 
 
-def recorded_commands(results: ExperimentResults) -> list[str]:
-    """Return the commands whose runs together have these trials; none if some are in no run."""
+def _recorded(results: ExperimentResults) -> tuple[list[str], list[Trial]]:
+    """Return the commands whose runs together have these trials, and the trials in no run."""
     missing = {trial.path.name for trial in results.trials}
     commands = []
     runs = [path.parent for path in results.trials[0].path.parent.glob(f"{RUNS}/*/{RUN_FILE}")]
@@ -76,44 +77,38 @@ def recorded_commands(results: ExperimentResults) -> list[str]:
         if missing & trials[run] and text:
             commands.append(text)
             missing -= trials[run]
-    return [] if missing else commands
+    return commands, [trial for trial in results.trials if trial.path.name in missing]
 
 
 def command(results: ExperimentResults) -> str:
-    """Return the commands that ran these trials, or one that runs them.
+    """Return the commands that ran these trials, a line each.
 
-    Trials of a scenario's file that are in no run are run from one of them.
+    For trials that are in no run: the command of the whole experiment if it is a built-in one, or
+    else that which runs the first of them from its scenario.
     """
-    if commands := recorded_commands(results):
+    commands, others = _recorded(results)
+    if not others:
         return "\n".join(commands)
-    names = _given(results)
-    what = [results.experiment]
-    if _is_of_file(results):
-        what = [str(results.trials[0].path / SCENARIO)]
-        if not names and results.varied(results.rows):  # files that have nothing in common
-            return shlex.join(["testbed", "run", *what])
-    argv = ["testbed", "run", *what]
-    for name in names:
+    engine = ["--engine", results.engine or "auto"]
+    if not results.definition:
+        first = str(others[0].path / SCENARIO)
+        return "\n".join([*commands, shlex.join(["testbed", "run", first, *engine])])
+    argv = ["testbed", "run", results.experiment]
+    for name in _given(results):
         argv += ["--set", f"{name}={','.join(values(results, name))}"]
     seeds = max(trial.scenario.seed for trial in results.trials)
-    if not _is_of_file(results) or seeds > 1:
-        argv += ["--seeds", str(seeds)]
-    return shlex.join([*argv, "--engine", results.engine or "auto"])
-
-
-def _is_of_file(results: ExperimentResults) -> bool:
-    """Whether the axes are fields of a scenario's file, by their places, or there are none."""
-    return all("." in name for name in _given(results))
+    return shlex.join([*argv, "--seeds", str(seeds), *engine])
 
 
 def command_note(results: ExperimentResults) -> str:
-    """Say how the command's trials differ from these, if they do."""
-    names = _given(results)
-    if recorded_commands(results):
+    """Say how the trials of the commands differ from these, if they do."""
+    _commands, others = _recorded(results)
+    if not others:
         return ""
-    if not names and results.varied(results.rows):
-        return f"and so for each of the other {len(results.trials) - 1}"
+    if not results.definition:
+        more = len(others) - 1
+        return f"and likewise for {number_of(more, 'other trial')} in no run" if more else ""
     seeds = max(trial.scenario.seed for trial in results.trials)
-    whole = seeds * math.prod(len(values(results, name)) for name in names)
+    whole = seeds * math.prod(len(values(results, name)) for name in _given(results))
     here = len(results.trials)
     return f"gives {whole} trials, of which these are {here}" if whole != here else ""

@@ -25,7 +25,7 @@ from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
 from analysis.figures.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
-from analysis.report.facts import command
+from analysis.report.facts import command, command_note
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
@@ -202,11 +202,14 @@ def test_the_papers_numbers_stand_beside_ours(html: str) -> None:
 
 
 def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
-    folder = next(path for path in folders if path.name == "someones-own")
-    [results] = collect([folder], EXPERIMENTS).experiments
-    assert command(results) == (
-        "testbed run someones-own --set variant=bbr,cubic --set target_ms=1,5,20 "
-        "--seeds 5 --engine guest"
+    folder = next(path for path in folders if path.name == "dumbbell-load")
+    found = collect([folder], EXPERIMENTS).experiments
+    results = next(each for each in found if each.engine == "guest")
+    assert (command(results), command_note(results)) == (
+        "testbed run dumbbell-load --set variant=tahoe --set cbr_mbit=1,2,3 "
+        "--set order=cbr-first,tcp-first --set window=large,small --set profile=modern,ns2 "
+        "--set duration_s=60 --seeds 1 --engine guest",
+        "",
     )
 
 

@@ -42,32 +42,29 @@ from tests.scenarios import dumbbell, with_network
 from tests.trial_writer import write_trial
 
 
-def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        for rate in ("1", "2"):
-            place = "topology.bottleneck.rate_mbit"
-            point: dict[str, str | float] = {"variant": "cubic", place: rate}
-            made = report_writer.scenario("mine", point, seed)
-            report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
+def test_the_command_of_a_scenario_names_a_file(tmp_path: Path) -> None:
+    """Its axes have short names, which the file of a trial need not have."""
+    for rate in ("1", "2"):
+        made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
+        report_writer.write(tmp_path, dataclasses.replace(made, axes={"rate_mbit": rate}))
     [results] = collect([tmp_path], EXPERIMENTS).experiments
     first = results.trials[0].path / "scenario.json"
-    assert command(results) == (
-        f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
-    )
+    assert command(results) == f"testbed run {first} --engine guest"
+    assert command_note(results) == "and likewise for 1 other trial in no run"
 
 
 def test_the_commands_are_those_of_the_runs_that_have_the_trials(tmp_path: Path) -> None:
-    """As few runs as have all of them; where a trial is in none, a command is made up."""
-    names = [
-        report_writer.write(
-            tmp_path, report_writer.scenario("mine", {"variant": "cubic"}, seed)
-        ).name
+    """As few runs as have all of them; a trial that is in none is named by its file."""
+    paths = [
+        report_writer.write(tmp_path, report_writer.scenario("mine", {"variant": "cubic"}, seed))
         for seed in (1, 2, 3)
     ]
+    names = [path.name for path in paths]
     keep_run(tmp_path, "small", "testbed run small", names[:1])
     keep_run(tmp_path, "large", "testbed run large", names[:2])
     [results] = collect([tmp_path], EXPERIMENTS).experiments
-    assert command(results) == "testbed run mine --set variant=cubic --seeds 3 --engine guest"
+    third = f"testbed run {paths[2] / 'scenario.json'} --engine guest"
+    assert (command(results), command_note(results)) == (f"testbed run large\n{third}", "")
     keep_run(tmp_path, "other", "testbed run other", names[2:])
     [results] = collect([tmp_path], EXPERIMENTS).experiments
     assert (command(results), command_note(results)) == ("testbed run large\ntestbed run other", "")
