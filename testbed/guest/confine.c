@@ -232,8 +232,8 @@ static void limit_writes(void)
 	close(rules);
 }
 
-/* Always allowed: those that the guest's kernel, its shells and the loader were seen to use, and their
- * like on other hosts' libraries. */
+/* Always allowed: those that the guest's kernel, shells and the loader were seen to use, and those
+ * that other versions of the C library use in their place. */
 static const int allowed[] = {
 	SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_preadv,
 	SYS_pwritev, SYS_close, SYS_lseek, SYS_stat, SYS_fstat, SYS_lstat, SYS_newfstatat,
@@ -268,7 +268,7 @@ static const int allowed[] = {
 /* The names of others, to which a program that has taken over a guest would turn. */
 #define CALLS 512 /* more than Linux has */
 #define NAMED(call) [SYS_##call] = #call
-static const char *const names[CALLS] = {
+static const char *const names[CALLS + 1] = {
 	NAMED(mount), NAMED(umount2), NAMED(pivot_root), NAMED(chroot), NAMED(move_mount),
 	NAMED(open_tree), NAMED(fsopen), NAMED(fsmount), NAMED(fsconfig), NAMED(fspick),
 	NAMED(mount_setattr), NAMED(setns), NAMED(unshare), NAMED(clone3),
@@ -446,45 +446,48 @@ static int receive_listener(int child)
 	return listener;
 }
 
-/* Refuse the calls that come to the listener, and name each once, until all processes are gone. */
-static void answer_refused(int listener)
+/* Refuse a call, and name it the first time; numbers that Linux has not count as one. */
+static void refuse(int listener)
 {
-	struct pollfd waiting = { .fd = listener, .events = POLLIN };
-	static bool told[CALLS];
+	static bool told[CALLS + 1];
+	struct seccomp_notif request = { 0 };
+	struct seccomp_notif_resp answer = { .error = -EPERM };
+	unsigned int number, place;
+	const char *name;
 
-	for (;;) {
-		struct seccomp_notif request = { 0 };
-		struct seccomp_notif_resp answer = { .error = -EPERM };
-		const char *known;
-		unsigned int number;
-
-		if (poll(&waiting, 1, -1) < 0) {
-			if (errno == EINTR)
-				continue;
-			return;
-		}
-		if (waiting.revents & POLLHUP)
-			return;
-		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request))
-			continue; /* the process is gone */
-		number = (unsigned int)request.data.nr;
-		known = number < CALLS ? names[number] : NULL;
-		if (number >= CALLS || !told[number])
-			fprintf(stderr, "testbed-confine: refused system call %u%s%s\n", number,
-				known ? " " : "", known ? known : "");
-		if (number < CALLS)
-			told[number] = true;
-		answer.id = request.id;
-		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-	}
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request))
+		return; /* the process is gone */
+	number = (unsigned int)request.data.nr;
+	place = number < CALLS ? number : CALLS;
+	name = names[place];
+	if (!told[place])
+		fprintf(stderr, "testbed-confine: refused system call %u%s%s\n", number,
+			name ? " " : "", name ? name : "");
+	told[place] = true;
+	answer.id = request.id;
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
-/* Told to end, we end it and wait, so that whoever waits for us knows that nothing runs any more. */
-static void handle_end(void)
+/* Answer refused calls until the first process has ended: before Linux 6.11 the listener hangs up
+ * only after its end has been waited for. */
+static void answer_refused(int listener)
 {
-	struct sigaction action = { .sa_handler = end_first };
+	struct pollfd events[] = { { .fd = listener, .events = POLLIN }, { .events = POLLIN } };
 
-	sigaction(SIGTERM, &action, NULL);
+	events[1].fd = (int)syscall(SYS_pidfd_open, first, 0);
+	if (events[1].fd < 0)
+		fail("a descriptor of the command");
+	while (!events[1].revents) {
+		if (poll(events, 2, -1) < 0) {
+			if (errno != EINTR)
+				fail("cannot wait for system calls");
+			continue;
+		}
+		if (events[0].revents & POLLIN)
+			refuse(listener);
+		else if (events[0].revents) /* no process is left that could call */
+			return;
+	}
 }
 
 static int wait_for_first(void)
@@ -499,6 +502,7 @@ static int wait_for_first(void)
 
 int main(int count, char **words)
 {
+	struct sigaction end = { .sa_handler = end_first };
 	int ends[2], listener;
 
 	if (count < 3) {
@@ -517,7 +521,8 @@ int main(int count, char **words)
 		run(words + 2, ends[0]);
 	}
 	close(ends[0]);
-	handle_end();
+	/* told to end, we end it and wait: whoever waits for us knows that nothing runs any more */
+	sigaction(SIGTERM, &end, NULL);
 	if (write(ends[1], "", 1) != 1)
 		fail("the command is gone");
 	listener = receive_listener(ends[1]);
