@@ -32,6 +32,7 @@
  * written there is known.
  */
 #define _GNU_SOURCE
+#include "namespaces.h"
 #include "observer.h"
 #include "sampler.h"
 
@@ -301,14 +302,6 @@ static void prepare(void)
 		fail("the machine cannot be prepared");
 }
 
-static long long now_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * NS + time.tv_nsec;
-}
-
 /* In real time there is no beginning. */
 static void begin(long long instant_ns)
 {
@@ -398,7 +391,7 @@ static pid_t start(const char *folder, int at_terminal)
 /* Returns the command's status as a shell has it, or why it has to be ended. */
 static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 {
-	long long started_ns = now_ns(CLOCK_MONOTONIC), end_ns = started_ns + limit_ns;
+	long long started_ns = monotonic_ns(), end_ns = started_ns + limit_ns;
 	long long sample_ns = samples_ns ? started_ns : end_ns; /* the next one's time */
 	int status;
 	sigset_t ended;
@@ -409,7 +402,7 @@ static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 	sigaddset(&ended, SIGCHLD);
 	news[0].fd = signalfd(-1, &ended, SFD_CLOEXEC);
 	while (waitpid(child, &status, WNOHANG) != child) {
-		long long here_ns = now_ns(CLOCK_MONOTONIC), left_ns;
+		long long here_ns = monotonic_ns(), left_ns;
 		struct timespec left;
 
 		if (here_ns >= end_ns)
@@ -418,7 +411,7 @@ static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 			take_sample();
 			sample_ns += ((here_ns - sample_ns) / samples_ns + 1) * samples_ns;
 		}
-		left_ns = (sample_ns < end_ns ? sample_ns : end_ns) - now_ns(CLOCK_MONOTONIC);
+		left_ns = (sample_ns < end_ns ? sample_ns : end_ns) - monotonic_ns();
 		left_ns = left_ns > 0 ? left_ns : 0;
 		left = (struct timespec){ left_ns / NS, left_ns % NS };
 		if (ppoll(news, 3, &left, NULL) < 0)
@@ -437,12 +430,12 @@ static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 static void end_others(void)
 {
 	struct pollfd news[] = { { refused, POLLPRI, 0 }, { observer, POLLIN, 0 } };
-	long long end_ns = now_ns(CLOCK_MONOTONIC) + GRACE_S * NS, left_ns;
+	long long end_ns = monotonic_ns() + GRACE_S * NS, left_ns;
 
 	if (kill(-1, SIGTERM))
 		return;
 	kill(-1, SIGCONT);
-	while (!news[0].revents && (left_ns = end_ns - now_ns(CLOCK_MONOTONIC)) > 0) {
+	while (!news[0].revents && (left_ns = end_ns - monotonic_ns()) > 0) {
 		struct timespec left = { left_ns / NS, left_ns % NS };
 
 		if (ppoll(news, 2, &left, NULL) < 0)
@@ -633,13 +626,13 @@ int main(int count, char **words)
 	prepare();
 	block_child_signal(SIG_BLOCK);
 	begin(strtoll(words[3], NULL, 10));
-	started_ns = now_ns(CLOCK_MONOTONIC);
+	started_ns = monotonic_ns();
 	samples_ns = strtoll(words[6], NULL, 10) * (NS / 1000);
 	if (samples_ns)
 		begin_samples(trial);
 	child = start(words[1], at_terminal);
 	status = wait_for(child, strtoll(words[4], NULL, 10) * NS, samples_ns);
-	took_ns = now_ns(CLOCK_MONOTONIC) - started_ns;
+	took_ns = monotonic_ns() - started_ns;
 	end_samples();
 	observe_end();
 	nftw(CONTROLLERS "/cpu", note_quota, 16, FTW_PHYS);

@@ -118,6 +118,26 @@ unsigned number_of(const struct rtattr *first, int length, int type)
 	return found ? *(const unsigned *)RTA_DATA(found) : 0;
 }
 
+int read_queue(const struct nlmsghdr *message, struct queue *queue)
+{
+	const struct tcmsg *about = NLMSG_DATA(message);
+	int length = TCA_PAYLOAD(message);
+	const struct rtattr *kind = attribute(TCA_RTA(about), length, TCA_KIND);
+	const struct rtattr *counts = attribute(TCA_RTA(about), length, TCA_STATS2);
+	const struct rtattr *passed, *waiting;
+
+	if (!kind || !counts)
+		return 0;
+	*queue = (struct queue){ .kind = RTA_DATA(kind) };
+	length = RTA_PAYLOAD(counts);
+	if ((passed = attribute(RTA_DATA(counts), length, TCA_STATS_BASIC)))
+		memcpy(&queue->passed, RTA_DATA(passed),
+		       sizeof(queue->passed.bytes) + sizeof(queue->passed.packets));
+	if ((waiting = attribute(RTA_DATA(counts), length, TCA_STATS_QUEUE)))
+		memcpy(&queue->waiting, RTA_DATA(waiting), sizeof(queue->waiting));
+	return 1;
+}
+
 void dump(int protocol, const void *request, size_t size, write_answer *write_one)
 {
 	static char answer[1 << 16];

@@ -2,6 +2,7 @@
 #ifndef NAMESPACES_H
 #define NAMESPACES_H
 
+#include <linux/gen_stats.h>
 #include <linux/rtnetlink.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -29,5 +30,15 @@ void dump(int protocol, const void *request, size_t size, write_answer *write_on
 /* Return an attribute, and a number in one; NULL and 0 if it is missing. */
 const struct rtattr *attribute(const struct rtattr *first, int length, int type);
 unsigned number_of(const struct rtattr *first, int length, int type);
+
+/* A queue discipline with what passed it and what waits there. */
+struct queue {
+	const char *kind;
+	struct gnet_stats_basic passed;
+	struct gnet_stats_queue waiting;
+};
+
+/* Read the queue discipline that an answer is about, and say whether it has counters. */
+int read_queue(const struct nlmsghdr *message, struct queue *queue);
 
 #endif

@@ -29,15 +29,11 @@
 #include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
-#include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>
-#include <linux/rtnetlink.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -208,24 +204,16 @@ static struct options read_options(const char *kind, const struct rtattr *found)
 static void write_qdisc(const struct nlmsghdr *message)
 {
 	const struct tcmsg *about = NLMSG_DATA(message);
-	const struct rtattr *first = TCA_RTA(about), *kind, *counts, *found;
-	int length = TCA_PAYLOAD(message);
-	struct gnet_stats_basic passed = { 0 };
-	struct gnet_stats_queue queue = { 0 };
 	struct options options;
+	struct queue queue;
 
-	kind = attribute(first, length, TCA_KIND);
-	counts = attribute(first, length, TCA_STATS2);
-	if (!kind || !counts)
+	if (!read_queue(message, &queue))
 		return;
-	options = read_options(RTA_DATA(kind), attribute(first, length, TCA_OPTIONS));
-	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_BASIC)))
-		memcpy(&passed, RTA_DATA(found), sizeof(passed.bytes) + sizeof(passed.packets));
-	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_QUEUE)))
-		memcpy(&queue, RTA_DATA(found), sizeof(queue));
-	fprintf(lines, "qdisc %d %s %llu %u %u %lld %lld\n", about->tcm_ifindex,
-		(const char *)RTA_DATA(kind), (unsigned long long)passed.bytes, passed.packets,
-		queue.drops, options.limit, options.rate);
+	options = read_options(queue.kind, attribute(TCA_RTA(about), TCA_PAYLOAD(message),
+						     TCA_OPTIONS));
+	fprintf(lines, "qdisc %d %s %llu %u %u %lld %lld\n", about->tcm_ifindex, queue.kind,
+		(unsigned long long)queue.passed.bytes, queue.passed.packets, queue.waiting.drops,
+		options.limit, options.rate);
 }
 
 static void write_namespace(const char *path, unsigned long inode, const char *label)

@@ -14,14 +14,11 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/gen_stats.h>
 #include <linux/inet_diag.h>
-#include <linux/netlink.h>
 #include <linux/pkt_sched.h>
 #include <linux/tcp.h>
 #include <net/if.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -91,23 +88,14 @@ static void begin_line(const char *kind)
 static void sample_queue(const struct nlmsghdr *message)
 {
 	const struct tcmsg *about = NLMSG_DATA(message);
-	const struct rtattr *first = TCA_RTA(about);
-	int length = TCA_PAYLOAD(message);
-	const struct rtattr *kind = attribute(first, length, TCA_KIND);
-	const struct rtattr *counts = attribute(first, length, TCA_STATS2), *found;
-	struct gnet_stats_basic passed = { 0 };
-	struct gnet_stats_queue queue = { 0 };
 	uint32_t subject[] = { about->tcm_ifindex, about->tcm_handle, about->tcm_parent };
 	char name[IF_NAMESIZE];
+	struct queue queue;
 
-	if (!kind || !counts || !strcmp(RTA_DATA(kind), "noqueue"))
+	if (!read_queue(message, &queue) || !strcmp(queue.kind, "noqueue"))
 		return;
-	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_BASIC)))
-		memcpy(&passed, RTA_DATA(found), sizeof(passed.bytes) + sizeof(passed.packets));
-	if ((found = attribute(RTA_DATA(counts), RTA_PAYLOAD(counts), TCA_STATS_QUEUE)))
-		memcpy(&queue, RTA_DATA(found), sizeof(queue));
-	uint64_t numbers[] = { queue.backlog, queue.qlen, queue.drops, passed.bytes,
-			       passed.packets };
+	uint64_t numbers[] = { queue.waiting.backlog, queue.waiting.qlen, queue.waiting.drops,
+			       queue.passed.bytes, queue.passed.packets };
 
 	if (!is_new(subject, sizeof(subject), numbers, 5) ||
 	    !if_indextoname(about->tcm_ifindex, name))
@@ -115,7 +103,7 @@ static void sample_queue(const struct nlmsghdr *message)
 	begin_line("queue");
 	write_word(lines, name);
 	fprintf(lines, " %x:", about->tcm_handle >> 16);
-	write_word(lines, RTA_DATA(kind));
+	write_word(lines, queue.kind);
 	write_numbers(numbers, 5);
 }
 
