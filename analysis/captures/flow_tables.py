@@ -160,8 +160,12 @@ def constant(text: str, rows: int) -> pa.DictionaryArray:
 def endpoints(address: Array, port: Array, addresses: Sequence[str]) -> pa.DictionaryArray:
     """Return addresses and ports as people write them; `address` is a place in `addresses`."""
     keys, codes = np.unique(address.astype(np.int64) << 16 | port, return_inverse=True)
-    pairs = ((addresses[key >> 16], key & 0xFFFF) for key in keys.tolist())
-    return labels(codes, [f"[{a}]:{p}" if ":" in a else f"{a}:{p}" for a, p in pairs])
+    return labels(codes, [endpoint(addresses[k >> 16], k & 0xFFFF) for k in keys.tolist()])
+
+
+def endpoint(address: str, port: int | str) -> str:
+    """Return an address and a port as people write them."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def read_flows(path: Path, *, tunnels: bool = False) -> CaptureTable:

@@ -39,7 +39,7 @@ from testbed.store import WIRES
 
 FLOW_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INDIGO, BROWN)
 QUEUE_COLOURS = (TEAL, WINE, MOSS, ROSE)
-MOST_LANES = 16  # of commands
+FEWEST_LANES, MOST_LANES = 2, 16  # of commands: those that have room, and those that are shown
 LEAST_FLOW = 0.01  # of the largest flow's data: smaller ones are left out
 LEAST_SHARE = 0.005  # of the run: a shorter command is a point
 
@@ -68,7 +68,7 @@ def program_figure(run: ProgramResults) -> Figure:
         if marks
     ]
     lanes = _lanes(run, end_s)
-    heights = [1.3] * len(panels) + [0.5 + 0.22 * len(lanes.y.names)]
+    heights = [1.3] * len(panels) + [0.5 + 0.22 * max(FEWEST_LANES, len(lanes.y.names))]
     legend = {
         mark.series: LegendEntry(mark.series, mark.colour)
         for panel in panels

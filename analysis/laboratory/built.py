@@ -44,14 +44,14 @@ class BuiltNetwork:
 
 
 def built_networks(observation: Observation) -> list[BuiltNetwork]:
-    """Return the networks one after the other, each with the most devices that it had."""
+    """Return the networks that have links, one after the other, each with its most devices."""
     networks, since = [], 0
     for snapshot in _complete(_snapshots(observation)):
         until = snapshot[0].order
         settings = _Settings(observation, since, until)
         networks.append(_network(dataclasses.replace(observation, namespaces=snapshot), settings))
         since = until
-    return networks
+    return [network for network in networks if network.links]
 
 
 def _snapshots(observation: Observation) -> list[list[ObservedNamespace]]:
@@ -114,7 +114,7 @@ class _Settings:
         """Yield a device's queues and classes in the words of tc."""
         for command in self._of.get(device, ()):
             if queue := queue_command(command):
-                yield " ".join((queue.kind, *queue.arguments)), queue
+                yield " ".join(queue.discipline), queue
             elif name := command.after("classid"):
                 rest = command.words[command.words.index(name) + 1 :]
                 yield f"class {name}: {' '.join(rest)}", None
@@ -189,5 +189,5 @@ def _end(paths: Paths, names: Mapping[Node, str], device: Device, settings: _Set
 
 
 def _rate(words: str) -> float:
-    _before, _rate, rest = words.partition(" rate ")
+    _before, _name, rest = words.partition(" rate ")
     return rate_mbit(rest.partition(" ")[0])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from analysis.captures.flow_tables import endpoint
 from analysis.laboratory.observation import MACHINE_ITSELF
 from testbed.store import MACHINE_QUEUES, MACHINE_SOCKETS, spreadsheet_cell, write_table
 
@@ -43,6 +44,6 @@ def _queue(time_s: float, texts: list[str]) -> Row:
 
 
 def _socket(time_s: float, texts: list[str]) -> Row:
-    source, destination = ":".join(texts[2:4]), ":".join(texts[4:6])
+    source, destination = endpoint(*texts[2:4]), endpoint(*texts[4:6])
     cwnd, ssthresh, srtt_us, *others = map(int, texts[6:])
     return (time_s, texts[1], source, destination, cwnd, ssthresh, srtt_us / 1e3, *others)

@@ -138,6 +138,7 @@ def test_samples_become_tables(tmp_path: Path) -> None:
     lines.write_text(
         f"queue {21 * S} r r-eth0 8002: pfifo 3028 2 1 9084 6\n"
         f"socket {22 * S} =h1 10.0.0.1 5001 10.0.0.2 80 10 7 20500 4 1 999\n"
+        f"socket {24 * S} h1 fd00::1 5001 fd00::2 80 10 7 20500 4 1 999\n"
         f"queue {23 * S} - lo 1: pfifo 0 0 0 0 0\nqueue {24 * S} r r-eth0 80\n"
     )
     write_sample_tables(lines, 20 * S, tmp_path)
@@ -147,7 +148,8 @@ def test_samples_become_tables(tmp_path: Path) -> None:
     )
     assert queues == ["1.0,r,r-eth0,8002:,pfifo,3028,2,1,9084,6",
                       "3.0,the machine itself,lo,1:,pfifo,0,0,0,0,0"]  # fmt: skip
-    assert sockets == ["2.0,'=h1,10.0.0.1:5001,10.0.0.2:80,10,7,20.5,4,1,999"]
+    assert sockets == ["2.0,'=h1,10.0.0.1:5001,10.0.0.2:80,10,7,20.5,4,1,999",
+                       "4.0,h1,[fd00::1]:5001,[fd00::2]:80,10,7,20.5,4,1,999"]  # fmt: skip
 
 
 def test_the_figure_has_flows_sockets_queues_and_commands(tmp_path: Path) -> None:
@@ -196,6 +198,17 @@ def test_the_page_shows_all_of_it_and_nothing_unescaped(tmp_path: Path) -> None:
                   "pfifo limit 20", "h2: ping", "said &lt;i&gt;", "machine.json"):  # fmt: skip
         assert words in page
     assert "<b>" not in page and 'href="report.html"' not in page
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_device_without_another_end_is_no_network(tmp_path: Path) -> None:
+    """A VLAN names the device below it as a veth names its peer."""
+    vlan = [f"namespace {30 * S} 2 r", "device 9 eth0 0 0 0 9 0", "device 10 v10 9 0 0 9 0"]
+    folder = tmp_path / "lab"
+    run = write_run(folder, *vlan)
+    assert built_networks(run.observation) == []
+    page = write_program_page(folder, folder / "report.html").read_text()
+    assert "The network as it was built" not in page
 
 
 def test_testbed_report_takes_the_folder(
