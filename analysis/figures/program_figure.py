@@ -55,7 +55,7 @@ def program_figure(run: ProgramResults) -> Figure:
     flows = _largest_flows(run)
     colours = dict(zip(flows, FLOW_COLOURS, strict=False))
     names = {flow: " → ".join(_end(end, hosts) for end in flow) for flow in flows}
-    end_s = max(float(run.record["took_s"]), 1e-3)
+    end_s = max(run.record.took_s, 1e-3)
     curves = [
         ("throughput (Mbit/s)", list(_rates(run, colours, names))),
         ("window (packets)", list(_sockets(run, "cwnd", colours, names))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +39,16 @@ class Sheet:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def as_sheet(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Sheet:
-    """Return a table of texts."""
-    cells = (tuple(Cell(text, text) for text in row) for row in rows)
-    return Sheet(tuple(map(Head, header)), tuple(cells))
+def as_sheet(
+    header: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
+) -> Sheet:
+    """Return a table of texts, some columns of which are numbers."""
+    kinds = [name in numbers for name in header]
+    cells = (
+        tuple(Cell(text, text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows
+    )
+    heads = (Head(name, number=kind) for name, kind in zip(header, kinds, strict=True))
+    return Sheet(tuple(heads), tuple(cells))
 
 
 def printed(value: float | None) -> Cell:

@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.captures.flow_tables import BIN_NEEDS, flow_bins
 from analysis.captures.tcp import read_arrays
 from analysis.laboratory.observation import Observation, read_observation
+from analysis.laboratory.rules import LaboratoryFinding
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
@@ -37,21 +38,36 @@ FLOW = ["kind", "src", "dst"]  # what a flow is known by in each capture on its 
 
 
 @dataclass(frozen=True)
+class MachineRecord:
+    """How a whole program was started, and how it ended."""
+
+    words: Sequence[str]
+    folder: str
+    seed: int
+    kernel: str
+    status: int
+    took_s: float
+    wall_s: float
+    deterministic: bool
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True)
 class ProgramResults:
     """A whole program's run."""
 
     folder: Path
-    record: Mapping[str, Any]
-    findings: Sequence[Mapping[str, Any]]
+    record: MachineRecord
+    findings: Sequence[LaboratoryFinding]
     observation: Observation
     flows: pd.DataFrame
     queues: pd.DataFrame
     sockets: pd.DataFrame
 
     @property
-    def words(self) -> list[str]:
-        """The command; without the shell that made a network for it."""
-        words = [str(word) for word in self.record["words"]]
+    def command(self) -> Sequence[str]:
+        """The command's words; without the shell that made a network for it."""
+        words = self.record.words
         return words[words.index(NETWORK_SHELL) + 1 :] if NETWORK_SHELL in words else words
 
     @property
@@ -83,8 +99,8 @@ class ProgramResults:
     @property
     def bin_s(self) -> float:
         """The width of the bins: the least of which there are not too many."""
-        took_s = float(self.record["took_s"])
-        return next((w for w in BIN_WIDTHS_S if took_s / w <= MOST_BINS), BIN_WIDTHS_S[-1])
+        fitting = (width for width in BIN_WIDTHS_S if self.record.took_s / width <= MOST_BINS)
+        return next(fitting, BIN_WIDTHS_S[-1])
 
     def seconds(self, time_ns: int) -> float:
         """Return a time of the observation on the program's clock."""
@@ -94,35 +110,38 @@ class ProgramResults:
 def open_program_run(path: Path) -> ProgramResults:
     """Read a folder of results of a whole program."""
     try:
-        record = json.loads(plain_file(path / MACHINE_RECORD).read_bytes())
+        record = _record(json.loads(plain_file(path / MACHINE_RECORD).read_bytes()))
         findings = json.loads(plain_file(path / LABORATORY_FINDINGS).read_bytes())
-        observation = read_observation(
-            plain_file(path / MACHINE_OBSERVED), Path(str(record["folder"]))
-        )
-        results = ProgramResults(
+        return ProgramResults(
             path,
             record,
-            [{**each, "happened": str(each["happened"])} for each in findings],
-            observation,
+            [LaboratoryFinding(**each) for each in findings],
+            read_observation(plain_file(path / MACHINE_OBSERVED), Path(record.folder)),
             _table(path / MACHINE_FLOWS),
             _samples(path, MACHINE_QUEUES),
             _samples(path, MACHINE_SOCKETS),
         )
-        _check(results)
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{path}: damaged, or of an older version: {error}", "run the program again"
         ) from error
-    return results
 
 
-def _check(results: ProgramResults) -> None:
-    """Raise an error unless the record has what the page shows of it."""
-    record = results.record
-    int(record["status"]), int(record["seed"]), results.words
-    str(record["kernel"]), bool(record["deterministic"]), list(record["notes"])
-    if not all(0 <= float(record[name]) < LARGEST_NUMBER for name in ("took_s", "wall_s")):
+def _record(data: Mapping[str, Any]) -> MachineRecord:
+    took_s, wall_s = float(data["took_s"]), float(data["wall_s"])
+    if not all(0 <= each < LARGEST_NUMBER for each in (took_s, wall_s)):
         raise ValueError("a time beyond all bounds")
+    return MachineRecord(
+        words=[str(word) for word in data["words"]],
+        folder=str(data["folder"]),
+        seed=int(data["seed"]),
+        kernel=str(data["kernel"]),
+        status=int(data["status"]),
+        took_s=took_s,
+        wall_s=wall_s,
+        deterministic=bool(data["deterministic"]),
+        notes=[str(note) for note in data["notes"]],
+    )
 
 
 def _samples(path: Path, table: Table) -> pd.DataFrame:

@@ -16,18 +16,16 @@ from analysis.claims.ledger import Answer
 from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
-from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import as_sheet
 from analysis.report import (
     claims_section,
     facts,
-    inline,
     listing,
     network_drawing,
     page,
     verdict_tables,
 )
 from analysis.report.overlay import Overlay, overlay
-from analysis.report.page_plot import plot_json
 from analysis.results.experiment_results import ExperimentResults, ResultSet
 from analysis.statistics.comparison import compare_results, in_common
 from analysis.statistics.comparison_table import closing_lines, report_table
@@ -102,15 +100,9 @@ def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> 
 
 
 def _shown(figure: Figure, folder: Path, numbers: Mapping[str, int], single: bool) -> page.Shown:
-    """Save the figure, and make it an element of the page, and data for the page's own plot."""
+    """Save the figure, and show it with links to its files."""
     saved = static_renderer.save(figure, folder)
-    svg = folder / f"{figure.stem}.svg"
-    element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
-    data = ""
-    if not figure.static:
-        data = plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", numbers)
-    files = tuple(_file(path, single) for path in saved)
-    return page.Shown(figure.stem, figure.caption, figure.reading, element, files, data)
+    return page.shown(figure, folder, numbers, [_file(path, single) for path in saved])
 
 
 def _file(path: Path, single: bool) -> tuple[str, str]:
@@ -164,7 +156,5 @@ def compared(first: Path, second: Path) -> page.Compared | None:
         return None
     report = compare_results(first, second, choose_tolerances("", []))
     shown = report_table(report, everything=False)
-    heads = tuple(Head(words) for words in shown.header)
-    rows = tuple(tuple(Cell(words, words) for words in row) for row in shown.rows)
-    closing = tuple(closing_lines(report))
-    return page.Compared(str(first), str(second), Sheet(heads, rows), shown.note, closing)
+    sheet, closing = as_sheet(shown.header, shown.rows), tuple(closing_lines(report))
+    return page.Compared(str(first), str(second), sheet, shown.note, closing)

@@ -11,11 +11,14 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.figures.figure import Figure
 from analysis.figures.sheet import Sheet
 from analysis.metrics.columns import ALL_METRICS
+from analysis.report import inline
 from analysis.report.claims_section import LedgerPaper
 from analysis.report.listing import Listed
 from analysis.report.overlay import Overlay
+from analysis.report.page_plot import plot_json
 
 TEMPLATES = Path(__file__).with_name("templates")
 PLOTS = ("vendor/uplot/uPlot.iife.min.js", "plot.js")
@@ -33,6 +36,24 @@ class Shown:
     element: str
     files: tuple[tuple[str, str], ...]
     data: str = ""  # for the page's own plot; none where only the element can show all of it
+
+
+def shown(
+    figure: Figure,
+    folder: Path,
+    numbers: Mapping[str, int],
+    files: Sequence[tuple[str, str]] = (),
+) -> Shown:
+    """Make a figure that was saved in a folder an element, and data for the page's own plot.
+
+    `numbers` are those of the page's trials.
+    """
+    svg = (folder / f"{figure.stem}.svg").read_text(encoding="utf-8")
+    element = inline.element(svg, figure.stem, figure.caption)
+    data = ""
+    if not figure.static:
+        data = plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", numbers)
+    return Shown(figure.stem, figure.caption, figure.reading, element, tuple(files), data)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import shlex
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -16,12 +16,13 @@ import pandas as pd
 from analysis.captures.flow_tables import HEADINGS
 from analysis.figures.figure import Figure
 from analysis.figures.program_figure import program_figure
-from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet, as_sheet
 from analysis.figures.static_renderer import save
 from analysis.laboratory.built import BuiltNetwork, LinkEnd, built_networks
-from analysis.laboratory.program_results import ProgramResults, open_program_run
+from analysis.laboratory.program_results import MachineRecord, ProgramResults, open_program_run
+from analysis.laboratory.rules import LaboratoryFinding
 from analysis.laboratory.settings import SETTERS, is_client
-from analysis.report import inline, page, page_plot
+from analysis.report import page
 from analysis.report.network_drawing import Edge, drawn
 from analysis.report.trial_page import Download, downloads
 from testbed.machine.atomic import replace, workplace
@@ -71,11 +72,11 @@ def write_program_page(folder: Path, out: Path) -> Path:
     networks = built_networks(run.observation)
     found = ProgramPage(
         name=folder.resolve().name,
-        command=shlex.join(run.words),
-        status=int(run.record["status"]),
-        facts=tuple(_facts(run)),
-        notes=tuple(str(note) for note in run.record.get("notes", ())),
-        findings=_findings(run),
+        command=shlex.join(run.command),
+        status=run.record.status,
+        facts=tuple(_facts(run.record)),
+        notes=tuple(run.record.notes),
+        findings=_findings(run.findings),
         networks=tuple(_networks(run, networks)),
         figure=_figure(program_figure(run)),
         flows=_flows(run.flows),
@@ -91,23 +92,24 @@ def write_program_page(folder: Path, out: Path) -> Path:
     return out
 
 
-def _facts(run: ProgramResults) -> Iterator[tuple[str, str]]:
-    record = run.record
-    took_s, wall_s = float(record["took_s"]), float(record["wall_s"])
-    yield "took", f"{took_s:.6g} s of virtual time, {wall_s:.3g} s of wall time"
-    yield "seed", str(record["seed"])
-    yield "kernel", str(record["kernel"])
-    yield "folder", str(record["folder"])
-    yield "repeatable", "the same seed gives the same bytes" if record["deterministic"] else "no"
+def _facts(record: MachineRecord) -> Iterator[tuple[str, str]]:
+    times = f"{record.took_s:.6g} s of virtual time, {record.wall_s:.3g} s of wall time"
+    yield "took", times
+    yield "seed", str(record.seed)
+    yield "kernel", record.kernel
+    yield "folder", record.folder
+    yield "repeatable", "the same seed gives the same bytes" if record.deterministic else "no"
 
 
-def _findings(run: ProgramResults) -> Sheet | None:
-    if not run.findings:
+def _findings(findings: Sequence[LaboratoryFinding]) -> Sheet | None:
+    if not findings:
         return None
-    keys = ("place", "rule", "happened", "instead", "times")
     heads = ("where", "what is wrong", "what happened", "write instead", "times")
-    rows = ([str(finding.get(key, "")) for key in keys] for finding in run.findings)
-    return _sheet(heads, rows, numbers=("times",))
+    rows = (
+        map(str, (each.place, each.rule, each.happened, each.instead, each.times))
+        for each in findings
+    )
+    return as_sheet(heads, rows, numbers=("times",))
 
 
 def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator[ShownNetwork]:
@@ -181,17 +183,13 @@ def _links(network: BuiltNetwork) -> Sheet:
             places = (here.node, here.interface, ", ".join(here.addresses), there.node, told)
             segments = "on" if here.has_tso else "off"
             rows.append((*places, segments, str(here.sent_packets), str(here.drops)))
-    return _sheet(heads, rows, numbers=("packets sent", "dropped"))
+    return as_sheet(heads, rows, numbers=("packets sent", "dropped"))
 
 
 def _figure(figure: Figure) -> page.Shown:
-    """Return the figure as an element of the page, and as data for the page's own plot."""
     with workplace("report") as folder:
         save(figure, folder)
-        svg = (folder / f"{figure.stem}.svg").read_text(encoding="utf-8")
-    element = inline.element(svg, figure.stem, figure.caption)
-    data = page_plot.plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", {})
-    return page.Shown(figure.stem, figure.caption, figure.reading, element, (), data)
+        return page.shown(figure, folder, {})
 
 
 def _flows(flows: pd.DataFrame) -> Sheet | None:
@@ -217,19 +215,12 @@ def _commands(run: ProgramResults) -> Sheet:
     observation = run.observation
     heads = ("at, s", "took, s", "node", "command", "status", "line")
     rows = []
-    for command in observation.commands[:LONGEST_TABLE]:
-        took = "" if command.ended_ns is None else (command.ended_ns - command.time_ns) / 1e9
-        rows.append(
-            (
-                f"{run.seconds(command.time_ns):.6f}",
-                took if isinstance(took, str) else f"{took:.6f}",
-                observation.label(command.namespace),
-                str(command),
-                "" if command.status is None else str(command.status),
-                observation.place(command),
-            )
-        )
-    return _sheet(heads, rows, numbers=("at, s", "took, s", "status"))
+    for each in observation.commands[:LONGEST_TABLE]:
+        took = "" if each.ended_ns is None else f"{(each.ended_ns - each.time_ns) / 1e9:.6f}"
+        status = "" if each.status is None else str(each.status)
+        node, place = observation.label(each.namespace), observation.place(each)
+        rows.append((f"{run.seconds(each.time_ns):.6f}", took, node, str(each), status, place))
+    return as_sheet(heads, rows, numbers=("at, s", "took, s", "status"))
 
 
 def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
@@ -241,16 +232,6 @@ def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
     }
     cut = [f"{most} of {count} {name}" for name, (count, most) in totals.items() if count > most]
     return f"The page shows the first {', '.join(cut)}." if cut else ""
-
-
-def _sheet(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()
-) -> Sheet:
-    kinds = [name in numbers for name in heads]
-    cells = (
-        tuple(Cell(text, text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows
-    )
-    return Sheet(tuple(Head(name, number=name in numbers) for name in heads), tuple(cells))
 
 
 def _text(path: Path) -> str:
