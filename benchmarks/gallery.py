@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.gallery [PAGE …]
 
-runs them in the guest (two minutes) and writes the pages, or those that are named.
+runs them in the guest (about three minutes) and writes the pages: all, or those that are named.
 """
 
 from __future__ import annotations

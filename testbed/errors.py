@@ -21,7 +21,7 @@ HINTS = {  # by the number of a system error
     errno.ENAMETOOLONG: "name a shorter path",
     errno.EIO: "the disk cannot be read or written: `dmesg` says more",
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
-    errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
+    errno.ENOMEM: "run fewer trials side by side, e.g. --jobs 1",
 }
 LONGEST_QUOTE = 60  # characters of what the user wrote
 MOST_KNOWN = 40  # names

@@ -23,7 +23,7 @@ Axes = Mapping[str, tuple[Value, ...]]
 
 ALONE = "alone"  # in place of another flow: one has the link to itself
 MOST_TRIALS = 100_000  # of one request
-MOST_OF_ANYTHING = 100_000  # flows, hosts or other things that are counted: each is an object
+MOST_COUNTED = 100_000  # of flows, hosts or whatever else an axis counts: each is an object
 
 
 def refuse_too_many(settings: int, seeds: int) -> None:
@@ -112,10 +112,8 @@ class Experiment:
             raise UsageError(
                 f"--set {key}={text}: not a number", number_hint(key, text, self.axes[key][0])
             )
-        if not unit_of_setting(key) and number > MOST_OF_ANYTHING:
-            raise UsageError(
-                f"--set {key}={text}: more than {MOST_OF_ANYTHING:,}", self._example(key)
-            )
+        if not unit_of_setting(key) and number > MOST_COUNTED:
+            raise UsageError(f"--set {key}={text}: more than {MOST_COUNTED:,}", self._example(key))
         return number
 
     def _scenario(self, point: tuple[Value, ...], seed: int) -> Scenario:
@@ -130,7 +128,7 @@ class Experiment:
         return dataclasses.replace(built, axes=names)
 
     def _not_built(self, values: Mapping[str, Value], error: Exception) -> TestbedError:
-        """Return the error for values that `build` cannot make a scenario of."""
+        """Return the error for values of which `build` cannot make a scenario."""
         known = self.values()
         odd = [key for key, value in values.items() if value not in known[key]]
         hint = "; ".join(map(self._example, odd))
@@ -145,7 +143,7 @@ class Experiment:
         return UsageError(f"{self.name} cannot be made with {which} ({said})", hint)
 
     def _example(self, key: str) -> str:
-        """Return what to type for an axis: the values that it has by default."""
+        """Return an example of what to type for an axis: its default values."""
         return f"by default: --set {key}={','.join(map(_text, self.values()[key]))}"
 
 
@@ -154,7 +152,7 @@ def _text(value: Value) -> str:
 
 
 def _finite(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
+    """Read a finite number; None if the text is not one."""
     try:
         number = float(text)
     except ValueError:

@@ -18,7 +18,8 @@ SETTING_UNITS = {  # by the end of a field's or an axis's name
     "dbm": "dBm",
     "per_s": "1/s",
 }
-# a pattern of a fault, and what to type, with what the pattern's groups are; the first that fits
+# a pattern of a fault, and what to type, where \1 is the pattern's first group; the first match
+# counts
 FIELD_HINTS = (
     (
         r"flows: (\w\S*) sends \S+ and \S+: one variant per host",

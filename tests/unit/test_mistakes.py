@@ -58,52 +58,52 @@ FILES: dict[str, str | tuple[tuple[str | int, ...], object]] = {
     "text.pcap": "hello",
     "lab.py": "print(1)\n",
 }
-R = "run router-bottleneck"
-T = "run --topo single,2 --link bw=10"
+RUN = "run router-bottleneck"
+TOPO = "run --topo single,2 --link bw=10"
 MISTAKES = f"""
 rnu | did you mean 'run'?
 help | testbed VERB --help
 --versoin | did you mean '--version'?
---quick {R} | testbed VERB --quick
+--quick {RUN} | testbed VERB --quick
 run | an experiment (`testbed list`), or --topo
 run router-botleneck | did you mean 'router-bottleneck'?
-{R} fall-floyd | testbed run --help
+{RUN} fall-floyd | testbed run --help
 run /tmp | known: aggregation
-{R} --quik | did you mean '--quick'?
-{R} --zzzz | testbed run --help lists the options
-{R} --seeds 0 | e.g. --seeds 3
-{R} --seeds three | e.g. --seeds 3
-{R} --seeds 1000000 | --seeds 3333
-{R} --jobs 0 | e.g. --jobs 3
-{R} --engine gest | did you mean 'guest'?
-{R} --captures zip | known: drop, keep, zstd
-{R} --until soon | e.g. --until ci=2%
-{R} --order banana | --order 7
-{R} --format pdf | known: csv, json, latex, md, table
-{R} --name latest | choose another name
-{R} --name a/b | names are letters
-{R} --name 'my run' | names are letters
-{R} --columns goodput | did you mean 'goodput_mbps'?
-{R} --columns goodput_mbps --all | leave out --all
-{R} --duration 5 | --set duration_s=
-{R} --link bw=10 | --topo tree,2,2 --link bw=10
-{R} --topo single,2 | without it: --topo tree,2,2
-{R} --set variant | axes: variant, queue
-{R} --set variant= | axes: variant, queue
-{R} --set =cubic | axes: variant, queue
-{R} --set variant=cubic --set variant=bbr | --set variant=cubic,bbr
-{R} --set varient=cubic | did you mean 'variant'?
+{RUN} --quik | did you mean '--quick'?
+{RUN} --zzzz | testbed run --help lists the options
+{RUN} --seeds 0 | e.g. --seeds 3
+{RUN} --seeds three | e.g. --seeds 3
+{RUN} --seeds 1000000 | --seeds 3333
+{RUN} --jobs 0 | e.g. --jobs 3
+{RUN} --engine gest | did you mean 'guest'?
+{RUN} --captures zip | known: drop, keep, zstd
+{RUN} --until soon | e.g. --until ci=2%
+{RUN} --order banana | --order 7
+{RUN} --format pdf | known: csv, json, latex, md, table
+{RUN} --name latest | choose another name
+{RUN} --name a/b | names are letters
+{RUN} --name 'my run' | names are letters
+{RUN} --columns goodput | did you mean 'goodput_mbps'?
+{RUN} --columns goodput_mbps --all | leave out --all
+{RUN} --duration 5 | --set duration_s=
+{RUN} --link bw=10 | --topo tree,2,2 --link bw=10
+{RUN} --topo single,2 | without it: --topo tree,2,2
+{RUN} --set variant | axes: variant, queue
+{RUN} --set variant= | axes: variant, queue
+{RUN} --set =cubic | axes: variant, queue
+{RUN} --set variant=cubic --set variant=bbr | --set variant=cubic,bbr
+{RUN} --set varient=cubic | did you mean 'variant'?
 plan router-bottleneck --set variant=Ren0! | correct the spelling
-{R} --set queue=fifo | correct the spelling
-{R} --set queue=droptail | choose a known value of queue
-{R} --set path=sendr | correct the spelling
-{R} --set rate_mbit=10Mbit | --set rate_mbit=10
-{R} --set delay_ms=20ms | --set delay_ms=20
-{R} --set delay_ms=1..5 | --set delay_ms=1,5
-{R} --set rate_mbit=-5 | from 0.001 to 100000
-{R} --set duration_s=1e9 | above 0, up to 86400
-{R} --set duration_s=nan | --set duration_s=60
-{R} --set kernel=5.10 | known: 6.1
+{RUN} --set queue=fifo | correct the spelling
+{RUN} --set queue=droptail | choose a known value of queue
+{RUN} --set path=sendr | correct the spelling
+{RUN} --set rate_mbit=10Mbit | --set rate_mbit=10
+{RUN} --set delay_ms=20ms | --set delay_ms=20
+{RUN} --set delay_ms=1..5 | --set delay_ms=1,5
+{RUN} --set rate_mbit=-5 | from 0.001 to 100000
+{RUN} --set duration_s=1e9 | above 0, up to 86400
+{RUN} --set duration_s=nan | --set duration_s=60
+{RUN} --set kernel=5.10 | known: 6.1
 run incast --set senders=0 | by default: --set senders=5,10
 run incast --set senders=5000 | by default: --set senders=5,10
 run fall-floyd --set lost=9 | by default: --set lost=1,2,3,4
@@ -130,13 +130,13 @@ run --topo single,2 | --link bw=10,delay=5ms
 run --topo trus --link bw=10 --flow h1,h2 | did you mean 'torus'?
 run --topo torus,3,3 --link bw=10 --flow h1x1,h2x2 | testbed mininet -- mn
 run --topo torus --link bw=10 --flow h1,h2 | tree,depth=2,fanout=2
-{T} | --flow h1,h2,variant=cubic
-{T} --flow h1 | --flow h1,h2,variant=cubic
-{T} --flow h1,h9 | choose a known value of dst, such as h1
-{T} --flow h1,h1 | --flow h1,OTHER
-{T} --flow h1,h2,varient=cubic | correct the spelling
-{T} --flow h1,h2,start_s=-1 | seconds from 0 to 30
-{T} --flow h1,h2 --quick | --set duration_s=10
+{TOPO} | --flow h1,h2,variant=cubic
+{TOPO} --flow h1 | --flow h1,h2,variant=cubic
+{TOPO} --flow h1,h9 | choose a known value of dst, such as h1
+{TOPO} --flow h1,h1 | --flow h1,OTHER
+{TOPO} --flow h1,h2,varient=cubic | correct the spelling
+{TOPO} --flow h1,h2,start_s=-1 | seconds from 0 to 30
+{TOPO} --flow h1,h2 --quick | --set duration_s=10
 run --topo single,2 --link bw=ten --flow h1,h2 | like bw=10
 run --topo single,2 --link rate=10 --flow h1,h2 | --link bw=10,delay=5ms
 run --topo single,2 --link delay=5 --flow h1,h2 | delay='5ms'

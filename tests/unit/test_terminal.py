@@ -15,10 +15,17 @@ import pytest
 
 from tests.trial_writer import write_trial
 
+ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 80
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*[349][0-9][0-9;]*m")
-SCREENS = ("list", "columns rtt", "plan router-bottleneck --quick", "runs", "reduce trial")
+SCREENS = (
+    "list",
+    "columns rtt",
+    "plan router-bottleneck --quick",
+    "check --variants",
+    "reduce trial",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +46,14 @@ def on_terminal(words: str, folder: Path, **environment: str) -> str:
         stdout=its,
         stderr=its,
         cwd=folder,
-        env={**kept, "PYTHONPATH": str(Path.cwd()), "LC_ALL": "C.UTF-8", **environment},
+        env={**kept, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", **environment},
     ):
         os.close(its)
         said = b""
         try:
             while more := os.read(ours, 65536):
                 said += more
-        except OSError:  # how a terminal ends
+        except OSError:  # Linux ends a terminal so, when nobody has it open any more
             pass
     os.close(ours)
     return said.decode().replace("\r\n", "\n")
@@ -54,7 +61,7 @@ def on_terminal(words: str, folder: Path, **environment: str) -> str:
 
 @pytest.mark.parametrize("words", SCREENS)
 def test_no_line_is_wider_than_the_terminal(words: str, folder: Path) -> None:
-    """A terminal that can do nothing gets no escape sequences either."""
+    """A terminal without any capabilities gets no escape sequences either."""
     said = on_terminal(words, folder, TERM="dumb")
     assert len(said) > 20 and "Traceback" not in said
     assert not ESCAPE.search(said)
@@ -70,11 +77,11 @@ def test_colours_can_be_refused(folder: Path) -> None:
 
 
 def test_a_pipe_has_a_row_on_a_line(folder: Path) -> None:
-    """For whatever searches there; an output that lacks our signs gets others."""
+    """So that grep finds whole rows; what ASCII lacks is replaced."""
     said = subprocess.run(
         [sys.executable, "-m", "experiments", "columns", "rtt"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTHONIOENCODING": "ascii"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=True,
     ).stdout

@@ -12,6 +12,7 @@ from analysis.results.reduction import verdict_of
 from analysis.trials.labels import BETWEEN, in_lines, path_rtt_ms, rate_label, setting_label
 from analysis.trials.series import Floats
 from analysis.verdict.checks import Grade
+from testbed.errors import number_of
 from testbed.scenario.network import PLAIN_QUEUE, Queue
 from testbed.store import FlowRecord, Trial
 
@@ -97,7 +98,7 @@ def doubt(trial: Trial) -> str:
 
 def counted(number: int, what: str) -> str:
     """`1 segment`, `2 segments`; what is no noun stays as it is."""
-    return f"{number} {what}" + ("s" if number != 1 and what != Kind.OUT_OF_ORDER else "")
+    return f"{number} {what}" if what == Kind.OUT_OF_ORDER else number_of(number, what)
 
 
 def stem(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> str:
