@@ -23,7 +23,7 @@ Axes = Mapping[str, tuple[Value, ...]]
 
 ALONE = "alone"  # in place of another flow: one has the link to itself
 MOST_TRIALS = 100_000  # of one request
-MOST_COUNTED = 100_000  # of flows, hosts or whatever else an axis counts: each is an object
+MOST_PER_AXIS = 100_000  # of flows, hosts or whatever else an axis counts: each is an object
 
 
 def refuse_too_many(settings: int, seeds: int) -> None:
@@ -112,8 +112,8 @@ class Experiment:
             raise UsageError(
                 f"--set {key}={text}: not a number", number_hint(key, text, self.axes[key][0])
             )
-        if not unit_of_setting(key) and number > MOST_COUNTED:
-            raise UsageError(f"--set {key}={text}: more than {MOST_COUNTED:,}", self._example(key))
+        if not unit_of_setting(key) and number > MOST_PER_AXIS:
+            raise UsageError(f"--set {key}={text}: more than {MOST_PER_AXIS:,}", self._example(key))
         return number
 
     def _scenario(self, point: tuple[Value, ...], seed: int) -> Scenario:
