@@ -90,8 +90,8 @@ VARYING = re.compile(r"[0-9a-f]{1,4}(::?[0-9a-f]{1,4})+|\d+(\.\d+)?")  # address
 class ProgramOutput:
     """What a program printed."""
 
-    stdout: str
-    stderr: str
+    stdout: str = ""
+    stderr: str = ""
 
 
 @dataclass(frozen=True)

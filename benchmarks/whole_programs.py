@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.command import errors_as_exit
@@ -74,9 +74,6 @@ class Program:
     captured: Sequence[str] = ()
 
 
-NO_OUTPUT = ProgramOutput("", "")
-
-
 @dataclass(frozen=True)
 class Measured:
     """A program that ran, or why it did not."""
@@ -86,7 +83,7 @@ class Measured:
     wall_s: float
     processor_s: float
     last_line: str
-    output: ProgramOutput = NO_OUTPUT
+    output: ProgramOutput = field(default_factory=ProgramOutput)
     digests: Set[tuple[str, str]] = frozenset()  # of each file of its results, with its name
 
 
@@ -94,8 +91,9 @@ def main() -> None:
     """Run the programs, and print their table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these examples or scripts")
-    parser.add_argument("--speed", action="store_true", help="programs to be timed")
-    parser.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--speed", action="store_true", help="programs to be timed")
+    instead.add_argument("--scripts", action="store_true", help="scripts in the style of courses")
     parser.add_argument("--beside-plain", action="store_true", help="with plain Mininet, too")
     parser.add_argument(
         "--patience", type=float, default=PROGRAM_PATIENCE_S, help="seconds of wall time for each"
@@ -114,24 +112,29 @@ def main() -> None:
         else:
             programs = _speeds(folder) if options.speed else _examples()
         for program in programs:
-            if options.names and program.name not in options.names:
-                continue
-            row = measure(program, options.patience)
-            status = row.status if row.digests else row.last_line
-            cells = [program.name, status, *_times(row.virtual_s, row.wall_s, row.processor_s)]
-            if options.scripts:
-                again = _measure_busy(program, options.patience)
-                elsewhere = dataclasses.replace(program, folder=folder / ANOTHER_FOLDER)
-                there = measure(elsewhere, options.patience)
-                cells += [_differing(row, each) for each in (again, there)]
-            elif not options.speed:
-                cells.append(row.last_line)
-            if options.beside_plain:
-                patience_s = min(options.patience, row.virtual_s + PLAIN_PATIENCE_S)
-                plain = run_plain(program.folder, program.words, patience_s)
-                cells += [plain.status, *_times(plain.wall_s, plain.processor_s)]
-                cells.append(compared(row.output, plain.output))
-            _print_row(cells)
+            if not options.names or program.name in options.names:
+                _print_row(list(_cells(program, folder, options)))
+
+
+def _cells(program: Program, folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    """Run a program in each of the ways that are asked for, and yield its row."""
+    row = measure(program, options.patience)
+    yield program.name
+    has_last_line = not (options.speed or options.scripts)
+    yield row.status if row.digests or has_last_line else row.last_line
+    yield from _times(row.virtual_s, row.wall_s, row.processor_s)
+    if options.scripts:
+        elsewhere = dataclasses.replace(program, folder=folder / ANOTHER_FOLDER)
+        yield _differing(row, _measure_busy(program, options.patience))
+        yield _differing(row, measure(elsewhere, options.patience))
+    if has_last_line:
+        yield row.last_line
+    if options.beside_plain:
+        patience_s = min(options.patience, row.virtual_s + PLAIN_PATIENCE_S)
+        plain = run_plain(program.folder, program.words, patience_s)
+        yield plain.status
+        yield from _times(plain.wall_s, plain.processor_s)
+        yield compared(row.output, plain.output)
 
 
 def _print_row(cells: Sequence[str]) -> None:

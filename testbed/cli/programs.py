@@ -76,9 +76,7 @@ def execute(options: argparse.Namespace) -> int:
     captured = _captured(options)
     if options.network is None:
         if captured:
-            raise UsageError(
-                "--capture: it is the interfaces of a network that are captured", NETWORK_EXAMPLE
-            )
+            raise UsageError("--capture has no network to capture", NETWORK_EXAMPLE)
         return _run(options, command, Path.cwd(), "exec")
     script = network_script(read_network(options.network), command, captured)
     words = ["/bin/bash", "-c", script, NETWORK_SHELL, *command]

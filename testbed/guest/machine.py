@@ -43,9 +43,7 @@ CAPTURE_VARIABLE = "TESTBED_CAPTURE"  # what programs/capture_interfaces.py read
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
 CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
-
-
-KEPT_OF_GUEST = (
+WRITTEN_INSIDE = (  # the files that a guest leaves
     *(GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_SAMPLED, GUEST_OUTPUT, GUEST_ERRORS),
 )
 
@@ -165,7 +163,7 @@ def run_on_machine(
             at_terminal=program.at_terminal,
         )
         try:
-            outcome = run_in_guest(place, argv, lambda: boot(guest, place), KEPT_OF_GUEST)
+            outcome = run_in_guest(place, argv, lambda: boot(guest, place), WRITTEN_INSIDE)
         except GuestHung as error:
             raise TestbedError(
                 f"it had not ended after {program.patience_s:.0f} s of wall time",

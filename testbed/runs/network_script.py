@@ -81,7 +81,7 @@ def network_script(plan: NetworkPlan, words: Sequence[str], captured: Sequence[s
     started = started_commands(words, plan)
     captures = list(_captures(captured_interfaces(captured, plan)))
     command = shlex.join(words)
-    # the shell holds captures open, which a command might close
+    # a capture lasts as long as the shell: the command might close what it inherits
     last = _starts(started) if started else [f"{command}; exit" if captures else f"exec {command}"]
     return "\n".join((*_set_up(plan), *captures, "trap - ERR", *last))
 
@@ -106,8 +106,8 @@ def captured_interfaces(captured: Sequence[str], plan: NetworkPlan) -> list[Inte
 def _captures(interfaces: Sequence[Interface]) -> Iterator[str]:
     """Yield lines that have the guest's kernel write each interface's packets.
 
-    The file of /proc stays open in the shell; what is written to it, by one call in the node,
-    is the interface and the beginning of the capture.
+    It does so as long as the shell has /proc/capture open. The node writes there, by one call,
+    the interface and the beginning of the capture.
     """
     for interface in interfaces:
         file = capture_file(interface.name)

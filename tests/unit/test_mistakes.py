@@ -188,6 +188,7 @@ kernel compare 6.1 | testbed kernel compare ~/linux
 mininet | testbed mininet lab.py
 mininet nowhere.py | testbed mininet lab.py
 exec | testbed exec -- make test
+exec --capture all -- true | testbed exec --network FILE --capture all -- COMMAND
 exec --network nowhere.json -- true | name the file of a scenario
 grade lab.py | name it: --expect FILE
 packetdrill | testbed packetdrill --selftests
