@@ -1,8 +1,8 @@
-"""A program with plain Mininet, as root on this host, beside which the guest's run is held.
+"""A program's run with plain Mininet, as root on this host, to compare the guest's run with.
 
-It runs in real time and in namespaces of its own: what it changes of files and networks is gone
-when it ends, and so is each of its processes. Open vSwitch is its datapath in user space, as few
-hosts of containers have its kernel module.
+It runs in real time and in separate namespaces: its changes of files and networks are gone when it
+ends, and so are all its processes. Open vSwitch has its datapath in user space, since few hosts of
+containers have the kernel module.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PlainRun:
 
 
 def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun:
-    """Run a program with plain Mininet, without input, and end it when patience does."""
+    """Run a program with plain Mininet, without input, and end it after `patience_s`."""
     require("unshare")
     if os.geteuid() != 0:
         raise UsageError("plain Mininet needs root", "leave out --beside-plain")
@@ -142,12 +142,12 @@ def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun
 
 
 def _text(file: IO[str]) -> str:
-    """Return what a process has written so far, whose place in the file is left as it is."""
+    """Return what a process has written so far, without moving its position in the file."""
     return os.pread(file.fileno(), MOST_OUTPUT_BYTES, 0).decode(errors="replace")
 
 
 def compared(ours: ProgramOutput, plain: ProgramOutput) -> str:
-    """Return in a few words how what the guest's run printed differs from plain Mininet's."""
+    """Say in a few words how the output of the guest's run differs from plain Mininet's."""
     if LACKING in plain.stdout + plain.stderr:
         return "this host's kernel lacks its queues"
     if ours == plain:

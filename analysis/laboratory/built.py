@@ -1,4 +1,4 @@
-"""The networks that a program built: their nodes and links, and what tc was told about each end.
+"""The networks that a program built: their nodes and links, and what tc set at each end.
 
 A script may build one network after the other, or change one while it runs.
 """
@@ -98,7 +98,7 @@ def _sent(snapshot: Sequence[ObservedNamespace]) -> Mapping[Device, int]:
 
 
 class _Settings:
-    """What tc was told about devices between two instants."""
+    """The queues and classes that tc set at devices between two moments."""
 
     def __init__(self, observation: Observation, since: int, until: int) -> None:
         self._of: defaultdict[Device, list[ExecutedCommand]] = defaultdict(list)
@@ -170,15 +170,15 @@ def _names(observation: Observation, paths: Paths) -> dict[Node, str]:
 
 def _end(paths: Paths, names: Mapping[Node, str], device: Device, settings: _Settings) -> LinkEnd:
     seen = paths.devices[device]
-    told = list(settings.of(device))
-    queues = [queue for _words, queue in told if queue]
-    waiting = [words for words, queue in told if queue and queue.kind not in CLASSFUL]
-    rates = [_rate(words) for words, _queue in told]
+    commands = list(settings.of(device))
+    queues = [queue for _words, queue in commands if queue]
+    waiting = [words for words, queue in commands if queue and queue.kind not in CLASSFUL]
+    rates = [_rate(words) for words, _queue in commands]
     return LinkEnd(
         names[paths.node(device)],
         device[1],
         tuple(each for each in seen.addresses if not each.startswith("fe80:")),
-        tuple(words for words, _queue in told),
+        tuple(words for words, _queue in commands),
         min(filter(None, rates), default=0.0),
         sum(each.delay_ms for each in queues),
         waiting[-1] if waiting else "",

@@ -179,10 +179,9 @@ def _links(network: BuiltNetwork) -> Sheet:
     rows = []
     for link in network.links[: LONGEST_TABLE // 2]:
         for here, there in (link, link[::-1]):
-            told = "; ".join(here.settings)
-            places = (here.node, here.interface, ", ".join(here.addresses), there.node, told)
-            segments = "on" if here.has_tso else "off"
-            rows.append((*places, segments, str(here.sent_packets), str(here.drops)))
+            places = (here.node, here.interface, ", ".join(here.addresses), there.node)
+            settings = ("; ".join(here.settings), "on" if here.has_tso else "off")
+            rows.append((*places, *settings, str(here.sent_packets), str(here.drops)))
     return as_sheet(heads, rows, numbers=("packets sent", "dropped"))
 
 

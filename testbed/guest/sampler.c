@@ -23,13 +23,13 @@
 #include <time.h>
 
 #define MOST_BYTES (64L << 20) /* of the lines */
-#define PLACES (1 << 16)       /* of what was written: two that share one are written more often */
+#define PLACES (1 << 16)       /* of the table of hashes: two that share one have more lines */
 #define AWAKE 16 /* namespaces without a sleep: the kernel charges tasks that make many calls */
 #define ESTABLISHED (1 << 1)   /* TCP_ESTABLISHED, as a bit */
 #define CLOSING (1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11)
 
 static FILE *lines;
-static uint64_t written[PLACES]; /* a hash of the last line's numbers, by what it is about */
+static uint64_t written[PLACES]; /* hashes of the last lines' numbers, by queue or socket */
 static long long time_ns;
 static const char *node;
 static unsigned long namespace;
@@ -52,7 +52,7 @@ static uint64_t hash(uint64_t value, const void *bytes, size_t size)
 	return value;
 }
 
-/* Whether these numbers of a queue or socket are others than those that were written last. */
+/* Whether the numbers of a queue or socket differ from those of its last line. */
 static int is_new(const void *subject, size_t size, const uint64_t *numbers, size_t count)
 {
 	uint64_t *place = written + hash(hash(namespace, "", 1), subject, size) % PLACES;
@@ -146,7 +146,7 @@ static void sample_socket(const struct nlmsghdr *message)
 	write_numbers(numbers, 6);
 }
 
-/* By the older of the two requests, whose answer has the sockets of IPv4 and of IPv6. */
+/* By inet_diag's older request, whose answer has the sockets of IPv4 and of IPv6. */
 static void sample_sockets(void)
 {
 	struct {
