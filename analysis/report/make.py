@@ -142,7 +142,7 @@ def _whole(
         ledger_note=claims_section.ledger_note(answers),
         counts=claims_section.counts(answers),
         checks=verdict_tables.checks_sheet(found.trials),
-        warnings=(*found.warnings, *(laid.warnings if laid else ())),
+        warnings=(*found.warnings, *found.not_shown),
         again=len(found.again),
         compared=compared,
         overlay=laid,

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,21 +58,18 @@ class Overlay:
 
     choice: str = field(repr=False)
     series: Mapping[int, str] = field(repr=False)
-    warnings: Sequence[str] = ()
 
 
-def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Overlay | None:
-    """`folder` takes the series, a file for each trial; without one they are within the page.
+def overlay(all_results: Sequence[ExperimentResults], folder: Path | None) -> Overlay | None:
+    """Return what the page's own plot shows; None if fewer than two flows ran.
 
-    None if fewer than two flows ran.
+    `folder` takes the series, a file for each trial; without one they are within the page.
     """
     settings: list[Json] = []
     values: dict[str, Json] = {}
-    ran: list[tuple[int, Trial, pa.Table]] = []
     for results in all_results:
         settings += settings_of(results)
         values |= _values(results)
-        ran += _ran(results)
     if sum(map(len, values.values())) < 2:
         return None
     choice = {
@@ -87,33 +84,34 @@ def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Ov
     }
     if folder:
         make_folder(folder)
-    within, warnings = dict[int, str](), list[str]()
+    within = dict[int, str]()
     with one_journal():
-        for number, trial, series in ran:
-            try:
-                sampled = read_sampled(trial)
-            except TestbedError as error:
-                sampled = None, None
-                warnings.append(f"{trial.path.name}: without its samples: {error.message}")
-            content = trial_text(trial, series, *sampled)
-            if folder:
-                _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
-            else:
-                within[number] = content
-    return Overlay(script_json(choice), within, warnings)
+        for results in all_results:
+            for number, content in _packed_trials(results):
+                if folder:
+                    _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
+                else:
+                    within[number] = content
+    return Overlay(script_json(choice), within)
 
 
 def _write(path: Path, script: str) -> None:
     replace(path, lambda own: own.write_text(script, encoding="utf-8"))
 
 
-def _ran(results: ExperimentResults) -> Iterator[tuple[int, Trial, pa.Table]]:
-    """Yield the trials that ran: their numbers in the page, and their series."""
+def _packed_trials(results: ExperimentResults) -> Iterator[tuple[int, str]]:
+    """Yield the numbers in the page of the trials that ran, and their packed series."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"], strict=True))
     for trial in results.trials:
-        if trial.record.status is Status.OK:
-            name = trial.path.name
-            yield int(numbers[name]), trial, results.series[name]
+        if trial.record.status is not Status.OK:
+            continue
+        name = trial.path.name
+        try:
+            sampled = read_sampled(trial)
+        except TestbedError as error:
+            sampled = None, None
+            results.not_shown.append(f"{name}: without its samples: {error.message}")
+        yield int(numbers[name]), trial_text(trial, results.series[name], *sampled)
 
 
 def read_sampled(trial: Trial) -> tuple[pa.Table | None, pa.Table | None]:

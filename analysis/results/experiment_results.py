@@ -41,7 +41,8 @@ class ExperimentResults:
     `rows` has a row a flow of every trial, `good` those whose numbers count: of trials that
     ran and are not invalid. Both have the trial's `number` in the report, the verdict, and the
     axes as columns `axis_…`. `digest` has the good trials' series and quantiles; `series` has
-    those of every trial by its name, with those by second.
+    those of every trial by its name, with those by second. Whoever shows a trial without something
+    that cannot be read says so in `not_shown`.
     """
 
     experiment: str
@@ -53,6 +54,7 @@ class ExperimentResults:
     folder: str = ""  # where another one has other trials of these names
     definition: Experiment | None = None  # None: known from its trials alone
     series: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+    not_shown: list[str] = field(default_factory=list, repr=False)
 
     @property
     def tcp(self) -> pd.DataFrame:
@@ -94,6 +96,12 @@ class ResultSet:
         own = [each.rows for each in self.experiments]
         others = [all_metrics(self.varied)] if self.varied else []
         return pd.concat([*own, *others], ignore_index=True)
+
+    @property
+    def not_shown(self) -> Iterator[str]:
+        """What figures and plots lack, and why."""
+        for results in self.experiments:
+            yield from results.not_shown
 
     @property
     def trials(self) -> Iterator[Trial]:

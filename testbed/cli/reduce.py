@@ -9,8 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from testbed.cli.run_output import print_warnings
 from testbed.errors import UsageError, printable_lines
-from testbed.runs.progress import console, errors, track
+from testbed.runs.progress import console, track
 
 if TYPE_CHECKING:  # loaded where it is needed
     import pyarrow as pa
@@ -66,13 +67,8 @@ def _tables(options: argparse.Namespace) -> Iterator[pa.Table]:
         found = tables.flow_tables(options.pcap, tunnels=options.tunnels)
     named = zip(found, tables.names_of(options.pcap), strict=True)
     for made, name in track(named, len(options.pcap)):
-        _warn(made.warnings)
+        print_warnings(made.warnings)
         yield made.table.set_column(0, "file", flow_tables.constant(name, len(made.table)))
-
-
-def _warn(warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        errors.print(f"testbed: warning: {warning}", soft_wrap=True)
 
 
 def _verify(paths: Sequence[Path], tunnels: bool) -> int:

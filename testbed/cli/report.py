@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.cli.run_output import collected
+from testbed.cli.run_output import collected, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.progress import console, wide_console
@@ -98,6 +98,7 @@ def _report_results(options: argparse.Namespace) -> int:
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
     page = make_report(found, out, answers, both, options.single_file)
+    print_warnings(found.not_shown)
     if answers and not options.single_file:
         _write_ledger(page, answers)
     _say_counts(answers)

@@ -140,8 +140,7 @@ def _show_results(
     from analysis.results.tables import write_metrics
 
     frame = write_metrics(folder)
-    for warning in frame.attrs["warnings"]:
-        errors.print(f"testbed: warning: {warning}", soft_wrap=True)
+    run_output.print_warnings(frame.attrs["warnings"])
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         _show_figures(run.selection, folder, _without_varied(done, frame), printed)

@@ -48,9 +48,14 @@ def collected(folders: Sequence[Path], options: argparse.Namespace) -> ResultSet
     from analysis.results.experiment_results import collect
 
     found = collect(folders, options.experiments)
-    for text in found.warnings:
-        errors.print(f"testbed: warning: {text}", soft_wrap=True)
+    print_warnings(found.warnings)
     return found
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print what is to be distrusted, or lacks something."""
+    for text in warnings:
+        errors.print(f"testbed: warning: {text}", soft_wrap=True)
 
 
 def print_results(

@@ -291,9 +291,9 @@ def test_damaged_trials_stop_no_report(
 
 @pytest.mark.parametrize("row", ["x,tcp", "0.1,tcp,established,open,1e300" + "," * 17])
 def test_samples_that_were_changed_after_the_reduction_stop_no_report(
-    tmp_path: Path, row: str
+    tmp_path: Path, row: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The trial is on the page without its samples, and the page says so."""
+    """The trial is there without its samples, and the page and the terminal say so."""
     for name in ("good", "bad"):
         write_trial(tmp_path / "x" / name, samples=True)
     assert main(["report", str(tmp_path / "x")]) == 0
@@ -304,6 +304,9 @@ def test_samples_that_were_changed_after_the_reduction_stop_no_report(
     assert "bad: without its samples: " in page and "2 ok" in page
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "x").glob("*-series/*.js")}
     assert 0 < sizes["t1.js"] < sizes["t2.js"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: bad: without its samples: " in said
+    assert "warning: bad: no timeline: " in said and "bad: no timeline: " in page
 
 
 def test_a_report_of_nothing_but_damaged_trials_names_the_first(

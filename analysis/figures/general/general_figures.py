@@ -101,7 +101,8 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
             try:
                 found = timeline_figure.whole(trial, flow)
-            except TestbedError:  # its files were damaged after they had been reduced
+            except TestbedError as error:  # damaged after the trial had been reduced
+                results.not_shown.append(f"{trial.path.name}: no timeline: {error.message}")
                 return
             if found is not None:
                 stem = cases.stem(results.key, flow.name, "timeline")
