@@ -1,4 +1,4 @@
-"""The network of a scenario as a small drawing: nodes, links with their settings, flows."""
+"""Networks as small drawings: nodes, links with their settings, flows."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     routers = {node.name for node in scenario.network.nodes if node.kind is not NodeKind.HOST}
     columns = _columns(scenario, scenario.network)
     edges = list(_edges(scenarios, scenario.network))
-    return drawn(scenario.network.name, columns, edges, routers, _flows(scenario))
+    return network_svg(scenario.network.name, columns, edges, routers, _flows(scenario))
 
 
-def drawn(
+def network_svg(
     name: str,
     columns: Sequence[Sequence[str]],
     edges: Sequence[Edge],

@@ -261,15 +261,15 @@ def thinned(x: Floats, y: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floa
         return x, y
     edges = np.linspace(x[0], x[-1], most // 2 + 1)[1:-1]
     stretch = np.searchsorted(edges, x, side="right")
-    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
-    number = np.cumsum(np.diff(stretch, prepend=-1) != 0) - 1
-    ends = [_firsts(y == most_of.reduceat(y, begins)[number], number) for most_of in EXTREMES]
+    is_begin = np.diff(stretch, prepend=-1) != 0
+    begins, number = np.flatnonzero(is_begin), np.cumsum(is_begin) - 1
+    ends = [_firsts(y == extreme.reduceat(y, begins)[number], number) for extreme in EXTREMES]
     places = np.unique(np.concatenate([*ends, [len(x) - 1]]))
     return x[places], y[places]
 
 
-def _firsts(is_one: npt.NDArray[np.bool_], number: Places) -> Places:
-    """Return the first place of each stretch where it is one."""
-    places = np.flatnonzero(is_one)
+def _firsts(chosen: npt.NDArray[np.bool_], number: Places) -> Places:
+    """Return the first chosen place of each stretch; `number` is the stretch of each place."""
+    places = np.flatnonzero(chosen)
     firsts: Places = places[np.diff(number[places], prepend=-1) != 0]
     return firsts

@@ -23,7 +23,7 @@ from analysis.laboratory.program_results import MachineRecord, ProgramResults, o
 from analysis.laboratory.rules import LaboratoryFinding
 from analysis.laboratory.settings import SETTERS, is_client
 from analysis.report import page
-from analysis.report.network_drawing import Edge, drawn
+from analysis.report.network_drawing import Edge, network_svg
 from analysis.report.trial_page import Download, downloads
 from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder, plain_file
@@ -138,7 +138,7 @@ def _drawing(network: BuiltNetwork, edges: Sequence[Edge], first: str) -> str:
         for edge in edges
     ]
     routers = [name for name, is_router in network.nodes.items() if is_router]
-    return drawn("as built", columns, shown, routers, {})
+    return network_svg("as built", columns, shown, routers, {})
 
 
 def _columns(network: BuiltNetwork, first: str) -> list[list[str]]:

@@ -27,7 +27,7 @@ from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, show
 from analysis.report.facts import command, command_note
 from analysis.report.listing import ranges
-from analysis.report.network_drawing import LINE_HEIGHT, Edge, drawing, drawn
+from analysis.report.network_drawing import LINE_HEIGHT, Edge, drawing, network_svg
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
@@ -323,7 +323,7 @@ def test_words_of_links_that_meet_stand_apart() -> None:
         Edge("a", "r", above="one", below="first", neck=True),
         Edge("b", "r", above="two", below="second", neck=True),
     ]
-    text = drawn("meeting", [["a", "b"], ["r"]], edges, {"r"}, {})
+    text = network_svg("meeting", [["a", "b"], ["r"]], edges, {"r"}, {})
     height = {
         words: float(y)
         for y, words in re.findall(r'<text class="halo" x="[\d.]+" y="([\d.]+)">(\w+)</text>', text)
