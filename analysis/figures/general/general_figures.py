@@ -89,8 +89,7 @@ def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
 def measures(rows: pd.DataFrame) -> list[means.Measure]:
     """Return the main measures that this experiment has."""
     marks = (MARKED,) if rows[MARKED.metric].gt(0).any() else ()
-    jitter = (JITTER,) if "jitter_ms" in rows else ()
-    chosen = (THROUGHPUT, DROPS, *marks, LATENCY, *jitter)
+    chosen = (THROUGHPUT, DROPS, *marks, LATENCY, JITTER)
     return [measure for measure in chosen if rows[measure.metric].notna().any()]
 
 
