@@ -80,7 +80,9 @@ def select(
         file = load(Path(what), experiments)
         return select_experiment(file.experiment, settings, quick=quick, file=file)
     if what not in experiments:
-        raise UsageError(f"unknown experiment {quoted(what)}", nearest(what, experiments))
+        is_topo = f"{PYTHON_SUFFIX}:" in what
+        hint = f"is it a Topo? --topo {what}" if is_topo else nearest(what, experiments)
+        raise UsageError(f"unknown experiment {quoted(what)}", hint)
     return select_experiment(experiments[what], settings, quick=quick)
 
 

@@ -53,6 +53,7 @@ FIELD_HINTS = (
         r"(\w+)(?:=[^:]*)?: unknown \w+ '[^']*': known: ([\w-]+)",
         r"choose a known value of \1, such as \2",
     ),
+    (r"(\w+): expected '([\w-]+)'(?:,| or) .*, got", r"choose a known value of \1, such as \2"),
     (r"(\w+)(?:=\S+)?: \S+ is not between (\S+) and (\S+)", r"\1 takes numbers from \2 to \3"),
     (
         r"(\w+)(?:=\S+)?: \S+ is not above (\S+) and at most (\S+)",

@@ -44,6 +44,7 @@ FILES: dict[str, str | tuple[tuple[str | int, ...], object]] = {
     "ends.json": (("network", "links", 0, "ends"), ["a", "a"]),
     "text.json": (("network", "links", 1, "forward", "rate_mbit"), "10Mbit"),
     "loss.json": (("network", "links", 1, "forward", "loss"), 0.01),
+    "kind.json": (("network", "nodes", 1, "kind"), "hots"),
     "node.json": (("flows", 0, "dst"), "c"),
     "field.json": (("flows", 0, "varient"), "cubic"),
     "syntax.py": "def f(:\n",
@@ -121,6 +122,8 @@ run text.json | rate_mbit is in Mbit/s
 run loss.json | "loss": {{"to_bad": 0.005, "to_good": 1}}
 run node.json | choose a known value of dst, such as a
 run field.json | correct the spelling
+run course.py:Offices | --topo course.py:Offices
+run kind.json | choose a known value of kind, such as host
 run nowhere.py | `testbed new EXPERIMENT_NAME`
 run syntax.py | correct that line
 run module.py | correct that line
