@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,14 @@ def test_the_commands_are_those_of_the_runs_that_have_the_trials(tmp_path: Path)
     keep_run(tmp_path, "other", "testbed run other", names[2:])
     [results] = collect([tmp_path], EXPERIMENTS).experiments
     assert (command(results), command_note(results)) == ("testbed run large\ntestbed run other", "")
+
+
+def test_an_experiments_command_says_how_many_trials_it_gives(tmp_path: Path) -> None:
+    report_writer.write_experiment(tmp_path, "router-fairness", 2)
+    shutil.rmtree(min(tmp_path.iterdir()))
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    assert command(results).startswith("testbed run router-fairness --set queue=bfifo,codel ")
+    assert command_note(results) == "gives 4 trials, of which these are 3"
 
 
 @pytest.mark.parametrize("name", ["parking-lot", "fall-floyd", "newreno-models"])
