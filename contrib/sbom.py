@@ -3,7 +3,8 @@
     python3 contrib/sbom.py >sbom.json
 
 It names the Python packages of requirements.lock with their hashes, and the Debian packages that
-setup.sh installs with the versions that this machine has. SOURCE_DATE_EPOCH is its time.
+setup.sh installs, the guest's kernel among them, with the versions that this machine has.
+SOURCE_DATE_EPOCH is its time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = re.compile(r"^([\w.-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", re.MULTILINE)
 DEBIAN_LISTS = re.compile(r"^readonly \w+_PACKAGES=\(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
+KERNEL_SOURCE = re.compile(r"\blinux-source-[\d.]+")
 NAME = re.compile(r"^[a-z0-9][a-z0-9.+-]+$")
 
 
@@ -41,7 +44,7 @@ def python_packages(lock: str) -> Iterator[dict[str, object]]:
 def debian_packages(setup: str) -> Iterator[dict[str, object]]:
     """Yield the packages that setup.sh installs, as far as this machine has them."""
     words = [word for names in DEBIAN_LISTS.findall(setup) for word in names.split()]
-    names = sorted(word for word in words if NAME.match(word))
+    names = sorted({*filter(NAME.match, words), *KERNEL_SOURCE.findall(setup)})
     form = "${db:Status-Status} ${Package} ${Version} ${Architecture}\n"
     shown = subprocess.run(
         ["dpkg-query", "-W", "-f", form, *names],
@@ -58,9 +61,7 @@ def debian_packages(setup: str) -> Iterator[dict[str, object]]:
 
 def bill() -> dict[str, object]:
     """Return the whole document."""
-    project = (ROOT / "pyproject.toml").read_text()
-    found = re.search(r'^name = "(.*)"\nversion = "(.*)"$', project, re.MULTILINE)
-    assert found is not None
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     now = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.now(UTC).timestamp())
     return {
         "bomFormat": "CycloneDX",
@@ -68,7 +69,7 @@ def bill() -> dict[str, object]:
         "version": 1,
         "metadata": {
             "timestamp": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "component": {"type": "application", "name": found[1], "version": found[2]},
+            "component": {"type": "application", **{k: project[k] for k in ("name", "version")}},
         },
         "components": [
             *python_packages((ROOT / "requirements.lock").read_text()),

@@ -663,12 +663,11 @@ def _lacks(path: Path) -> str:
     return "a file" if path.exists() else "no such folder"
 
 
-TRIAL_HINT = "name a trial's directory, such as results/fall-floyd/tahoe-lost4-…"
-
-
 def _trial_hint(path: Path) -> str:
     inside = trial_paths(path) if path.is_dir() else []
-    return f"name one of those in it: {inside[0]}" if inside else TRIAL_HINT
+    if inside:
+        return f"name one of those in it: {inside[0]}"
+    return "name a trial's directory, such as results/fall-floyd/tahoe-lost4-…"
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder
+from testbed.machine.compiled import hash_of
 from testbed.machine.process import run, run_told, sudo_user
 from testbed.machine.safe_files import changed_by_others
 from testbed.scenario.model import BASE_KERNEL
@@ -74,10 +74,7 @@ def is_whole(folder: Path) -> bool:
         return all((folder / name).is_file() for name in ("linux", "config"))
     lines = (line.split() for line in noted.read_text().splitlines())
     try:
-        return all(
-            hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-            for digest, name in lines
-        )
+        return all(hash_of(folder / name) == digest for digest, name in lines)
     except OSError:
         return False
 

@@ -27,7 +27,7 @@ def require_built(path: Path) -> None:
 
 
 def hash_of(path: Path) -> str:
-    """Return a file's sha256, computed again only if the file has changed."""
+    """Return a file's sha256, computed again only if it has changed: thousands of trials ask."""
     now = path.stat()
     return _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
 
