@@ -12,7 +12,7 @@
  *   controls NAME …                                what the kernel has of them
  *   unconnected                                    connections cannot be observed on this kernel
  *   namespace TIME NAMESPACE LABEL                 the next lines are about it, at that time
- *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO
+ *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO     PEER: of a veth; 0 for others
  *   address INDEX ADDRESS
  *   qdisc INDEX KIND BYTES PACKETS DROPS LIMIT RATE_BYTES      LIMIT: in packets, -1 if none
  *   line TIME PLACE TEXT                           of a Python script (programs/script_lines.py)
@@ -146,6 +146,16 @@ static int segments_later(const char *name)
 	return value.data;
 }
 
+/* The index of a veth's other end. What is above another device, as a VLAN is, has none. */
+static unsigned peer_of(const struct rtattr *first, int length)
+{
+	const struct rtattr *link = attribute(first, length, IFLA_LINKINFO), *kind = NULL;
+
+	if (link)
+		kind = attribute(RTA_DATA(link), RTA_PAYLOAD(link), IFLA_INFO_KIND);
+	return kind && !strcmp(RTA_DATA(kind), "veth") ? number_of(first, length, IFLA_LINK) : 0;
+}
+
 static void write_device(const struct nlmsghdr *message)
 {
 	const struct ifinfomsg *about = NLMSG_DATA(message);
@@ -159,7 +169,7 @@ static void write_device(const struct nlmsghdr *message)
 		return;
 	fprintf(lines, "device %d", about->ifi_index);
 	write_word(lines, RTA_DATA(name));
-	fprintf(lines, " %u %llu %llu %llu %d\n", number_of(first, length, IFLA_LINK),
+	fprintf(lines, " %u %llu %llu %llu %d\n", peer_of(first, length),
 		(unsigned long long)passed->rx_bytes, (unsigned long long)passed->tx_bytes,
 		(unsigned long long)passed->tx_packets, segments_later(RTA_DATA(name)));
 }

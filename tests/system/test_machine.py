@@ -199,6 +199,22 @@ def test_a_limit_of_processor_time_is_said_to_mean_nothing(
     assert (done.status, bool(noted)) == (0, said)
 
 
+def test_a_vlan_is_no_end_of_a_link(tmp_path: Path) -> None:
+    """The index of the device below it may be that of any other in another namespace."""
+    script = """
+    ip link add v1 type veth peer name v2
+    ip link add link v1 name v10 type vlan id 10
+    for name in v1 v2 v10; do ip link set $name up; done
+    """
+    done = execute(tmp_path, "sh", "-c", script)
+    seen = re.findall(
+        r"^device (\d+) (\w+) (\d+) ", (done.out / MACHINE_OBSERVED).read_text(), re.M
+    )
+    indices = {name: index for index, name, _peer in seen}
+    peers = {name: peer for _index, name, peer in seen}
+    assert peers == {"v1": indices["v2"], "v2": indices["v1"], "v10": "0"}
+
+
 def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "lab.py").write_text(LAB)
