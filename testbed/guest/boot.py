@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,9 @@ from testbed.store import (
 
 PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what a guest may do
+REFUSED_CALL = re.compile(
+    r"^testbed-confine: refused (system call \d{1,4}(?: \w{1,30})?)$", re.MULTILINE
+)
 VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
 
 
@@ -82,7 +86,8 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
     finally:
         special = _remove_special_files(folder)
     (folder / GUEST_MEMORY).rmdir()
-    return GuestEnd(process.returncode, peak_mb, special, guest_warnings(why_not, fixed))
+    warnings = (*guest_warnings(why_not, fixed), *_refused_calls(folder / GUEST_CONSOLE))
+    return GuestEnd(process.returncode, peak_mb, special, warnings)
 
 
 def run_in_guest(
@@ -141,6 +146,13 @@ def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
     # at a random distance from the program, its heap takes room that the guest's memory then lacks
     random = "the guest had up to 32 MB less memory, by chance: setarch -R is refused (seccomp)"
     return unconfined if fixed else (*unconfined, random)
+
+
+def _refused_calls(console: Path) -> Iterator[str]:
+    """Yield what the confinement said of system calls of the guest's kernel that it refused."""
+    if console.exists():
+        for call in REFUSED_CALL.findall(console.read_text(errors="replace")):
+            yield f"the guest's kernel was refused {call}"
 
 
 def guest_options(seed: int, memory_mb: int, time: Sequence[str] = VIRTUAL_TIME) -> list[str]:

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.guest.boot import CONFINE, guest_options
+from testbed.engine import Job
+from testbed.guest.boot import CONFINE, Boot, guest_options
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import guest_command
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
-from tests.lab import alive, wait_until
+from tests.lab import alive, run_trials, wait_until
 from tests.scenarios import router
 
 HERE = Path(__file__).parent
@@ -165,6 +166,27 @@ def test_a_system_call_that_is_not_on_the_list_is_refused_and_named(target: Targ
     called = [line for line in lines if line.startswith("call:")]
     refused = [f"call: {number} -1 1" for number in (41, 41, 165, 191, 460, 1000)]
     assert called == [*refused, "call: 39 True"]
+
+
+LOCKS_FIRST = """
+import ctypes, os, sys
+ctypes.CDLL(None).syscall(73, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_refused_system_call_is_a_warning_of_the_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = GuestEngine._guest
+
+    def locks_first(engine: GuestEngine, job: Job, patience_s: float, memory_mb: int) -> Boot:
+        launcher = ("/usr/bin/python3", "-c", LOCKS_FIRST)
+        return dataclasses.replace(usual(engine, job, patience_s, memory_mb), launcher=launcher)
+
+    monkeypatch.setattr(GuestEngine, "_guest", locks_first)
+    (trial,) = run_trials([router(duration_s=1)], tmp_path)
+    assert "the guest's kernel was refused system call 73 flock" in trial.record.warnings
 
 
 WITH_A_LISTENER = """
