@@ -131,12 +131,12 @@ def _queues_that_nothing_passes(observation: Observation) -> Iterator[Wrong]:
 def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
     paths = Paths(observation)
     queues = list(_queues_and_devices(observation))
-    where_data_leave = [q.discipline for q, device in queues if device.sent_bytes >= DATA_BYTES]
+    of_senders = {queue.discipline for queue, device in queues if device.sent_bytes >= DATA_BYTES}
     for queue, device in queues:
         if queue.by_mininet or not queue.shapes or not device.sent_packets:
             continue
-        if queue.discipline in where_data_leave:
-            continue  # all hosts have it, also those that send
+        if queue.discipline in of_senders:
+            continue  # hosts that send have it, too
         key = (queue.command.namespace, queue.device)
         mean = device.sent_bytes / device.sent_packets
         one_way = device.received_bytes > max(DATA_BYTES, ONE_WAY * device.sent_bytes)

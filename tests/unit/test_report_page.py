@@ -10,6 +10,7 @@ import pytest
 
 from analysis.report import collect, make_report
 from experiments.command import main
+from testbed.store import SCENARIO
 from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -133,7 +134,9 @@ def test_rows_can_be_filtered_and_copied(tab: Tab, page: Path) -> None:
     assert lines[0].startswith("target ms\tvariant\tn\tthroughput")
     assert len(lines) == 1 + 3 and all("\tbbr\t" in line for line in lines[1:])
     tab.run(f"{section}.querySelector('.command .copy').click()")
-    assert tab.run("globalThis.copied").startswith("testbed run someones-own --set")
+    testbed, run, scenario, *engine = tab.run("globalThis.copied").split()
+    assert [testbed, run, *engine] == ["testbed", "run", "--engine", "guest"]
+    assert Path(scenario).name == SCENARIO and Path(scenario).is_file()
 
 
 def test_the_ledger_can_be_filtered_and_searched(tab: Tab, ledger: Path) -> None:
