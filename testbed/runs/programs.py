@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 from analysis.laboratory.observation import read_observation
 from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
-from analysis.laboratory.samples import write_sample_tables
 from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
 from testbed.machine import atomic, safe_files
@@ -114,10 +113,7 @@ def run_in_folder(
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
         if program.captured:
             _write_flows(place)
-            samples = place / GUEST_SAMPLED
-            samples.touch()  # unless the program removed it
-            write_sample_tables(samples, observation.began_ns, place)
-            samples.unlink()
+            _write_samples(place, observation.began_ns)
     return run
 
 
@@ -128,6 +124,16 @@ def _write_flows(place: Path) -> None:
     captures = sorted((place / CAPTURES_FOLDER).iterdir())
     flows = (each.table for each in tables.flow_tables(captures, tunnels=False))
     (place / MACHINE_FLOWS).write_text("".join(tables.csv_text(flows)))
+
+
+def _write_samples(place: Path, began_ns: int) -> None:
+    """Write the samples of a run's queues and sockets as tables, in place of the guest's file."""
+    from analysis.laboratory.samples import write_sample_tables
+
+    samples = place / GUEST_SAMPLED
+    samples.touch()  # in case the program removed it
+    write_sample_tables(samples, began_ns, place)
+    samples.unlink()
 
 
 def _looking(relays: Sequence[Relay]) -> Callable[[], bool]:
