@@ -533,7 +533,7 @@ class Record:
 
 @functools.lru_cache(maxsize=1024)
 def _shared(settings: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """Return the same mapping for the same settings: most of a thousand records are of these."""
+    """Return one mapping for equal settings, which fill most of the memory of many records."""
     return dict(settings)
 
 

@@ -83,7 +83,7 @@ def _attributes(found: re.Match[str]) -> str:
 
 
 def _brief(found: re.Match[str]) -> str:
-    """Leave out each L, which SVG implies between points, and points that repeat the last one."""
+    """Leave out each L, which SVG implies between points, and points that repeat the one before."""
     parts = list[str]()
     for part in re.findall(r"[Mz]|[-\d.]+ [-\d.]+", found[0]):
         if not parts or part != parts[-1]:

@@ -183,15 +183,15 @@ def _results_of(
 ) -> tuple[ExperimentResults, list[str]]:
     reduced, series = list[Trial](), dict[str, pa.Table]()
 
-    def kept() -> Iterator[Reduction]:
-        """Keep what is needed of each: whole reductions of thousands would fill the memory."""
+    def one_by_one() -> Iterator[Reduction]:
+        """Yield each reduction, and store its series: thousands of whole ones fill the memory."""
         for reduction in reductions_of(trials):
             reduced.append(reduction.trial)
             series[reduction.trial.path.name] = _encoded(reduction.tables["series"])
             yield reduction
 
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    frame = metrics_of(kept())
+    frame = metrics_of(one_by_one())
     rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_judged(rows))
@@ -205,7 +205,7 @@ def _results_of(
 
 
 def _encoded(series: pa.Table) -> pa.Table:
-    """Return a reduction's series with each of their names once."""
+    """Return a reduction's series in little memory: names as places in a dictionary."""
     texts = (series[name].cast(pa.large_string()) for name in ("flow", "what"))
     numbers = (series[name].cast(pa.float64()) for name in ("x", "value"))
     columns = [*(each.fill_null("").dictionary_encode() for each in texts), *numbers]
@@ -213,7 +213,7 @@ def _encoded(series: pa.Table) -> pa.Table:
 
 
 def _digest(series: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """Return the trials' series and quantiles but those by second, in one table."""
+    """Return the trials' series and quantiles in one table, without the series by second."""
     table = DIGEST_SCHEMA.empty_table()
     if series:
         places = np.repeat(np.arange(len(series), dtype=np.int32), [*map(len, series.values())])

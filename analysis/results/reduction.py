@@ -216,7 +216,7 @@ def _computed(trial: Trial) -> Reduction:
 def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
     """Yield the reductions of several trials, in their order.
 
-    Few are in memory at a time, unless the caller keeps them.
+    Only a few are in memory at a time, unless the caller holds them.
     """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for first in range(0, len(trials), MOST_AT_ONCE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -90,8 +90,8 @@ def transfers_of(trials: Iterable[Trial]) -> pd.DataFrame:
     return _together((each, each.transfers) for each in _of_trials_that_ran(with_workloads))
 
 
-def _of_trials_that_ran(trials: Iterable[Trial]) -> list[Reduction]:
-    return list(reductions_of([t for t in trials if t.record.status is Status.OK]))
+def _of_trials_that_ran(trials: Iterable[Trial]) -> Iterator[Reduction]:
+    return reductions_of([trial for trial in trials if trial.record.status is Status.OK])
 
 
 def _together(parts: Iterable[tuple[Reduction, pd.DataFrame]]) -> pd.DataFrame:

@@ -57,7 +57,7 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
 def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table | None:
     """Read some columns of a table of samples, numbers as floats; None if the trial took none.
 
-    That takes a fifth of the time of `read_samples`, which a page of thousands of trials needs.
+    It takes a fifth of the time of `read_samples`, which counts on a page of thousands of trials.
     """
     path = trial.path / table.file
     if not path.exists():
@@ -65,8 +65,8 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
     types = {name: pa.string() if name in SAMPLED_TEXTS else pa.float64() for name in columns}
     convert = csv.ConvertOptions(include_columns=list(columns), column_types=types)
     try:
-        once = csv.ReadOptions(use_threads=False)
-        found = csv.read_csv(str(plain_file(path)), once, convert_options=convert)
+        serial = csv.ReadOptions(use_threads=False)
+        found = csv.read_csv(str(plain_file(path)), serial, convert_options=convert)
         numbers = (found[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
         if any((np.abs(values) >= LARGEST_SAMPLE).any() for values in numbers):
             raise ValueError("a number beyond all bounds")
