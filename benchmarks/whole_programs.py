@@ -39,7 +39,7 @@ MININET_EXAMPLES = Path("/usr/share/doc/mininet/examples")
 NO_SCRIPTS = ("__init__", "cluster", "clustercli", "clusterperf", "clusterSanity")  # modules, ssh
 PROGRAM_PATIENCE_S = 300.0  # of wall time, for a program
 PLAIN_PATIENCE_S = 60.0  # beyond the guest's virtual time
-ANOTHER_FOLDER = "a-folder-with-a-name-of-another-length"  # but as many parents (docs/mininet.md)
+ANOTHER_FOLDER = "a-folder-with-a-name-of-another-length/and-deeper"
 BUSY_LOOPS = 2
 BUFFERBLOAT = """
 import time

@@ -146,6 +146,18 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert said[0] == said[1] != said[2]
 
 
+def test_where_a_script_lies_moves_nothing(tmp_path: Path) -> None:
+    """Until its first line, Python makes thousands of calls, and more of them for a longer path."""
+    deeper = tmp_path / "a-folder-with-a-long-name" / "deeper"
+    deeper.mkdir(parents=True)
+    said = []
+    for folder in (tmp_path, deeper):
+        script = folder / "when.py"
+        script.write_text("import asyncio, http.server, unittest, time; print(time.time_ns())")
+        said.append(execute(tmp_path, "/usr/bin/python3", str(script)).said)
+    assert said[0] == said[1]
+
+
 def test_a_program_that_waits_for_ever_ends_at_the_limit(tmp_path: Path) -> None:
     done = execute(tmp_path, "sh", "-c", "echo 1 >kept; sleep infinity", limit_s=7200)
     assert (done.status, done.run.end.at_limit, done.run.end.took_s) == (124, True, 7200)
