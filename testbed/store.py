@@ -636,7 +636,7 @@ def open_trial(path: Path) -> Trial:
         scenario = read_scenario(plain_file(path / SCENARIO).read_bytes(), str(path / SCENARIO))
         record = Record.from_json(plain_file(path / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
+        raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
         raise TestbedError(
             error.message, "remove the folder, and run its experiment again"
@@ -656,6 +656,13 @@ def again(trial: Path) -> str:
     return f"testbed run {scenario} --out {folder} --rerun"
 
 
+def open_named_trial(path: Path) -> Trial:
+    """Read the trial that a user named, who is told if it is none."""
+    if not (path / RECORD).exists():
+        raise UsageError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path))
+    return open_trial(path)
+
+
 def _lacks(path: Path) -> str:
     if path.is_dir():
         missing = next((name for name in (SCENARIO, RECORD) if not (path / name).exists()), RECORD)
@@ -667,7 +674,7 @@ def _trial_hint(path: Path) -> str:
     inside = trial_paths(path) if path.is_dir() else []
     if inside:
         return f"name one of those in it: {inside[0]}"
-    return "name a trial's directory, such as results/fall-floyd/tahoe-lost4-…"
+    return "name a trial's directory, such as results/variants/reno-seed1-…"
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:

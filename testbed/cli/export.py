@@ -7,7 +7,7 @@ import argparse
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.progress import console
-from testbed.store import open_trial
+from testbed.store import open_named_trial
 
 VIEWERS = {"qlog": "qvis", "perfetto": "ui.perfetto.dev", "xplot": "xplot.org"}
 
@@ -17,7 +17,7 @@ def export(options: argparse.Namespace) -> int:
     from analysis.captures.inspection import flow_record
     from analysis.export.formats import EXPORTS
 
-    trial = open_trial(options.trial)
+    trial = open_named_trial(options.trial)
     flow = flow_record(trial, options.flow)
     if flow.protocol != "tcp":
         raise UsageError(f"{flow.name}: a flow of {flow.protocol}", "name one of TCP with --flow")

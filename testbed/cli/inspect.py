@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 
 from testbed.runs.progress import console
-from testbed.store import open_trial
+from testbed.store import open_named_trial
 
 
 def inspect_trial(options: argparse.Namespace) -> int:
     """Run `testbed inspect`."""
     from analysis.captures import inspection
 
-    view = inspection.view_of(open_trial(options.trial), options.flow, options.point)
+    view = inspection.view_of(open_named_trial(options.trial), options.flow, options.point)
     if options.packets:
         for line in inspection.aligned(inspection.packet_table(view, options.packets)):
             console.print(line, soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.errors import UsageError
 from testbed.machine.atomic import workplace
 from testbed.runs.progress import console, errors
-from testbed.store import Trial, open_trial
+from testbed.store import Trial, open_named_trial
 
 
 def rewind_trial(options: argparse.Namespace) -> int:
@@ -18,7 +18,7 @@ def rewind_trial(options: argparse.Namespace) -> int:
 
     if options.at is not None and options.packet:
         raise UsageError("--at and --packet: it stops at one of them", "leave out the other")
-    trial = open_trial(options.trial)
+    trial = open_named_trial(options.trial)
     functions, expressions = _functions(options)
     request = rewind.RewindRequest(
         options.at,

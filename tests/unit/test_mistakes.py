@@ -166,7 +166,7 @@ runs remve x | testbed runs remove RUN
 runs remove | `testbed runs` lists them
 runs --unused | testbed runs remove --unused
 inspect | example: testbed inspect
-inspect nowhere | such as results/fall-floyd/
+inspect nowhere | such as results/variants/
 inspect trial --flow nosuch | known: cbr, tcp
 inspect trial --point middle | known: bottleneck-in
 inspect trial --packets 0 | e.g. --packets 3
@@ -174,7 +174,7 @@ rewind trial | --packet retransmission
 rewind trial --at 1 --packet 2 | leave out the other
 rewind trial --packet banana | testbed inspect trial --packets 20
 rewind trial --at x | e.g. --at 2.5
-export nowhere | such as results/fall-floyd/
+export nowhere | such as results/variants/
 export trial --format pcap | known: perfetto, qlog, xplot
 reduce | example: testbed reduce
 reduce nowhere.pcap | name a pcap or pcapng file
