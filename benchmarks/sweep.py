@@ -4,12 +4,11 @@
 
 The experiment: 4 variants x 10 loads of CBR x 2 orders x 5 seeds of 60 s on the six-node
 dumbbell, 400 trials, captures at every point, reduced and compressed as they come; the time of all
-is extrapolated from a sample. Scaling: the same trials by one worker and by two, half of them at a
-time, so that a machine that is busy meanwhile is as busy for both; beside it, what the machine lets
-two processes gain that only count and share nothing. Fixed cost: the processor time
-of one more trial of 1 s at 1 Mbit/s. Cores: the sweep's own process works under Python's
-lock, for which workers wait. The speed-up on n cores is computed from the share of a trial's
-processor time that is spent there.
+is extrapolated from a sample. Scaling: the same trials by a worker on one processor and by two on
+two, half of them at a time, so that a machine that is busy meanwhile is as busy for both. Fixed
+cost: the processor time of one more trial of 1 s at 1 Mbit/s. Cores: the sweep's own process works
+under Python's lock, for which workers wait. The speed-up on n cores is computed from the share of a
+trial's processor time that is spent there.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ import itertools
 import os
 import random
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,9 +40,6 @@ LIMIT_MINUTES = 4  # for all 400 on two idle cores: at most
 SCALING = 1.9  # from one worker to two: at least
 LEAST_OF_N = 0.9  # of n, on n cores: at least
 CORES = (2, 4, 8, 16, 32, 64)
-COUNTING_PROGRAM = (
-    "for _ in range(50_000_000): pass"  # a program that needs nothing but a processor: 1 s
-)
 
 
 @dataclass(frozen=True)
@@ -133,34 +127,27 @@ def fixed_cost(trials: int = 10) -> None:
 
 
 def scale(few: Sequence[Scenario]) -> None:
-    """Run the same trials by one worker and by two, half of them at a time."""
+    """Run the same trials by a worker on one processor and by two on two, half of them at a time.
+
+    Where it has a second processor, one worker's trials are reduced there meanwhile.
+    """
     half = max(2, len(few) // 2)
     parts = [part for part in (few[:half], few[half:]) if part]
+    processors = sorted(os.sched_getaffinity(0))
     took: dict[int, list[Spent]] = {1: [], 2: []}
-    counted_s = {1: 0.0, 2: 0.0}
     for part, jobs in itertools.product(parts, took):
+        os.sched_setaffinity(0, processors[:jobs])
         took[jobs].append(run(part, jobs))
-        counted_s[jobs] += count_in_processes(jobs)
+    os.sched_setaffinity(0, processors)
     alone, together = (sum(each.wall_s for each in every) for every in took.values())
     alone_s, together_s = (sum(each.processor_s for each in every) for every in took.values())
     print(
-        f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
-        f"{alone / together:.2f} times (at least {SCALING}); two at once take "
-        f"{together_s / alone_s:.2f} times the processor time of one; two processes that only "
-        f"count are {2 * counted_s[1] / counted_s[2]:.2f} times as fast as one on this machine",
+        f"{len(few)} trials: {alone:.1f} s by a worker on one processor, {together:.1f} s by two "
+        f"on two: {alone / together:.2f} times (at least {SCALING}); two take "
+        f"{together_s / alone_s:.2f} times the processor time of one, and keep "
+        f"{together_s / together:.2f} processors busy",
         flush=True,
     )
-
-
-def count_in_processes(processes: int) -> float:
-    """Return the wall time that so many processes take to count, all at once."""
-    begun = time.monotonic()
-    counting = [
-        subprocess.Popen((sys.executable, "-c", COUNTING_PROGRAM)) for _ in range(processes)
-    ]
-    for process in counting:
-        process.wait()
-    return time.monotonic() - begun
 
 
 def simulated_speed(cores: int, alone_s: float, whole_s: float) -> float:
