@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def _cells(program: Program, folder: Path, options: argparse.Namespace) -> Iterator[str]:
-    """Run a program in each of the ways that are asked for, and yield its row."""
+    """Run a program in each requested way, and yield its row."""
     row = measure(program, options.patience)
     yield program.name
     has_last_line = not (options.speed or options.scripts)

@@ -657,7 +657,7 @@ def again(trial: Path) -> str:
 
 
 def open_named_trial(path: Path) -> Trial:
-    """Read the trial that a user named, who is told if it is none."""
+    """Read a trial that a user named; a folder that is not a trial is a usage error."""
     if not (path / RECORD).exists():
         raise UsageError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path))
     return open_trial(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
 from analysis.figures.figure import (
     Axis,
@@ -95,7 +96,7 @@ def _sources(run: ProgramResults) -> str:
 
 
 def _largest_flows(run: ProgramResults) -> list[tuple[str, str]]:
-    """Return the ends of the flows with most data, in the order of their beginnings."""
+    """Return the ends of the flows with most data, in the order in which they begin."""
     if run.rates.empty:
         return []
     found = run.rates.groupby(["src", "dst"]).agg(
@@ -111,14 +112,19 @@ def _end(end: str, hosts: Mapping[str, str]) -> str:
     return f"{hosts.get(address.strip('[]'), address)}:{port}"
 
 
+def _of_flow(rows: pd.DataFrame, ends: tuple[str, str]) -> pd.DataFrame:
+    src, dst = ends
+    return rows[(rows["src"] == src) & (rows["dst"] == dst)]
+
+
 def _rates(
     run: ProgramResults,
     colours: Mapping[tuple[str, str], str],
     names: Mapping[tuple[str, str], str],
 ) -> Iterator[Curve]:
     for flow, colour in colours.items():
-        own = run.rates[(run.rates["src"] == flow[0]) & (run.rates["dst"] == flow[1])]
-        x, y = own["time_s"].to_numpy(), own["throughput_mbps"].to_numpy()
+        rows = _of_flow(run.rates, flow)
+        x, y = rows["time_s"].to_numpy(), rows["throughput_mbps"].to_numpy()
         if len(x):
             x, y = np.append(x, x[-1] + run.bin_s), np.append(y, y[-1])
             yield Curve(x, y, colour, steps=True, series=names[flow])
@@ -131,13 +137,13 @@ def _sockets(
     names: Mapping[tuple[str, str], str],
 ) -> Iterator[Curve]:
     for flow, colour in colours.items():
-        own = run.sockets[(run.sockets["src"] == flow[0]) & (run.sockets["dst"] == flow[1])]
-        if len(own):
-            yield Curve(own["time_s"], own[column], colour, steps=True, series=names[flow])
+        rows = _of_flow(run.sockets, flow)
+        if len(rows):
+            yield Curve(rows["time_s"], rows[column], colour, steps=True, series=names[flow])
 
 
 def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
-    """Yield the queues of the fullest interfaces, without those above them that hold the same."""
+    """Yield the queues of the fullest interfaces, without parents that hold the same packets."""
     queues = run.queues[run.queues["node"] != WIRES]
     places = ["node", "interface"]
     fullest = queues.groupby(places, sort=False)["backlog_packets"].max()
@@ -159,7 +165,7 @@ def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
 
 
 def _lanes(run: ProgramResults, end_s: float) -> Panel:
-    """Return the commands, with a lane for each program of a node and one for all that set up."""
+    """Return the commands: a lane for each program of a node, and one for all set-up."""
     commands = run.observation.commands
     labels = [_lane(run, command) for command in commands]
     lanes = list(dict.fromkeys(labels))[:MOST_LANES]
@@ -182,7 +188,7 @@ def _lane(run: ProgramResults, command: ExecutedCommand) -> str:
 
 
 def _is_lasting(run: ProgramResults, command: ExecutedCommand, end_s: float) -> bool:
-    """Tell whether a command has a bar; what sets up may go on as another program."""
+    """Return whether a command has a bar; a set-up command may become another program."""
     return command.program not in SETTERS and _took_s(run, command, end_s) >= LEAST_SHARE * end_s
 
 

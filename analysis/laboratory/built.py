@@ -44,7 +44,7 @@ class BuiltNetwork:
 
 
 def built_networks(observation: Observation) -> list[BuiltNetwork]:
-    """Return the networks that have links, one after the other, each with its most devices."""
+    """Return the networks that have links, in order, each as it was with most devices."""
     networks, since = [], 0
     for snapshot in _complete(_snapshots(observation)):
         until = snapshot[0].order
@@ -82,7 +82,7 @@ def _complete(
 
 
 def _is_another(first: Sequence[ObservedNamespace], second: Sequence[ObservedNamespace]) -> bool:
-    """Tell whether a device was made again meanwhile: its counter began again."""
+    """Return whether a device was made again in between: its counter restarted."""
     earlier = _sent(first)
     return any(sent < earlier.get(device, 0) for device, sent in _sent(second).items())
 
@@ -155,7 +155,7 @@ def _without_wires(links: Iterable[tuple[LinkEnd, LinkEnd]]) -> Iterator[tuple[L
 
 
 def _delayed(end: LinkEnd, wire: LinkEnd) -> LinkEnd:
-    """Return an end with what delays the packets that left it."""
+    """Return a link's end with the delays that its outgoing packets meet."""
     settings = (*end.settings, *wire.settings)
     delay_ms = end.delay_ms + wire.delay_ms
     return dataclasses.replace(end, settings=settings, delay_ms=delay_ms)

@@ -98,7 +98,7 @@ class ProgramResults:
 
     @property
     def bin_s(self) -> float:
-        """The width of the bins: the least of which there are not too many."""
+        """The width of the bins: the narrowest of which a figure can show all."""
         fitting = (width for width in BIN_WIDTHS_S if self.record.took_s / width <= MOST_BINS)
         return next(fitting, BIN_WIDTHS_S[-1])
 

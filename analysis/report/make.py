@@ -119,7 +119,7 @@ def _file(path: Path, single: bool) -> tuple[str, str]:
 
 
 def _with_few_colours(png: bytes) -> bytes:
-    """Return a figure's PNG with a palette: a third of the size, and nothing that an eye misses."""
+    """Return a figure's PNG with a palette: a third of the size, with no visible difference."""
     packed = io.BytesIO()
     few = Image.open(io.BytesIO(png)).convert("RGB").quantize(FIGURE_COLOURS)
     few.save(packed, "png", optimize=True)

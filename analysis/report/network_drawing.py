@@ -103,7 +103,7 @@ def _layout(
 
 
 def _necks_meet(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> bool:
-    """Whether observed links of one column lead to one node, so that their words are close."""
+    """Return whether observed links of one column lead to one node: their labels are close."""
     column = {name: place for place, names in enumerate(columns) for name in names}
     ends = [(each.one, each.other) for each in edges if each.neck]
     meeting = Counter(

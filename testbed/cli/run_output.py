@@ -53,7 +53,7 @@ def collected(folders: Sequence[Path], options: argparse.Namespace) -> ResultSet
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
-    """Print what is to be distrusted, or lacks something."""
+    """Print warnings: what not to trust, and what is missing."""
     for text in warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
 

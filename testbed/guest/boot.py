@@ -149,7 +149,7 @@ def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
 
 
 def _refused_calls(console: Path) -> Iterator[str]:
-    """Yield what the confinement said of system calls of the guest's kernel that it refused."""
+    """Yield the confinement's lines about system calls that it refused the guest's kernel."""
     if console.exists():
         for call in REFUSED_CALL.findall(console.read_text(errors="replace")):
             yield f"the guest's kernel was refused {call}"
@@ -175,7 +175,7 @@ def _wait(process: Process, confined: bool, guest: Boot) -> float:
 
 
 class GuestHung(TestbedError):
-    """A guest did not end in the wall time that it was given."""
+    """A guest did not end within its limit of wall time."""
 
 
 def guest_hung(patience_s: float) -> GuestHung:

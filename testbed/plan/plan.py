@@ -268,7 +268,7 @@ class TrafficPlan:
 
 
 def plan_traffic(scenario: Scenario) -> TrafficPlan:
-    """Return what estimates need of a scenario without faults, in a third of the whole's time."""
+    """Plan only the traffic of a valid scenario, for estimates: a third of a plan's time."""
     scenario = drawn(with_realism(scenario))
     network = build_network(scenario.network)
     flows = _flows(scenario, network, sysctls_of(scenario, network))
