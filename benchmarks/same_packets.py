@@ -234,6 +234,7 @@ def queue_trials() -> Iterator[tuple[str, Json]]:
         "pie ecn": queue("pie", ecn=True, limit_packets=200, options=pie),
         "cake": queue("cake", limit_bytes=200_000, options={"rtt_ms": 20}),
         "cake ecn": queue("cake", ecn=True, limit_bytes=200_000),
+        "police": queue("police", limit_bytes=30_000),
     }
     yield from ((f"queue {name}", router(each, *flows)) for name, each in queues.items())
 

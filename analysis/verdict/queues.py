@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
+from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES, polices
 from testbed.scenario.variations import exact_delays
 from testbed.store import QueueRecord
 
@@ -34,6 +35,7 @@ LEAST_GAPS = 100  # fewer say little about a rate
 ECE = 0x40
 LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
 WINDOW_PACKETS = (2, 5)
+BUCKET_SLACK_NS = 1100  # tc cuts a bucket's time to microseconds, the kernel to 64 ns
 EDGES_NS = 2  # what times in nanoseconds may be off by, at both ends of a stretch
 
 
@@ -44,8 +46,8 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     """Check the rate while the queue was backlogged, and how even the gaps were."""
     name = queue.interface
     capacity = capacity_of(evidence.trial, queue)
-    if capacity.trace is not None:
-        return  # changing_links.followed
+    if capacity.trace is not None or polices(queue.discipline):
+        return  # changing_links.followed, policed
     if queue.most_at_once > 1:
         transit = transit.bursts
     bucket_size = largest_bucket_bytes(queue, capacity)
@@ -96,7 +98,7 @@ def senders(evidence: Evidence) -> Iterator[Check]:
 def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check that no few packets left faster than at the rate, nor one before it can be sent."""
     capacity = capacity_of(evidence.trial, queue)
-    if capacity.trace is not None:
+    if capacity.trace is not None or polices(queue.discipline):
         return
     if queue.most_at_once > 1:
         transit = transit.bursts
@@ -140,7 +142,7 @@ def bucket(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> It
     One frame is the least that htb can work with.
     """
     capacity = capacity_of(evidence.trial, queue)
-    if queue.is_exact or capacity.trace is not None:
+    if queue.is_exact or capacity.trace is not None or polices(queue.discipline):
         return
     largest = largest_bucket_bytes(queue, capacity)
     buffer_bytes = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES)
@@ -223,6 +225,8 @@ def too_soon(
 
 def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check that the backlog stayed within the limit, and that a FIFO dropped only when full."""
+    if polices(queue.discipline):
+        return
     in_bytes = queue.unit == "bytes"
     samples = evidence.samples.queue(queue.interface)
     if samples is None:
@@ -252,6 +256,46 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     yield compare(
         "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
     )
+
+
+def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
+    """Check that a policer let packets pass as long as its bucket held what they take.
+
+    What a token bucket lacks is the backlog of a queue that is drained at its rate and holds no
+    packet: by that, no packet passes beyond the limit, and none is dropped within it.
+    """
+    if not polices(queue.discipline):
+        return
+    name = queue.interface
+    transit = transit.lost_before(evidence.sure_ns)
+    rate_mbit = round(queue.rate_mbit * 1e6) // 8 * 8e-6  # as the kernel keeps it
+    slack = math.ceil(BUCKET_SLACK_NS * rate_mbit / 8e3)
+    at_passage, at_loss = missing_tokens(transit, rate_mbit)
+    most = int(at_passage.max())
+    over = 0 if most <= queue.limit + slack else most - queue.limit
+    yield compare("buffer", name, evidence.virtual_time, most, queue.limit, deviation=over)
+    if not len(at_loss):
+        return
+    if not transit.complete or evidence.injected.at_queue(queue):
+        yield unknown("tail drop", name, "other losses, or arrivals not captured")
+        return
+    least, limit = int(at_loss.min()), queue.limit + 1
+    short = 0 if least + slack >= limit else limit - least
+    yield compare("tail drop", name, evidence.virtual_time, least, limit, deviation=short)
+
+
+def missing_tokens(transit: QueueTransit, rate_mbit: float) -> tuple[Integers, Integers]:
+    """Return the bytes that a bucket lacks with each packet that passed, and with each lost one."""
+    order = np.argsort(transit.arrived_ns, kind="stable")
+    since_ns = int(transit.arrived_ns.min())  # as a float, a time of this century has no ns
+    arrived_ns, lost_ns = transit.arrived_ns[order] - since_ns, transit.lost_ns - since_ns
+    takes_ns = transit.length[order] * 8e3 / rate_mbit
+    spent_ns = np.cumsum(takes_ns)
+    full_ns = np.maximum.accumulate(arrived_ns - (spent_ns - takes_ns)) + spent_ns  # again
+    place = np.searchsorted(arrived_ns, lost_ns, side="right") - 1
+    wait_ns = np.where(place < 0, 0, np.maximum(full_ns[np.maximum(place, 0)] - lost_ns, 0))
+    passed, lost = (full_ns - arrived_ns) * rate_mbit / 8e3, wait_ns * rate_mbit / 8e3
+    return np.ceil(passed).astype(np.int64), np.ceil(lost).astype(np.int64) + transit.lost_length
 
 
 def phase(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:

@@ -38,6 +38,7 @@ QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, QueueTransit], Iterator[Che
     changing_links.followed,
     changing_links.down,
     queues.buffer,
+    queues.policed,
     queues.phase,
     queues.conservation,
     queues.marks,

@@ -72,7 +72,9 @@ class HostEngine:
         if need.kind == "switch":
             return _load(need.module)
         if need.kind == "classifier":
-            return _has_classifier()
+            return _works(CLASSIFIER)
+        if need.kind == "action":
+            return _works(POLICER)
         return _has_discipline(need.name)
 
     def controls(self) -> frozenset[str]:
@@ -156,9 +158,16 @@ def _has_discipline(name: str) -> bool:
     return run(argv, check=False).status == 0
 
 
-def _has_classifier() -> bool:
-    """Return whether a classifier of one instruction works on a namespace's loopback interface."""
-    lines = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
+# a classifier of one instruction, and a policer, on a namespace's loopback interface
+CLASSIFIER = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
+POLICER = (
+    "qdisc add dev lo root handle 1: prio",
+    "filter add dev lo parent 1: matchall action police rate 1mbit burst 60000",
+)
+
+
+def _works(lines: Sequence[str]) -> bool:
+    """Return whether the kernel carries out these commands of tc in a new namespace."""
     done = run(
         ("unshare", "--net", "tc", "-batch", "-"), stdin="\n".join(lines) + "\n", check=False
     )

@@ -97,6 +97,7 @@ def direction_faults(where: str, direction: Direction, duration_s: float) -> Ite
         yield from queues.faults(direction.queue, f"{where}.queue")
         if direction.rate_mbit is None and direction.radio is None:
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
+    yield from _policer_faults(where, direction)
     if direction.shaping is not Shaping.LINK and (direction.rate_mbit is None or direction.trace):
         yield f"{where}.shaping: {direction.shaping}: needs a rate_mbit, and no trace"
     yield from _realism_faults(where, direction)
@@ -115,6 +116,20 @@ def direction_faults(where: str, direction: Direction, duration_s: float) -> Ite
     yield from _change_faults(where, direction, duration_s)
     if direction.radio is not None:
         yield from _radio_faults(f"{where}.radio", direction, direction.radio)
+
+
+def _policer_faults(where: str, direction: Direction) -> Iterator[str]:
+    """Yield what a direction has that a policer, which holds no packet back, cannot have."""
+    if direction.queue is None or not queues.polices(direction.queue.discipline):
+        return
+    others = {
+        "trace": direction.trace,
+        "schedule": any(each.rate_mbit is not None for each in direction.schedule),
+        "aggregate_packets": direction.aggregates,
+        "shaping": direction.shaping is not Shaping.LINK,
+    }
+    for name in (name for name, given in others.items() if given):
+        yield f"{where}.{name}: not with a policer, which has one rate and sends nothing itself"
 
 
 def _realism_faults(where: str, direction: Direction) -> Iterator[str]:

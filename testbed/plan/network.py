@@ -93,7 +93,12 @@ class Hop:
     @property
     def is_exact(self) -> bool:
         """Whether it sends packets one after the other, each for its size over the rate."""
-        return self.is_shaped and self.direction.is_exact
+        return self.is_shaped and self.direction.is_exact and not self.polices
+
+    @property
+    def polices(self) -> bool:
+        """Whether it drops what exceeds its rate, and holds nothing back."""
+        return self.is_shaped and queues.polices(self.queue.discipline)
 
     @property
     def rate_mbit(self) -> float:

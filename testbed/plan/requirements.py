@@ -9,7 +9,7 @@ from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import has_session_delays, is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
-from testbed.plan.traffic_control import TRACE
+from testbed.plan.traffic_control import POLICED, TRACE
 from testbed.runner.spoken import LINK, RECEIVE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
@@ -69,6 +69,10 @@ def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:
     for hop in hops:
         if hop.is_shaped:
             row = queues.DISCIPLINES[hop.queue.discipline]
+            if row.polices:
+                yield Need("queue discipline", POLICED[0], "CONFIG_NET_SCH_PRIO", "sch_prio")
+                yield Need("action", row.name, row.symbol, f"act_{row.name}")
+                continue
             if hop.direction.trace is not None:
                 yield Need("queue discipline", TRACE, "CONFIG_NET_SCH_TRACE", "sch_trace")
             else:

@@ -22,13 +22,19 @@ from testbed.scenario.trace import Trace, parse_trace
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
 HTB_PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
+# a policer's discipline, which holds nothing back: a filter before it drops (linux/pkt_cls.h)
+BANDS = 3
+POLICED = ("prio", "bands", str(BANDS))
+POLICER_FILTER = "matchall"
+POLICE_OPTIONS = (2, 1, 2)  # TCA_MATCHALL_ACT, its first action, TCA_ACT_OPTIONS
+POLICE_PARAMETERS, POLICE_RATE64 = (*POLICE_OPTIONS, 1), (*POLICE_OPTIONS, 8)
 TRACE = "trace"  # our own discipline: kernel/queues/sch_trace.c
 TRACE_TIMES, TRACE_START, TRACE_NUMBER = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class TcObject:
-    """A discipline or class that the kernel must have once the network is set up."""
+    """A discipline, class or filter that the kernel must have once the network is set up."""
 
     node: str
     interface: str
@@ -36,6 +42,7 @@ class TcObject:
     kind: str
     settings: tuple[Setting, ...]
     is_class: bool = False
+    is_filter: bool = False  # whose handle is of the discipline that it is attached to
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,8 @@ def longest_queue_s(network: Network) -> float:
 
 def burst_bytes(hop: Hop) -> int:
     """Return how many bytes may leave a shaped hop at once: none if it is exact."""
+    if hop.polices:
+        return hop.full.bytes
     return 0 if hop.is_exact else queues.bucket_bytes(hop.rate_mbit)
 
 
@@ -99,6 +108,9 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     """Yield the commands for what keeps a link to its rate or its trace, and the queue below."""
     hop = queue.hop
     add = ("add", "dev", queue.interface)
+    if hop.polices:
+        yield from _policer_commands(queue)
+        return
     root = ("tc", "qdisc", *add, "root", "handle", str(SHAPER))
     if hop.direction.trace is not None:
         yield Command(queue.node, (*root, TRACE))
@@ -119,6 +131,15 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     yield _leaf_command(queue, HTB_CLASS)
 
 
+def _policer_commands(queue: QueuePlan) -> Iterator[Command]:
+    """Yield what drops packets by a filter, whose drops the discipline that it is of counts."""
+    hop, add = queue.hop, ("add", "dev", queue.interface)
+    yield Command(queue.node, ("tc", "qdisc", *add, "root", "handle", str(LEAF), *POLICED))
+    action = queues.arguments(hop.queue, hop.full, hop.rate_mbit)
+    place = ("parent", str(LEAF), POLICER_FILTER, "action")
+    yield Command(queue.node, ("tc", "filter", *add, *place, *action))
+
+
 def _aggregation(hop: Hop) -> tuple[str, ...]:
     if not hop.direction.aggregates:
         return ()
@@ -136,6 +157,11 @@ def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
 def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
     """Yield the shaper and its queue, with the numbers that the kernel must report."""
     where, hop = (queue.node, queue.interface), queue.hop
+    if hop.polices:
+        yield TcObject(*where, LEAF, POLICED[0], (Setting("bands", (Field(),), BANDS),))
+        bucket = tuple(_policer_settings(hop.rate_mbit, hop.full.bytes))
+        yield TcObject(*where, LEAF, POLICER_FILTER, bucket, is_filter=True)
+        return
     if hop.direction.trace is not None:
         yield TcObject(
             *where, SHAPER, TRACE, tuple(_trace_settings(parse_trace(hop.direction.trace)))
@@ -188,12 +214,29 @@ def _settings_at(rate_mbit: float) -> Iterator[Setting]:
     Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of 64
     ns, of which tc may have cut off the part below a microsecond.
     """
-    bits, burst = _bits_per_s(rate_mbit), queues.bucket_bytes(rate_mbit)
+    burst = queues.bucket_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((HTB_PARAMETERS,), offset))
-        yield Setting(name, at, bits, "bit/s", 1 / 8)
-    per_byte = 1e6 / (bits // 8) * TICKS_PER_MICROSECOND  # of the rate that is kept
+        yield _byte_rate(name, at, rate_mbit)
     for name, offset in (("burst", 24), ("cburst", 28)):
-        ticks = (Field((HTB_PARAMETERS,), offset),)
-        yield Setting(name, ticks, burst, "bytes", per_byte, whole_microseconds, MICROSECOND_TICKS)
+        yield _bucket_time(name, Field((HTB_PARAMETERS,), offset), rate_mbit, burst)
     yield Setting("quantum", (Field((HTB_PARAMETERS,), 32),), queues.FRAME_BYTES, "bytes")
+
+
+def _policer_settings(rate_mbit: float, bucket_bytes: int) -> Iterator[Setting]:
+    """Yield the numbers of a policer (struct tc_police)."""
+    at = (Field(POLICE_RATE64, 0, "Q"), Field(POLICE_PARAMETERS, 28))
+    yield _byte_rate("rate", at, rate_mbit)
+    yield _bucket_time("burst", Field(POLICE_PARAMETERS, 12), rate_mbit, bucket_bytes)
+
+
+def _byte_rate(name: str, at: tuple[Field, ...], rate_mbit: float) -> Setting:
+    return Setting(name, at, _bits_per_s(rate_mbit), "bit/s", 1 / 8)
+
+
+def _bucket_time(name: str, at: Field, rate_mbit: float, size_bytes: int) -> Setting:
+    """Return a bucket's size, which the kernel keeps as the time that it takes at the rate."""
+    per_byte = 1e6 / (_bits_per_s(rate_mbit) // 8) * TICKS_PER_MICROSECOND  # of the rate kept
+    return Setting(
+        name, (at,), size_bytes, "bytes", per_byte, whole_microseconds, MICROSECOND_TICKS
+    )

@@ -43,6 +43,8 @@ CAKE_FLOW_MODES = (
     *("dual-srchost", "dual-dsthost", "triple-isolate"),
 )
 CAKE_TARGETS = 20  # tc: its target is that part of its rtt
+POLICE = "police"
+LONGEST_BUCKET_MS = 274_000  # of 32 bits of ticks, 64 ns each
 
 
 def bucket_bytes(rate_mbit: float) -> int:
@@ -73,6 +75,11 @@ def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
 def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
     target = int(options.get("rtt_ms", CAKE_RTT_MS) * 1000) // CAKE_TARGETS
     yield Setting("target", (at(8),), target, "us")
+
+
+def _bucket_refusals(_options: Values, limit: Limit, _rate_mbit: float) -> Iterator[str]:
+    if limit.ms > LONGEST_BUCKET_MS:
+        yield f"its bucket of {limit} is of more than {LONGEST_BUCKET_MS} ms, the kernel's most"
 
 
 DISCIPLINES = {
@@ -177,8 +184,20 @@ DISCIPLINES = {
             ),
             derived=_cake_target,
         ),
+        Discipline(
+            *(POLICE, "bytes", Option("burst", None)),
+            polices=True,
+            refusals=_bucket_refusals,
+            kernel="CONFIG_NET_ACT_POLICE",
+        ),
     )
 }
+
+
+def polices(discipline: str) -> bool:
+    """Return whether packets do not wait: what exceeds the rate and the bucket is dropped."""
+    row = DISCIPLINES.get(discipline)
+    return row is not None and row.polices
 
 
 def faults(queue: Queue, where: str) -> list[str]:
@@ -240,8 +259,12 @@ def in_own_unit(queue: Queue, limit: Limit) -> int:
 
 
 def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
-    """Return the discipline's name and what follows it on tc's command line."""
+    """Return the discipline's name, a policer's action, and what follows it in tc's words."""
     row = DISCIPLINES[queue.discipline]
+    if row.polices:
+        rate = f"{round(rate_mbit * 1e6)}bit"
+        bucket = (row.limit.keyword, str(limit.bytes))
+        return (queue.discipline, "rate", rate, *bucket, "conform-exceed", "drop/ok")
     words = [row.limit.keyword, str(in_own_unit(queue, limit))]
     for name, value in row.complete(queue.options, limit).items():
         words += row.options[name].words(value)

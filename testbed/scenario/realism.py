@@ -10,6 +10,7 @@ import dataclasses
 from testbed.errors import UsageError
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Direction, Link, NodeKind
+from testbed.scenario.queues import polices
 
 AGGREGATE_PACKETS = 32
 AGGREGATE_MS = 4.0
@@ -45,7 +46,8 @@ def _of_link(link: Link, hosts: set[str]) -> Link:
 def _of_direction(direction: Direction, *, into_host: bool) -> Direction:
     if direction.radio is not None:
         return direction  # the kernel's 802.11 aggregates, or does not, by itself
-    if direction.is_exact and not _says(direction, AGGREGATION_FIELDS):
+    policed = direction.queue and polices(direction.queue.discipline)
+    if direction.is_exact and not policed and not _says(direction, AGGREGATION_FIELDS):
         direction = dataclasses.replace(
             direction, aggregate_packets=AGGREGATE_PACKETS, aggregate_ms=AGGREGATE_MS
         )

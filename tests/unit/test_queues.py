@@ -74,6 +74,7 @@ def test_every_discipline_with_its_defaults() -> None:
         "fq_codel": "fq_codel limit 39 noecn",
         "pie": "pie limit 39",
         "cake": "cake memlimit 60000 unlimited besteffort flows",
+        "police": "police rate 1000000bit burst 60000 conform-exceed drop/ok",
     }
 
 

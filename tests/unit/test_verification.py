@@ -44,7 +44,8 @@ Changes = Mapping[Setting, int | None]  # numbers that differ from the plan's
 
 def as_planned(each: TcObject) -> TcReport:
     """The report of a kernel that does what it was told."""
-    return TcReport(each.kind, each.handle.number, 0, pack(each.settings))
+    parent = each.handle.number if each.is_filter else 0
+    return TcReport(each.kind, each.handle.number, parent, pack(each.settings))
 
 
 def kernel_number(setting: Setting) -> int | None:
@@ -141,8 +142,9 @@ def interfaces(kernel: SimpleNamespace, node: str) -> dict[str, InterfaceReport]
     here = [(each, report) for each, report in kernel.objects.items() if each.node == node]
     return {
         name: InterfaceReport(
-            [r for w, r in here if w.interface == name and not w.is_class],
+            [r for w, r in here if w.interface == name and not w.is_class and not w.is_filter],
             [r for w, r in here if w.interface == name and w.is_class],
+            [r for w, r in here if w.interface == name and w.is_filter],
             1500,
             kernel.segments,
         )

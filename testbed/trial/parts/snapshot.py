@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import socket
 import struct
@@ -13,10 +14,11 @@ from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attribu
 from testbed.plan.commands import LEAF
 from testbed.plan.network import IPV6
 from testbed.plan.plan import Plan
+from testbed.plan.traffic_control import POLICE_OPTIONS, POLICE_PARAMETERS, POLICE_RATE64
 from testbed.runner.programme import Answers, Programme
 from testbed.scenario.discipline import Field, Setting
 
-RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS = 18, 26, 42
+RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS, RTM_GETTFILTER = 18, 26, 42, 46
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST, RTA_METRICS, RTA_CACHEINFO = 1, 8, 12
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
@@ -29,7 +31,7 @@ OFFLOADS = ("tso", "gso", "gro")  # the bits of the runner's answer, from the lo
 
 @dataclass(frozen=True)
 class TcReport:
-    """A discipline or class as reported by the kernel, with its options as raw bytes."""
+    """A discipline, class or filter as reported by the kernel, with its options as raw bytes."""
 
     kind: str
     handle: int
@@ -47,6 +49,7 @@ class InterfaceReport:
 
     disciplines: list[TcReport]
     classes: list[TcReport]
+    filters: list[TcReport]  # of policers
     mtu: int
     segments: int
 
@@ -85,8 +88,12 @@ def _texts_of_node(node: str, report: NodeReport) -> Iterator[tuple[str, str]]:
     for name, interface in report.interfaces.items():
         yield f"{node}: mtu of {name}", str(interface.mtu)
         yield f"{node}: segments at once of {name}", str(interface.segments)
-        trees = (("qdiscs", interface.disciplines), ("classes", interface.classes))
-        for what, reports in trees:
+        trees = {
+            "qdiscs": interface.disciplines,
+            "classes": interface.classes,
+            "filters": interface.filters,
+        }
+        for what, reports in trees.items():
             if reports:
                 yield f"{node}: {what} of {name}", "; ".join(sorted(map(str, reports)))
     for name, messages in report.routes.items():
@@ -156,6 +163,11 @@ class _Dumps:
         self._classes = [
             dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, 0, 0, 0, 0), name) for name in shaped
         ]
+        filtered = [e.interface for e in plan.tc_objects if e.node == node and e.is_filter]
+        self._filters = [
+            dump(RTM_GETTFILTER, _TC_MESSAGE.pack(0, 0, 0, LEAF.number, 0), name)
+            for name in filtered
+        ]
         families = (socket.AF_INET, socket.AF_INET6)[: 2 if plan.network.graph.ip == IPV6 else 1]
         self._routes = [
             (family, dump(RTM_GETROUTE, struct.pack("=B11x", family))) for family in families
@@ -171,7 +183,7 @@ class _Dumps:
             (mtu,), (segments,) = (
                 struct.unpack("=I", about[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
             )
-            interfaces[names[index]] = InterfaceReport([], [], mtu, segments)
+            interfaces[names[index]] = InterfaceReport([], [], [], mtu, segments)
         for message in answers.messages(self._disciplines):
             index, report = tc_report(message)
             interfaces[names[index]].disciplines.append(report)
@@ -181,6 +193,13 @@ class _Dumps:
                 # classes of the queue itself are flows that come and go
                 if report.handle >> 16 != LEAF.major:
                     interfaces[names[index]].classes.append(report)
+        for number in self._filters:
+            for message in answers.messages(number):
+                index, report = tc_report(message)
+                if report.options:  # the others are of what holds the filter
+                    parameters = _as_configured(report.options)
+                    found = dataclasses.replace(report, options=parameters)
+                    interfaces[names[index]].filters.append(found)
         routes: dict[str, list[bytes]] = {}
         for family, number in self._routes:
             for message in answers.messages(number):
@@ -196,6 +215,17 @@ def tc_report(message: bytes) -> tuple[int, TcReport]:
     about = attributes(message, _TC_MESSAGE.size)
     kind = about[TCA_KIND].rstrip(b"\0").decode()
     return interface, TcReport(kind, handle, parent, about.get(TCA_OPTIONS, b""))
+
+
+def _as_configured(options: bytes) -> bytes:
+    """Leave out what is state of a policer's filter, not configuration: its counts and times."""
+    for kind in POLICE_OPTIONS:
+        options = attributes(options).get(kind, b"")
+    own = {POLICE_PARAMETERS[-1], POLICE_RATE64[-1]}
+    found = b"".join(attribute(k, v) for k, v in attributes(options).items() if k in own)
+    for kind in reversed(POLICE_OPTIONS):
+        found = attribute(kind, found)
+    return found
 
 
 def _as_set(route: bytes) -> bytes:

@@ -84,10 +84,12 @@ def _metric(number: int, value: bytes) -> int | str:
 
 
 def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
-    """Check that a discipline or class exists with exactly the planned parameters."""
+    """Check that a discipline, class or filter exists with exactly the planned parameters."""
     where = f"{wanted.node}: {wanted.interface}"
-    for found in report.classes if wanted.is_class else report.disciplines:
-        if (found.handle, found.kind) == (wanted.handle.number, wanted.kind):
+    reports = report.classes if wanted.is_class else report.disciplines
+    for found in report.filters if wanted.is_filter else reports:
+        handle = found.parent if wanted.is_filter else found.handle
+        if (handle, found.kind) == (wanted.handle.number, wanted.kind):
             for wrong in differences(wanted.settings, found.options):
                 raise TestbedError(f"{where}: {wanted.kind}'s {wrong}", NOT_KEPT)
             return
