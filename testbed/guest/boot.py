@@ -86,7 +86,7 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
     finally:
         special = _remove_special_files(folder)
     (folder / GUEST_MEMORY).rmdir()
-    warnings = (*guest_warnings(why_not, fixed), *_refused_calls(folder / GUEST_CONSOLE))
+    warnings = (*guest_warnings(why_not, fixed), *refused_calls(folder))
     return GuestEnd(process.returncode, peak_mb, special, warnings)
 
 
@@ -148,8 +148,9 @@ def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
     return unconfined if fixed else (*unconfined, random)
 
 
-def _refused_calls(console: Path) -> Iterator[str]:
+def refused_calls(folder: Path) -> Iterator[str]:
     """Yield the confinement's lines about system calls that it refused the guest's kernel."""
+    console = folder / GUEST_CONSOLE
     if console.exists():
         for call in REFUSED_CALL.findall(console.read_text(errors="replace")):
             yield f"the guest's kernel was refused {call}"

@@ -9,7 +9,9 @@ the same there; of the testbed's Python it needs nothing (testbed/guest/worker.p
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import pickle
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +21,7 @@ from typing import Any
 from testbed.engine import Cancelled, Job
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels, worker
-from testbed.guest.boot import GuestEnd, guest_hung, guest_options, guest_warnings
+from testbed.guest.boot import GuestEnd, guest_hung, guest_options, guest_warnings, refused_calls
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import START_TOPIC, GuestReport, Requirements, Shipment
 from testbed.machine.compiled import LIBRARIES
@@ -28,6 +30,7 @@ from testbed.runs.engine_choice import Choice
 from testbed.runs.provenance import VERSION_COMMANDS, programs_of, user_files
 from testbed.runs.sources import BUILT, require_compiled
 from testbed.runs.sweep import (
+    ClusterExposed,
     SweepEvent,
     TrialFinished,
     TrialStarted,
@@ -42,6 +45,12 @@ CONNECT_TIMEOUT_S = 10  # time limits for the scheduler's answer and for a first
 POLL_S = 0.5
 ADDRESS_HINT = "a scheduler's address, e.g. tcp://host:8786 or tls://host:8786"
 TRIALS_PER_WORKER = 2  # one runs, one waits
+ENCRYPTED = ("tls://", "wss://")  # dask's protocols in which both ends show certificates
+REQUIRE_ENCRYPTION = "distributed.comm.require-encryption"  # dask's setting
+TLS_HINT = (
+    "use TLS (docs/cluster.md); to do without: "
+    "export DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=False"
+)
 HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
 Equipment = Mapping[str, str]  # what determines results on a machine: name → value
@@ -102,8 +111,11 @@ def run_on_cluster(
     require_compiled(BUILT)
     with _client(address) as client:
         watch = _serialised(watch)
+        if not address.startswith(ENCRYPTED):
+            watch(ClusterExposed(exposure(address)))
         client.subscribe_topic(START_TOPIC, _start_forwarder(tasks, watch))
-        there = _Workers(client, requirements(tasks, engine), watch)
+        encrypted = address.startswith(ENCRYPTED)
+        there = _Workers(client, encrypted, requirements(tasks, engine), watch)
         remote = ClusterEngine(there, engine.kernel_name)
         return run_all(tasks, Choice(remote, choice.reason), out, watch, rerun=rerun)
 
@@ -134,22 +146,62 @@ def _start_forwarder(
     return forward
 
 
+def exposure(address: str) -> str:
+    """Say what a scheduler without encryption exposes."""
+    return (
+        f"{address} has no TLS: whoever can connect to it, or to a worker, can run code "
+        "there and, as you, here"
+    )
+
+
+def lacks_tls(address: str) -> str:
+    """Return why a scheduler or worker has to have TLS, or nothing if it has, or need not.
+
+    What it sends is unpickled, which runs code.
+    """
+    import dask
+    from distributed.comm.addressing import get_address_host_port
+
+    host, _ = get_address_host_port(address)
+    required = dask.config.get(REQUIRE_ENCRYPTION)
+    if address.startswith(ENCRYPTED) or required is False:
+        return ""
+    if required:
+        return f"no TLS, which dask's {REQUIRE_ENCRYPTION} demands"
+    return "" if is_private(host) else "no TLS, and outside of private networks"
+
+
+def is_private(host: str) -> bool:
+    """Return whether a host's addresses are all of this machine or of private networks."""
+    try:
+        results = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return True  # nobody answers there, which the attempt to connect will say
+    addresses = [ipaddress.ip_address(where[0]) for *_, where in results]
+    # an IPv4 address within an IPv6 one counts as private before Python 3.13
+    plain = [getattr(address, "ipv4_mapped", None) or address for address in addresses]
+    return all(address.is_private for address in plain)  # loopback's included
+
+
 @contextlib.contextmanager
 def _client(address: str) -> Iterator[Any]:
     """Connect to the scheduler; failures become TestbedErrors."""
     try:
         from distributed import Client
-        from distributed.comm.addressing import get_address_host_port
     except ImportError as error:
         raise TestbedError(
             "--cluster needs dask.distributed", "pip install tcp-testbed[cluster]"
         ) from error
     try:
-        get_address_host_port(address)  # before dask starts a thread for it
+        if reason := lacks_tls(address):  # before dask starts a thread for it
+            raise TestbedError(f"--cluster {address}: {reason}", TLS_HINT)
         client = Client(address, timeout=CONNECT_TIMEOUT_S)
     except OSError as error:
         raise TestbedError(
-            f"no dask scheduler answers at {address}", "start one: dask scheduler"
+            f"no dask scheduler answers at {address}",
+            "is its certificate of the same authority as yours?"
+            if address.startswith(ENCRYPTED)
+            else "start one: dask scheduler",
         ) from error
     except ValueError as error:
         raise UsageError(f"--cluster {address}: {error}", ADDRESS_HINT) from error
@@ -181,8 +233,9 @@ class _Code:
 class _Workers:
     """The workers equipped like this machine; each other worker is reported once."""
 
-    def __init__(self, client: Any, needed: Requirements, watch: Watcher) -> None:
+    def __init__(self, client: Any, encrypted: bool, needed: Requirements, watch: Watcher) -> None:
         self._client, self._needed, self._watch = client, needed.packed(), watch
+        self._encrypted = encrypted
         self._here = worker.equipment(self._needed)
         if worker.PROBLEM in self._here:
             raise TestbedError(self._here[worker.PROBLEM], "`testbed check` shows what can run")
@@ -206,11 +259,20 @@ class _Workers:
         except OSError as error:
             raise ClusterLost(f"the cluster's scheduler is gone: {error}") from error
         fresh = [name for name in present if name not in self._differences]
-        for name, answer in self._answers(fresh).items():
-            self._differences[name] = differences(answer, self._here)
-            if self._differences[name]:
-                self._watch(WorkerRejected(name, self._differences[name]))
+        distrusted = {name: why for name in fresh if (why := self._distrusted(name))}
+        answers = self._answers([name for name in fresh if name not in distrusted])
+        reasons = {name: differences(answer, self._here) for name, answer in answers.items()}
+        for name, reason in (distrusted | reasons).items():
+            self._differences[name] = reason
+            if reason:
+                self._watch(WorkerRejected(name, reason))
         return [name for name in present if self._differences.get(name) == ""]
+
+    def _distrusted(self, address: str) -> str:
+        """Return why nothing of a worker is unpickled, or nothing."""
+        if self._encrypted and not address.startswith(ENCRYPTED):
+            return "no TLS, which the scheduler has"
+        return lacks_tls(address)
 
     def _answers(self, names: Sequence[str]) -> Mapping[str, Equipment]:
         """Query the workers' equipment; one that has just died is queried again if it returns."""
@@ -325,7 +387,10 @@ class ClusterEngine(GuestEngine):
             answer.status,
             answer.peak_mb,
             answer.special,
-            guest_warnings(answer.why_not_confined, answer.addresses_fixed),
+            (
+                *guest_warnings(answer.why_not_confined, answer.addresses_fixed),
+                *refused_calls(folder),
+            ),
             max(0.0, time.monotonic() - started - answer.took_s),
         )
 

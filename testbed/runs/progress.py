@@ -19,6 +19,7 @@ from rich.text import Text
 from testbed.errors import printable_lines
 from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import (
+    ClusterExposed,
     SweepEvent,
     TrialFinished,
     TrialStarted,
@@ -155,7 +156,7 @@ class SweepProgress:
         """Print an event of the sweep."""
         if isinstance(event, WorkerRejected):
             console.print(f"{event.worker} takes no trials: {event.reason}")
-        elif isinstance(event, TrialWaiting):
+        elif isinstance(event, TrialWaiting | ClusterExposed):
             self._once(event.reason)
         elif isinstance(event, TrialStarted):
             self._running.append(event.scenario.name)

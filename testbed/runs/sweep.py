@@ -90,9 +90,16 @@ class TrialWaiting:
     reason: str
 
 
+@dataclass(frozen=True)
+class ClusterExposed:
+    """What connections of a cluster without encryption expose, as a sentence."""
+
+    reason: str
+
+
 GROWTH_S = 1.0  # after which an engine is asked again how many trials it takes at once
 
-SweepEvent = TrialStarted | TrialFinished | WorkerRejected | TrialWaiting
+SweepEvent = TrialStarted | TrialFinished | WorkerRejected | TrialWaiting | ClusterExposed
 Watcher = Callable[[SweepEvent], None]
 
 

@@ -19,7 +19,13 @@ from testbed.guest import kernels, worker
 from testbed.plan.plan import Task
 from testbed.runs.cluster import run_on_cluster
 from testbed.runs.engine_choice import choose
-from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, WorkerRejected
+from testbed.runs.sweep import (
+    ClusterExposed,
+    SweepEvent,
+    TrialFinished,
+    TrialStarted,
+    WorkerRejected,
+)
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial, trials_in
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
@@ -153,8 +159,8 @@ def test_a_worker_without_the_kernel_takes_none(
             tmp_path / "out",
             events.append,
         )
-    assert [type(event) for event in events] == [WorkerRejected]
-    assert f"kernel {kernels.default_kernel()} is not built" in str(events[0])
+    assert [type(event) for event in events] == [ClusterExposed, WorkerRejected]
+    assert f"kernel {kernels.default_kernel()} is not built" in str(events[1])
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -64,6 +65,19 @@ class Command:
         return self.process.wait()
 
 
+def token_of(url: str) -> str:
+    return url.rstrip("/").rpartition("/")[2]
+
+
+def started_programs() -> list[str]:
+    """The words with which every process on this machine was started."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_text(errors="replace"))
+    return found
+
+
 @pytest.fixture
 def command(tmp_path: Path, root: Path) -> Iterator[Command]:
     # tests that were started in the background ignore Ctrl-C, and so would their children
@@ -77,6 +91,7 @@ def command(tmp_path: Path, root: Path) -> Iterator[Command]:
 
 def test_the_page_is_there_and_then_a_file(command: Command) -> None:
     url = command.until(r"watch: (\S+)")
+    assert not [words for words in started_programs() if token_of(url) in words]
     with urllib.request.urlopen(url, timeout=20) as answer:
         assert b"<progress" in answer.read()
     page = Path(command.until(r"report: (\S+)"))
@@ -85,6 +100,8 @@ def test_the_page_is_there_and_then_a_file(command: Command) -> None:
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=20)
     assert list(command.temporary.iterdir()) == []
+    files = [path for path in command.out.rglob("*") if path.is_file()]
+    assert [path for path in files if token_of(url).encode() in path.read_bytes()] == []
 
 
 def test_after_a_ctrl_c_the_page_has_what_is_complete(command: Command) -> None:

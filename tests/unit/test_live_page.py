@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from analysis.report.live import loopback_server
 from analysis.report.live.loopback_server import LoopbackServer
 from analysis.report.live.run_progress import RunProgress, live_server
 from analysis.results.reduction import reduction_of
@@ -18,6 +22,7 @@ from testbed.plan.plan import Task, tasks
 from testbed.store import open_trial
 from tests import report_writer
 from tests.browser import Tab, browser, chromium
+from tests.lab import wait_until
 
 
 class Clock:
@@ -126,6 +131,64 @@ def test_another_name_for_this_machine_is_refused(server: LoopbackServer) -> Non
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):
         assert asked(server.url, host=host)[0] == 403, host
     assert asked(server.url, host=f"localhost:{port}")[0] == 200
+
+
+def test_no_answer_gives_the_token_away(server: LoopbackServer) -> None:
+    """No referer for a page that is linked, no copy in a cache, nothing for other origins."""
+    path = urlsplit(server.url).path
+    for place in (path, path + "now", path + "other", "/"):
+        _, said, headers = asked(server.url, place)
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "Access-Control-Allow-Origin" not in headers
+        assert path.strip("/").encode() not in said
+
+
+def connect(server: LoopbackServer) -> socket.socket:
+    where = urlsplit(server.url)
+    return socket.create_connection((where.hostname, where.port or 0), timeout=20)
+
+
+def answering() -> int:
+    """How many threads answer requests."""
+    return sum("process_request_thread" in thread.name for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_slow_reader_is_hung_up_on(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    """One who sends a byte now and then, and one who asks for much and never reads."""
+    monkeypatch.setattr(loopback_server, "REQUEST_TIMEOUT_S", 0.5)
+    if not reads:
+        server._server.page = b"x" * 50_000_000  # more than the kernel's buffers take
+    with connect(server) as slow:
+        if reads:
+            with pytest.raises(OSError):
+                while True:
+                    slow.send(b"G")
+                    time.sleep(0.05)
+        else:
+            path, host = urlsplit(server.url).path, urlsplit(server.url).netloc
+            slow.send(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        wait_until(lambda: answering() == 0)
+    assert asked(server.url, "/")[0] == 403
+
+
+def test_a_hundred_connections_keep_nobody_out(server: LoopbackServer) -> None:
+    """Descriptors and threads stay few, and who has the token still sees the page."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    connections = [connect(server) for _ in range(100)]
+    try:
+        wait_until(lambda: answering() <= loopback_server.MOST_CONNECTIONS)
+        opened = len(list(Path("/proc/self/fd").iterdir())) - before - len(connections)
+        assert opened <= loopback_server.MOST_CONNECTIONS
+        assert asked(server.url)[0] == 200
+    finally:
+        for connection in connections:
+            connection.close()
+    wait_until(lambda: answering() == 0)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])

@@ -2,14 +2,17 @@
 
 It listens on 127.0.0.1 alone. Who does not know the token in the address learns nothing, not even
 that there is a page; a name that somebody made point to 127.0.0.1 is refused by its Host header;
-and it only answers GET.
+and it only answers GET. A reader who is slow, or opens many connections, takes up neither threads
+nor descriptors for long: the oldest connections are closed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +24,9 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 24
-REQUEST_TIMEOUT_S = 5.0  # for a request that does not come to its end
+REQUEST_TIMEOUT_S = 5.0  # for a whole request with its answer
+MOST_CONNECTIONS = 32  # at once; a browser opens one for each request, and has at most six
+ACCEPT_S = 0.2  # between looks for connections that take too long
 LAST_NEWS_S = 3.0  # that a reader who is there has for the last news
 STILL_THERE_S = 3.0  # since a reader last asked
 
@@ -35,7 +40,7 @@ class LoopbackServer:
         self._server = _Server((LOOPBACK, 0), _Handler)
         self._server.prepare(page.encode(), policy, news)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.2,), name="page", daemon=True
+            target=self._server.serve_forever, args=(ACCEPT_S,), name="page", daemon=True
         )
 
     @property
@@ -66,6 +71,39 @@ class LoopbackServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # a connection beyond it would wait a second and more
+
+    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
+        super().__init__(address, handler)
+        self._lock = threading.Lock()
+        self._opened: dict[socket.socket, float] = {}  # connection → when, the oldest first
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; close the oldest connection if there are too many."""
+        with self._lock:
+            self._opened[request] = time.monotonic()
+            for connection in list(self._opened)[:-MOST_CONNECTIONS]:
+                self._hang_up(connection)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Close the connections whose time is over, however busy they are."""
+        with self._lock:
+            for connection, since in list(self._opened.items()):
+                if time.monotonic() - since > REQUEST_TIMEOUT_S:
+                    self._hang_up(connection)
+
+    def _hang_up(self, connection: socket.socket) -> None:
+        """End a connection, whose thread then ends by itself and closes it."""
+        del self._opened[connection]
+        with contextlib.suppress(OSError):  # the reader has gone
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def close_request(self, request: Any) -> None:
+        """Close a connection that has been answered."""
+        with self._lock:  # so that its descriptor is not another file's when we hang up
+            self._opened.pop(request, None)
+            super().close_request(request)
 
     def prepare(self, page: bytes, policy: str, news: News) -> None:
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
