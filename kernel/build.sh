@@ -21,7 +21,7 @@ needed_mb=1500
 expected_files=850 # what a build compiles, for the estimate of the time left
 
 die() { # message, hint
-    printf 'kernel: %s\n  %s\n' "$1" "$2" >&2
+    printf 'kernel: error: %s\n  %s\n' "$1" "$2" >&2
     exit 1
 }
 

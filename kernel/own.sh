@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     --like) like=$2 ;;
     *) die "unknown argument: $1" "$usage" ;;
     esac
-    [ "$1" = --like ] || [ -e "$2" ] || die "$2: no such file or folder" "$usage"
+    [ "$1" = --like ] || [ -e "$2" ] || die "$2: no such file or folder" "$1 takes one that is there"
     shift 2
 done
 

@@ -17,7 +17,7 @@ recipe=$(mktemp -d)
 trap 'rm -rf "$recipe"' EXIT
 
 die() { # message, hint
-    printf 'kernel: %s\n  %s\n' "$1" "$2" >&2
+    printf 'kernel: error: %s\n  %s\n' "$1" "$2" >&2
     exit 1
 }
 

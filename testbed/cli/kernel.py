@@ -215,15 +215,16 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     tests = selftests(options.selftests or newest, TC_TESTING)
     names = words[0].split(",")
     queues = queues_with_tests(tests, words[1:])
+    ends = run_queue_tests(names, queues, tests, say)
     print_lines("KTAP version 1", f"1..{len(names) * len(queues)}")
     passed: dict[str, list[bool]] = {name: [] for name in names}
-    for number, end in enumerate(run_queue_tests(names, queues, tests, say), 1):
+    for number, end in enumerate(ends, 1):
         print_lines("    KTAP version 1", f"    1..{len(end.tests)}")
         for count, test in enumerate(end.tests, 1):
             print_lines(*(f"    # {line}" for line in test.said))
             mark = "ok" if test.passed else "not ok"
             print_lines(f"    {mark} {count} {test.name}{' # SKIP' if test.skipped else ''}")
-        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.queue}")
+        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.suite}")
         passed[end.kernel] += [test.passed for test in end.tests]
     for name, results in passed.items():
         print_lines(f"# {name}: pass:{sum(results)} fail:{len(results) - sum(results)}")

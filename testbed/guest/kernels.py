@@ -21,6 +21,7 @@ IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
 MACHINE_CONFIG = SOURCE_FOLDER / "machine" / "guest.config"  # what whole programs use
+SCRIPT_ERROR = "kernel: error: "  # begins the last line but one of a script that failed
 Progress = Callable[[str], None]  # is called with each line that a build prints
 
 
@@ -84,7 +85,7 @@ def why_not_found(name: str) -> str:
     if name not in versions():
         return ""
     said = run([str(IMAGE_SCRIPT), "--path", name], check=False).stderr.strip()
-    return said.split("\n")[0].removeprefix("kernel: ")
+    return said.split("\n")[0].removeprefix(SCRIPT_ERROR)
 
 
 def source_archive(version: str) -> Path | None:
@@ -190,10 +191,18 @@ def build_missing(names: Iterable[str], progress: Progress) -> None:
 
 def _run_build(argv: Sequence[str], progress: Progress) -> Path:
     """Run one of the scripts, whose last two lines are an error's message and hint."""
-    done = run_told(argv, progress)
+    failed = False
+
+    def tell(line: str) -> None:
+        nonlocal failed
+        failed = failed or line.startswith(SCRIPT_ERROR)
+        if not failed:  # the error raised has the rest
+            progress(line)
+
+    done = run_told(argv, tell)
     if done.status != 0:
         *_, message, hint = ["", "", *filter(None, done.stderr.splitlines())]
-        reason = message.removeprefix("kernel: ") or hint or f"{argv[0]} ended with {done.status}"
+        reason = message.removeprefix(SCRIPT_ERROR) or hint or f"{argv[0]} ended with {done.status}"
         raise TestbedError(reason, hint.strip())
     return Path(done.stdout.strip().splitlines()[-1])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from testbed.guest.machine import (
     run_on_machine,
 )
 from testbed.machine import atomic
+from testbed.runs.kernel_tests import KernelTest, SuiteEnd
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import GUEST_ERRORS, GUEST_OUTPUT
 
@@ -25,31 +25,6 @@ QUEUE_TESTS = "tc-tests/qdiscs"
 _RESULT = re.compile(
     r"(not )?ok \d+ (?P<id>\w+) - (?P<title>[^\t]*?)(?P<skipped> # skipped.*)?(\t.*)?$"
 )
-
-
-@dataclass(frozen=True)
-class QueueTest:
-    """The result of one of tdc's tests."""
-
-    name: str
-    passed: bool
-    skipped: bool
-    said: tuple[str, ...]  # about a failure
-
-
-@dataclass(frozen=True)
-class QueueTestsEnd:
-    """The results of a queue discipline's tests on a kernel."""
-
-    kernel: str
-    queue: str
-    took_s: float  # of virtual time
-    tests: tuple[QueueTest, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether none failed."""
-        return all(test.passed for test in self.tests)
 
 
 def queues_with_tests(tests: Path, names: Sequence[str]) -> list[str]:
@@ -63,27 +38,32 @@ def queues_with_tests(tests: Path, names: Sequence[str]) -> list[str]:
 
 def run_queue_tests(
     on_kernels: Sequence[str], queues: Sequence[str], tests: Path, progress: kernels.Progress
-) -> Iterator[QueueTestsEnd]:
-    """Run the tests of each queue discipline on each kernel, each in a guest of its own."""
+) -> Iterator[SuiteEnd]:
+    """Run the tests of each queue discipline on each kernel, each in a guest of its own.
+
+    Kernels are there, or built, before the first result is asked for.
+    """
     folders = {name: machine_kernel(name, progress) for name in on_kernels}
-    for kernel, folder in folders.items():
-        for queue in queues:
-            yield _test_queue(kernel, folder, queue, tests)
+    return (
+        _test_queue(kernel, folder, queue, tests)
+        for kernel, folder in folders.items()
+        for queue in queues
+    )
 
 
-def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> QueueTestsEnd:
+def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
     with atomic.workplace(TC_TESTING) as place:
         words = ["python3", "tdc.py", "-f", f"{QUEUE_TESTS}/{queue}.json"]
         program = MachineProgram(words, tests, root_environment(Path.home(), {}, ()))
-        end = run_on_machine(program, folder, place, lambda: False)
+        run_on_machine(program, folder, place, lambda: False)
         found = tuple(read_results((place / GUEST_OUTPUT).read_text(errors="replace")))
         if not found:
             why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")[-1]
             raise TestbedError(f"the tests of {queue} did not run on kernel {kernel}: {why}")
-    return QueueTestsEnd(kernel, queue, end.took_s, found)
+    return SuiteEnd(kernel, queue, found)
 
 
-def read_results(text: str) -> Iterator[QueueTest]:
+def read_results(text: str) -> Iterator[KernelTest]:
     """Yield the tests in tdc's output, whose results are TAP."""
     lines = text.split("All test results:")[-1].splitlines()
     starts = [number for number, line in enumerate(lines) if _RESULT.match(line)]
@@ -92,4 +72,4 @@ def read_results(text: str) -> Iterator[QueueTest]:
         if result is not None:
             said = tuple(filter(None, map(str.strip, lines[start + 1 : end])))
             name = f"{result['id']} - {result['title']}"
-            yield QueueTest(name, not result[1], bool(result["skipped"]), said)
+            yield KernelTest(name, not result[1], bool(result["skipped"]), said)

@@ -34,7 +34,7 @@ def test_each_queue_is_tested_in_a_guest(tests: Path) -> None:
     """As root, and the tests' folder stays as it is."""
     before = sorted(tests.rglob("*"))
     ends = list(run_queue_tests([default_kernel()], ["red", "codel"], tests, print))
-    assert [(end.queue, end.passed) for end in ends] == [("red", True), ("codel", False)]
+    assert [(end.suite, end.passed) for end in ends] == [("red", True), ("codel", False)]
     assert sorted(tests.rglob("*")) == before
 
 

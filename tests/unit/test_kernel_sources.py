@@ -98,7 +98,7 @@ def test_what_apt_refuses_is_one_line(apt: Apt, update: str, download: str, line
     *_, message, hint = said.splitlines()
     reason = line.format(m=MIRROR)
     assert status == 1
-    assert message == f"kernel: cannot fetch {PACKAGE} of trixie-backports: {reason}"
+    assert message == f"kernel: error: cannot fetch {PACKAGE} of trixie-backports: {reason}"
     assert MIRROR in hint and [path.name for path in apt.sources.iterdir()] == ["lock"]
 
 

@@ -169,6 +169,7 @@ def test_patches_that_do_not_apply_are_named_with_what_that_costs(cache: Path, t
     said: list[str] = []
     with pytest.raises(TestbedError, match=f"{NEEDED} does not apply"):
         kernels.build_custom(kernels.CustomKernel("mine", str(tree)), said.append)
+    assert not any(NEEDED in line for line in said)  # the error says it, once
     assert any("Linux 6.18: it gets the patches for 6.12" in line for line in said)
     assert "kernel: 0001-tick-rate-as-debian.patch does not apply: TCP's timers" in "\n".join(said)
     assert not left(cache)
@@ -206,11 +207,11 @@ def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
     ("program", "script", "message"),
     [
         ("make", 'case "$*" in *linux*) echo "x.c:1: error: no" ;; *) exit 0 ;; esac; exit 2',
-         "the build failed"),
+         "error: the build failed"),
         ("make", """case "$*" in *linux*) echo "x.c:1: error: no member named 'tso_segs'" ;;
          *) exit 0 ;; esac; exit 2""",
          "tso_segs is of the BBRv3 tree"),
-        ("df", "printf 'a\\na 1 1 7 1 /\\n'", "only 7 MB free"),
+        ("df", "printf 'a\\na 1 1 7 1 /\\n'", "error: only 7 MB free"),
     ],
 )  # fmt: skip
 def test_a_build_that_fails_leaves_nothing(
@@ -254,7 +255,7 @@ def test_a_patch_whose_surroundings_are_others_is_refused(tmp_path: Path, tree: 
     script = str(kernels.SOURCE_FOLDER / "build.sh")
     argv = [script, str(recipe), str(tree), *places, "a test"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "kernel: 0001-y.patch does not apply" in done.stderr
+    assert done.returncode == 1 and "kernel: error: 0001-y.patch does not apply" in done.stderr
 
 
 def test_sources_that_are_the_same_keep_their_time(tmp_path: Path) -> None:
