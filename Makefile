@@ -24,7 +24,7 @@ program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
 $(call program,testbed-confine,testbed/guest/confine.c)
-$(call program,testbed-machine,$(addprefix testbed/guest/,machine.c namespaces.c observer.c sampler.c))
+$(call program,testbed-machine,$(addprefix testbed/guest/,machine.c judge.c namespaces.c observer.c sampler.c))
 $(call program,testbed-runner,testbed/runner/*.c)
 $(call library,testbed-spoken-netlink.so,testbed/runner/preload/*.c)
 $(call program,testbed-guard,testbed/machine/guard.c)

@@ -61,6 +61,7 @@ GUEST_GO = "guest.go"  # a pipe: the guest's kernel begins when something is wri
 GUEST_PROGRAM = "guest.program"  # a whole program's command, environment and input …
 GUEST_ENVIRONMENT = "guest.environment"
 GUEST_INPUT = "guest.stdin"
+GUEST_JUDGE = "guest.judge"  # the command that judges what it sets up
 GUEST_REPORT = "guest.report"  # … how it went, and what our programs beside it have to say
 GUEST_NOTES = "guest.notes"
 GUEST_OBSERVED = "guest.observed"

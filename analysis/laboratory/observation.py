@@ -7,6 +7,7 @@ itself, so that a line that cannot be read is left out.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
 import math
 import re
@@ -200,6 +201,13 @@ class ObservationReader:
     began: tuple[int, int] = (0, 0)
     order: int = 0
     places: list[tuple[int, str, str]] = field(default_factory=list)  # when, place, text
+    ended: int | None = None  # the number of the command that ended last
+
+    def read_text(self, text: str) -> None:
+        """Read lines; those that cannot be read are left out."""
+        for line in text.splitlines():
+            with contextlib.suppress(ArithmeticError, ValueError, IndexError):
+                self.read(line)
 
     def read(self, line: str) -> None:
         """Read one line."""
@@ -220,6 +228,7 @@ class ObservationReader:
         elif kind == "exit" and (number := self.pending.pop(int(words[1]), None)) is not None:
             ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
             self.commands[number] = ended
+            self.ended = number
         elif kind == "namespace":
             namespace = ObservedNamespace(self.order, int(words[1]), unquote(words[2]))
             self.namespaces.append(namespace)
@@ -292,9 +301,5 @@ class ObservationReader:
 def read_observation(path: Path, folder: Path) -> Observation:
     """Read the lines of a program that ran in a folder."""
     reader = ObservationReader(folder)
-    for line in path.read_text(errors="replace").splitlines():
-        try:
-            reader.read(line)
-        except (ArithmeticError, ValueError, IndexError):
-            continue
+    reader.read_text(path.read_text(errors="replace"))
     return reader.observation()

@@ -34,6 +34,7 @@ ACKNOWLEDGEMENT_BYTES = 120  # the mean of a direction in which no data go
 ONE_WAY = 20  # times as many bytes as in the other direction
 RTT_SHARE = 0.8  # of the delays of the links, below which a handshake's RTT is too short
 CLOCK_MS = 0.2
+UNUSED_CONTROL = "a congestion control that is not used"
 KEPT_QUEUES = "add the queue below the link's (`parent 5:1` or `parent 10:1`), or on another device"
 
 
@@ -61,6 +62,8 @@ class LaboratoryRule:
 
     name: str
     find: Callable[[Observation], Iterable[Wrong]]
+    # whether nothing that comes later changes the judgement, once the command has ended
+    at_once: bool = False
 
 
 def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
@@ -253,13 +256,27 @@ def _rates_removed(observation: Observation) -> Iterator[Wrong]:
                 yield queue.command, happened, KEPT_QUEUES
 
 
-def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
+def _unknown_controls(observation: Observation) -> Iterator[Wrong]:
+    for command in observation.commands:
+        control = ""
+        if command.program == "sysctl":
+            control = control_set(command)
+        elif is_client(command):
+            control = control_option(command)
+        if control and control not in observation.controls:
+            happened = (
+                f"{control} was asked for, which this kernel does not have; "
+                f"'{command}' did not use it"
+            )
+            yield command, happened, f"it has {' '.join(observation.controls)}"
+
+
+def _controls_of_other_namespaces(observation: Observation) -> Iterator[Wrong]:
     clients = [each for each in observation.commands if is_client(each)]
     setters = [each for each in observation.of("sysctl") if control_set(each)]
     for command in setters:
         control = control_set(command)
         if control not in observation.controls:
-            yield _unknown_control(command, control, observation)
             continue
         for client in clients:
             elsewhere = client.namespace != command.namespace and client.control != control
@@ -273,17 +290,6 @@ def _controls_not_used(observation: Observation) -> Iterator[Wrong]:
                 instead = f"each namespace has its own: run sysctl in {there}, "
                 yield command, happened, instead + "or before the hosts are made"
                 break
-    for client in clients:
-        option = control_option(client)
-        if option and option not in observation.controls:
-            yield _unknown_control(client, option, observation)
-
-
-def _unknown_control(command: ExecutedCommand, control: str, observation: Observation) -> Wrong:
-    happened = (
-        f"{control} was asked for, which this kernel does not have; '{command}' did not use it"
-    )
-    return command, happened, f"it has {' '.join(observation.controls)}"
 
 
 def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
@@ -378,27 +384,38 @@ def _refused_settings(observation: Observation) -> Iterator[Wrong]:
 
 
 LABORATORY_RULES: Sequence[LaboratoryRule] = (
-    LaboratoryRule("a number without a unit", _delays_without_units),
-    LaboratoryRule("a command that failed", _refused_settings),
-    LaboratoryRule("a delay whose limit drops", _delay_lines_that_drop),
+    LaboratoryRule("a number without a unit", _delays_without_units, at_once=True),
+    LaboratoryRule("a command that failed", _refused_settings, at_once=True),
+    LaboratoryRule("a delay whose limit drops", _delay_lines_that_drop, at_once=True),
     LaboratoryRule("a queue that nothing passes", _queues_that_nothing_passes),
     LaboratoryRule("a queue in the other direction", _queues_for_acknowledgements),
     LaboratoryRule("segments counted as packets", _segments_counted_as_packets),
     LaboratoryRule("a queue below the bandwidth-delay product", _queues_below_bdp),
     LaboratoryRule("an RTT below that of the links", _rtts_below_the_links),
     LaboratoryRule("a rate that was removed", _rates_removed),
-    LaboratoryRule("a congestion control that is not used", _controls_not_used),
-    LaboratoryRule("a client without a server", _clients_without_servers),
-    LaboratoryRule("a throughput without a rate", _throughputs_without_a_rate),
+    LaboratoryRule(UNUSED_CONTROL, _unknown_controls, at_once=True),
+    LaboratoryRule(UNUSED_CONTROL, _controls_of_other_namespaces),
+    LaboratoryRule("a client without a server", _clients_without_servers, at_once=True),
+    LaboratoryRule("a throughput without a rate", _throughputs_without_a_rate, at_once=True),
     LaboratoryRule("a ping without an answer", _lost_pings),
 )
 
 
-def laboratory_findings(observation: Observation) -> list[LaboratoryFinding]:
-    """Judge a laboratory by all rules; what one line does again and again is one finding."""
+def laboratory_findings(
+    observation: Observation, *, at_once: bool = False
+) -> list[LaboratoryFinding]:
+    """Judge a laboratory by all rules, or by those that need not wait for the program's end.
+
+    What one line does again and again is one finding.
+    """
+    if at_once:  # who has not ended may still reach its server
+        over = [c for c in observation.commands if c.ended_ns is not None or not is_client(c)]
+        observation = replace(observation, commands=over)
     firsts: dict[tuple[str, str], LaboratoryFinding] = {}
     times: Counter[tuple[str, str]] = Counter()
     for rule in LABORATORY_RULES:
+        if at_once and not rule.at_once:
+            continue
         for command, happened, instead in rule.find(observation):
             place = observation.place(command) or str(command)
             key = (rule.name, place)

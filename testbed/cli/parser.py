@@ -366,7 +366,7 @@ def _program_options(parser: Parser) -> None:
     _number(parser, "--seed", about, default=1)
     _machine_options(parser)
     _flag(parser, "--in-place", "also copy the files of files/ into the working folder")
-    about = "status 3 if something is wrong with the laboratory (docs/mininet.md)"
+    about = "stop where something is wrong with the laboratory, with status 3 (docs/mininet.md)"
     _flag(parser, "--check", about)
 
 

@@ -18,7 +18,7 @@ from testbed.errors import UsageError, number_of, printable
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.runs.network_script import network_script, read_network
-from testbed.runs.programs import ProgramRun, copy_in_place, run_in_folder
+from testbed.runs.programs import JUDGE, ProgramRun, copy_in_place, run_in_folder
 from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
@@ -126,6 +126,8 @@ def _run(
             variables=variables,
             input_file=_input(place / "stdin"),
         )
+        if options.check and not at_terminal:
+            program = dataclasses.replace(program, judge=JUDGE)
         if at_terminal:
             program = dataclasses.replace(
                 program, limit_s=NO_LIMIT_S, patience_s=NO_LIMIT_S, at_terminal=True
@@ -216,6 +218,8 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
         _tell(note)
     if end.at_limit:
         _tell(f"ended after {program.limit_s} s of virtual time: --limit SECONDS gives it more")
+    if end.at_finding:
+        _tell(f"ended by --check after {end.took_s:.1f} s, at a finding")
     if end.too_many_processes:
         most = program.most_processes
         _tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")

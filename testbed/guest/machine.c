@@ -18,6 +18,8 @@
  *   guest.program      the command, each word followed by a NUL
  *   guest.environment  its environment, likewise
  *   guest.stdin        its input; without this file it is empty
+ *   guest.judge        a command, with the path of its program, that judges what is observed
+ *                      (judge.c): the run ends at a finding; without this file nothing does
  *   guest.paths        folders below /tmp, /run or /dev/shm that the command has to see (init.c)
  *
  * and writes
@@ -32,6 +34,7 @@
  * written there is known.
  */
 #define _GNU_SOURCE
+#include "judge.h"
 #include "namespaces.h"
 #include "observer.h"
 #include "sampler.h"
@@ -74,7 +77,7 @@
 #define LARGEST_FILE (1LL << 30)
 
 /* Why a command is ended that has not ended by itself. */
-enum { TIME_IS_UP = -1, TOO_MANY_PROCESSES = -2 };
+enum { TIME_IS_UP = -1, TOO_MANY_PROCESSES = -2, FAULT_FOUND = -3 };
 
 static int trial;	 /* the trial's folder */
 static int refused = -1; /* has POLLPRI from when the command was first refused a process */
@@ -418,8 +421,8 @@ static int wait_for(pid_t child, long long limit_ns, long long samples_ns)
 			fail("cannot wait");
 		if (news[1].revents)
 			return TOO_MANY_PROCESSES;
-		if (news[2].revents & POLLIN)
-			observe_next(observer);
+		if (news[2].revents & POLLIN && observe_next(observer))
+			return FAULT_FOUND;
 		if (news[0].revents && read(news[0].fd, &about, sizeof(about)) < 0)
 			fail("cannot wait");
 	}
@@ -587,8 +590,9 @@ static void report(long long took_ns, int status, const struct brought *brought)
 
 	if (!file)
 		fail("cannot write the report");
-	fprintf(file, "took_ns %lld\nat_limit %d\ntoo_many_processes %d\ncharged_ms %lld\n", took_ns,
-		status == TIME_IS_UP, status == TOO_MANY_PROCESSES, charged_ms());
+	fprintf(file, "took_ns %lld\nat_limit %d\ntoo_many_processes %d\nat_finding %d\n", took_ns,
+		status == TIME_IS_UP, status == TOO_MANY_PROCESSES, status == FAULT_FOUND);
+	fprintf(file, "charged_ms %lld\n", charged_ms());
 	fprintf(file, "files %lld\nbytes %lld\nskipped %lld\n", brought->files, brought->bytes,
 		brought->skipped);
 	if (fclose(file))
@@ -624,6 +628,8 @@ int main(int count, char **words)
 	enter_root();
 	set_kernel();
 	prepare();
+	if (faccessat(trial, "guest.judge", F_OK, 0) == 0)
+		start_judge(read_words("guest.judge"), trial);
 	block_child_signal(SIG_BLOCK);
 	begin(strtoll(words[3], NULL, 10));
 	started_ns = monotonic_ns();
@@ -640,5 +646,7 @@ int main(int count, char **words)
 	bring_files(folder, &brought);
 	bring_notes();
 	report(took_ns, status, &brought);
+	if (status == FAULT_FOUND)
+		return 3; /* as of testbed mininet --check */
 	return status < 0 ? 124 : status; /* as of timeout(1) */
 }

@@ -23,6 +23,7 @@ from testbed.store import (
     GUEST_ENVIRONMENT,
     GUEST_ERRORS,
     GUEST_INPUT,
+    GUEST_JUDGE,
     GUEST_NOTES,
     GUEST_OBSERVED,
     GUEST_OUTPUT,
@@ -63,6 +64,7 @@ class MachineProgram:
     at_terminal: bool = False  # in real time, with our terminal as its own
     shown: Sequence[Path] = ()  # folders below /tmp and the like that it sees, besides its own
     captured: Sequence[str] = ()  # interfaces of Mininet's, its nodes, their ports, or `all`
+    judge: Sequence[str] = ()  # a command that judges what is observed: it ends at a finding
 
     @property
     def most_processes(self) -> int:
@@ -78,6 +80,7 @@ class MachineEnd:
     took_s: float  # of virtual time
     at_limit: bool  # of time: it was ended
     too_many_processes: bool  # it was ended
+    at_finding: bool  # of its judge: it was ended
     charged_s: float  # virtual time for loops without system calls, which depends on the host
     files: int  # that it left in its folder, besides `skipped` links, devices and files over 1 GiB
     total_bytes: int
@@ -145,6 +148,8 @@ def run_on_machine(
         (place / CAPTURES_FOLDER).mkdir()
     if program.input:
         shutil.copyfile(program.input, place / GUEST_INPUT)
+    if program.judge:
+        (place / GUEST_JUDGE).write_bytes(_packed(program.judge))
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS
     samples_ms = SAMPLES_MS if program.captured else 0
     numbers = (begin_ns, program.limit_s, program.most_processes, samples_ms)
@@ -198,6 +203,7 @@ def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> Mach
         int(numbers["took_ns"]) / NS,
         numbers["at_limit"] == "1",
         numbers["too_many_processes"] == "1",
+        numbers["at_finding"] == "1",
         int(numbers["charged_ms"]) / 1000,
         int(numbers["files"]),
         int(numbers["bytes"]),

@@ -18,9 +18,11 @@
  *   line TIME PLACE TEXT                           of a Python script (programs/script_lines.py)
  *
  * and those of the kernel's tracepoint inet_sock_set_state.  The network is written down before a
- * command that removes or replaces something, and at the end.
+ * command that removes or replaces something, and at the end; where it is judged meanwhile, also when
+ * what sends has ended.
  */
 #define _GNU_SOURCE
+#include "judge.h"
 #include "namespaces.h"
 #include "observer.h"
 
@@ -52,7 +54,9 @@
 
 static FILE *lines;
 static long most_bytes = MOST_BYTES - END_BYTES;
-static char waiting[MOST_PROCESSES]; /* whose exit is written down, by process */
+/* What a process whose exit is written down executed. */
+enum { NOTHING, SETTING, TRAFFIC };
+static char executed[MOST_PROCESSES]; /* by process */
 
 static int has_room(void)
 {
@@ -273,14 +277,14 @@ static int is_one_of(const char *word, const char *const *words)
 
 static void observe_execution(const struct seccomp_notif *call)
 {
-	static const char *const programs[] = { "tc", "ip", "ethtool", "sysctl", "iperf", "iperf3",
-						"ping", "ping6", "arping", "traceroute", "tracepath",
-						"curl", "wget", "nc", "netcat", "socat", "netperf",
-						"ab", "tcpdump", NULL };
+	static const char *const setters[] = { "tc", "ip", "ethtool", "sysctl", NULL };
+	static const char *const senders[] = { "iperf", "iperf3", "ping", "ping6", "arping",
+					       "traceroute", "tracepath", "curl", "wget", "nc",
+					       "netcat", "socat", "netperf", "ab", "tcpdump", NULL };
 	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
 	static const char *const removing[] = { "del", "delete", "replace", NULL };
 	static char words[MOST_WORDS][MOST_LENGTH + 1];
-	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0;
+	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0, sets;
 	unsigned long long argv = call->data.args[in_folder ? 2 : 1], pointer;
 	const char *name;
 	struct stat about;
@@ -299,7 +303,8 @@ static void observe_execution(const struct seccomp_notif *call)
 	close(memory);
 	name = count ? strrchr(words[0], '/') : NULL;
 	name = name ? name + 1 : words[0];
-	if (!count || !is_one_of(name, programs))
+	sets = is_one_of(name, setters);
+	if (!count || (!sets && !is_one_of(name, senders)))
 		return;
 	for (place = 1; place < count; place++) {
 		reads |= is_one_of(words[place], reading);
@@ -318,26 +323,42 @@ static void observe_execution(const struct seccomp_notif *call)
 	for (place = 0; place < count; place++)
 		write_word(lines, words[place]);
 	fputc('\n', lines);
-	waiting[call->pid % MOST_PROCESSES] = 1;
+	executed[call->pid % MOST_PROCESSES] = sets ? SETTING : TRAFFIC;
 }
 
-void observe_next(int observer)
+/* Writes down the exit of a process; returns whether something is wrong by now. */
+static int observe_exit(pid_t pid, unsigned long long status)
 {
+	char *what = executed + pid % MOST_PROCESSES;
+	int sent = *what == TRAFFIC;
+
+	if (*what == NOTHING || !has_room())
+		return 0;
+	*what = NOTHING;
+	fprintf(lines, "exit %lld %u %llu\n", monotonic_ns(), pid, status & 255);
+	if (!is_judged())
+		return 0;
+	if (sent)
+		write_network();
+	fflush(lines);
+	return finds_fault();
+}
+
+int observe_next(int observer)
+{
+	int is_faulty = 0;
 	struct seccomp_notif call = { 0 };
 	struct seccomp_notif_resp answer = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 
 	if (ioctl(observer, SECCOMP_IOCTL_NOTIF_RECV, &call))
-		return; /* it was ended meanwhile */
+		return 0; /* it was ended meanwhile */
 	answer.id = call.id;
-	if (call.data.nr != SYS_exit_group) {
+	if (call.data.nr == SYS_exit_group)
+		is_faulty = observe_exit(call.pid, call.data.args[0]);
+	else
 		observe_execution(&call);
-	} else if (waiting[call.pid % MOST_PROCESSES]) {
-		waiting[call.pid % MOST_PROCESSES] = 0;
-		if (has_room())
-			fprintf(lines, "exit %lld %u %llu\n", monotonic_ns(), call.pid,
-				call.data.args[0] & 255);
-	}
 	ioctl(observer, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+	return is_faulty;
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */

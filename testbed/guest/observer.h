@@ -11,8 +11,8 @@ int filter_executions(void);
 /* Begin to observe a process whose filter has this descriptor there; return the observer's. */
 int observe(pid_t pid, int filter, int trial);
 
-/* Write down what waits, and let it go on. */
-void observe_next(int observer);
+/* Write down what waits, and let it go on; return whether the judge finds something wrong by now. */
+int observe_next(int observer);
 
 /* Write down how the network is, and which TCP connections there were. */
 void observe_end(void);

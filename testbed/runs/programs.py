@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,6 +38,8 @@ RENAMED = {  # a guest's file → its name among the results
     GUEST_ERRORS: MACHINE_ERRORS,
     GUEST_OBSERVED: MACHINE_OBSERVED,
 }
+# what judges a laboratory in its guest, by the same Python and packages as ours
+JUDGE = (sys.executable, "-IB", "-m", "analysis.laboratory.judge")
 MOST_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
 TAIL_BYTES = 65536  # of a program's errors, in which known causes are looked for
 # What a program says when it fails for a reason that is the guest's, and what that means.
@@ -107,7 +110,7 @@ def run_in_folder(
         _check_complete(place / MACHINE_FILES, end)
         wall_s = time.monotonic() - begun
         observation = read_observation(place / MACHINE_OBSERVED, program.folder)
-        findings = laboratory_findings(observation)
+        findings = laboratory_findings(observation, at_once=end.at_finding)
         run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
         (place / LABORATORY_FINDINGS).write_text(record_text([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))

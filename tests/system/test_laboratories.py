@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import LABORATORY_FINDINGS
+from testbed.store import LABORATORY_FINDINGS, MACHINE_FILES
 
 TESTBED = (sys.executable, "-m", "experiments")
 # A script's two hosts behind a switch. The line that a finding has to name ends with its rule.
@@ -149,12 +149,25 @@ def test_a_sound_laboratory_has_no_finding(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, SOUND_LABS[name]) == (0, [])
 
 
-def test_a_finding_of_a_shell_script_has_the_command(tmp_path: Path) -> None:
-    words = "ip link add d7 type dummy && tc qdisc add dev d7 root netem delay 20"
+def test_the_run_stops_at_a_finding_of_a_shell_script(tmp_path: Path) -> None:
+    words = "echo 1 >before; ip link add d7 type dummy; tc qdisc add dev d7 root netem delay 20; "
+    words += "sleep 99; echo 2 >after"
     command = (*TESTBED, "exec", "--check", "--out", f"{tmp_path}/out", "--", "sh", "-c", words)
     done = subprocess.run(
         command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
+    said = done.stderr.decode()
     assert done.returncode == 3
-    said = "testbed: tc qdisc add dev d7 root netem delay 20: 'delay 20' has no unit"
-    assert said in done.stderr.decode()
+    assert "testbed: tc qdisc add dev d7 root netem delay 20: 'delay 20' has no unit" in said
+    assert "testbed: ended by --check after 0.0 s, at a finding" in said
+    assert [path.name for path in (tmp_path / "out" / MACHINE_FILES).iterdir()] == ["before"]
+
+
+def test_a_laboratory_whose_judge_was_ended_is_judged_at_its_end(tmp_path: Path) -> None:
+    words = "pkill -9 -f laboratory[.]judge; ip link add d7 type dummy; "
+    words += "tc qdisc add dev d7 root netem delay 20; echo 2 >after"
+    command = (*TESTBED, "exec", "--check", "--out", f"{tmp_path}/out", "--", "sh", "-c", words)
+    done = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert done.returncode == 3 and (tmp_path / "out" / MACHINE_FILES / "after").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from analysis.laboratory.observation import Observation, read_observation
 from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
 from analysis.laboratory.settings import rate_mbit, time_ms
+from testbed.runs.programs import JUDGE
 
 FOLDER = Path("/home/user/lab")
 HERE, H1 = 1, 2  # namespaces: the machine's own, and a host's
@@ -196,6 +199,31 @@ def test_connections_that_were_not_seen_are_no_reason(tmp_path: Path) -> None:
     assert rules(findings(tmp_path, *client)) == ["a client without a server"]
     for line in ("# entries-in-buffer/entries-written: 10/20   #P:1", "unconnected"):
         assert findings(tmp_path, *client, line) == []
+
+
+def test_what_may_still_change_is_not_judged_at_once(tmp_path: Path) -> None:
+    ended, lost = executed("iperf -c 10.0.0.2"), executed("ping 10.0.0.9", 1, 8)
+    running = executed("iperf -c 10.0.0.3", 0, 9)[:1]
+    observation = observed(tmp_path, *ended, *lost, *running)
+    assert len(laboratory_findings(observation)) == 3
+    (only,) = laboratory_findings(observation, at_once=True)
+    assert only.place == "iperf -c 10.0.0.2"
+
+
+def test_the_judge_stops_a_run_at_the_command_that_is_wrong(tmp_path: Path) -> None:
+    lines, (ours, its) = tmp_path / "lines", socket.socketpair()
+    lines.write_text("controls reno cubic\n")
+    with lines.open() as file, subprocess.Popen(JUDGE, stdin=file, stdout=its) as judge:
+        answers = []
+        for words in ("tc qdisc add dev e root pfifo", "ping h", "tc qdisc add dev e root x"):
+            ours.send(b"?")
+            answers.append(ours.recv(1))
+            with lines.open("a") as more:
+                more.writelines(f"{line}\n" for line in executed(words, int(words[-1] == "x")))
+        ours.send(b"?")
+        answers.append(ours.recv(1))
+        judge.kill()
+    assert answers == [b"g", b"g", b"g", b"s"]
 
 
 def pair(time_ns: int, *queues: str) -> list[str]:
