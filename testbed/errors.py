@@ -24,6 +24,7 @@ HINTS = {  # by the number of a system error
     errno.ENOMEM: "run fewer trials side by side, e.g. --jobs 1",
 }
 LONGEST_QUOTE = 60  # characters of what the user wrote
+LONGEST_REASON = 200  # characters of what an exception says
 MOST_KNOWN = 40  # names
 MOST_FAULTS = 20  # of one request
 MOST_READ_FAULTS = 10_000  # those that are alike count once
@@ -101,6 +102,12 @@ def _grouped(faults: list[str]) -> str:
 def printable(text: str) -> str:
     """Escape what is not printable on a line of a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def short(error: Exception) -> str:
+    """Return what an exception says on one line of limited length: it may quote a file."""
+    text = printable(str(error))
+    return f"{text[:LONGEST_REASON]}…" if len(text) > LONGEST_REASON else text
 
 
 def printable_lines(text: str) -> str:

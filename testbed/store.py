@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from testbed.errors import TestbedError, UsageError, printable_lines, quoted
+from testbed.errors import TestbedError, UsageError, printable_lines, quoted, short
 from testbed.indented import indented
 from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import Scenario
@@ -644,7 +644,7 @@ def open_trial(path: Path) -> Trial:
         ) from error
     except DAMAGED as error:
         raise TestbedError(
-            f"{path / RECORD}: damaged: {error}", f"run it again: {again(path)}"
+            f"{path / RECORD}: damaged: {short(error)}", f"run it again: {again(path)}"
         ) from error
     for fault in (*scenario_faults(scenario), *record_faults(scenario, record)):
         raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
@@ -733,7 +733,7 @@ def listed_trials(run: Path) -> tuple[str, ...]:
         names = tuple(json.loads(plain_file(run / RUN_FILE).read_bytes())["trials"])
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
-            f"{run / RUN_FILE}: damaged: {error}", "remove the folder: it holds no trials"
+            f"{run / RUN_FILE}: damaged: {short(error)}", "remove the folder: it holds no trials"
         ) from error
     for name in names:
         if not (isinstance(name, str) and name and name == Path(name).name and name[0] != "."):

@@ -9,8 +9,10 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -36,6 +38,7 @@ MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
     "tree": ("mininet.topolib", "TreeTopo"),
     "torus": ("mininet.topolib", "TorusTopo"),
 }
+MOST_TOPO_NODES = 10_000  # that are built, before the plan counts them
 PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
 
 Value = str | int | float | bool | None
@@ -161,7 +164,10 @@ def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Top
     from mininet.topo import Topo
 
     try:
-        topo = make(*name.settings.positional, **name.settings.named)
+        with _limited_nodes(name):
+            topo = make(*name.settings.positional, **name.settings.named)
+    except UsageError:
+        raise
     except (Exception, SystemExit) as error:
         raise UsageError(
             error_in_file(path, error).message,
@@ -173,6 +179,28 @@ def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Top
             f"{path}: {name.class_name} makes a {type(topo).__name__}, not a Topo", TOPO_FORMS
         )
     return topo
+
+
+@contextlib.contextmanager
+def _limited_nodes(name: TopoName) -> Iterator[None]:
+    """Refuse a Topo that would take all of the time and memory: `tree,2,2147483648`."""
+    from mininet.topo import Topo
+
+    add_node, count = Topo.addNode, itertools.count(1)
+
+    def add_one(topo: Topo, *positional: object, **named: object) -> object:
+        if next(count) > MOST_TOPO_NODES:
+            raise UsageError(
+                f"--topo {name.text}: more than {MOST_TOPO_NODES} nodes",
+                "a smaller one: a guest's memory has room for 250",
+            )
+        return add_node(topo, *positional, **named)
+
+    Topo.addNode = add_one
+    try:
+        yield
+    finally:
+        Topo.addNode = add_node
 
 
 SHAPING = ("bw", "delay", "jitter", "loss", "max_queue_size")

@@ -204,7 +204,7 @@ class _Machines:
             end = self._on_machine(script_run, words, place)
             if end.status == 0:
                 return ScriptEnd(script_run, True, end.took_s)
-            said = _output(script_run, place)
+            said = output_lines(script_run, place)
         return ScriptEnd(script_run, False, end.took_s, said, self._keep_packets(script_run))
 
     def _keep_packets(self, script_run: ScriptRun) -> Path:
@@ -214,7 +214,7 @@ class _Machines:
         with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept) as new:
             words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
             self._on_machine(script_run, words, place)
-            said = _output(script_run, place)
+            said = output_lines(script_run, place)
             (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in said))
             if (place / MACHINE_FILES / CAPTURE).exists():
                 shutil.copyfile(place / MACHINE_FILES / CAPTURE, new / CAPTURE)
@@ -235,7 +235,7 @@ class _Machines:
         return run_on_machine(program, kernel, place, self.stopped.is_set)
 
 
-def _output(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
+def output_lines(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
     """Return the lines that packetdrill printed, without the script's folder."""
     texts = ((place / name).read_text(errors="replace") for name in (GUEST_OUTPUT, GUEST_ERRORS))
     lines = (printable(line.expandtabs()).rstrip() for text in texts for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""Scenarios made wrong, or odd, at random: one to three changes of a sound one's JSON."""
+"""Scenarios, and other JSON, made wrong or odd at random: one to three changes of sound ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FACTORS = (0, -1, 1e-9, 1e-3, 0.1, 0.5, 0.999, 1.001, 2, 10, 1e3, 1e6, 1e9)
 
 
 @functools.cache
-def _bases() -> tuple[str, ...]:
+def sound_scenarios() -> tuple[str, ...]:
     """Sound scenarios of every kind, as JSON."""
     made = (
         scenarios.router(cbr_mbit=0.5, delay_ms=20),
@@ -107,7 +107,7 @@ def _change(dice: random.Random, data: Any) -> None:
         here[key] = _odd_value(dice, inside)
 
 
-def _garbled(dice: random.Random, text: bytes) -> bytes:
+def garbled(dice: random.Random, text: bytes) -> bytes:
     """Some bytes changed, whatever they mean."""
     at = dice.randrange(len(text))
     return dice.choice(
@@ -117,7 +117,7 @@ def _garbled(dice: random.Random, text: bytes) -> bytes:
             text[:at] + text[at + dice.randrange(1, 30) :],
             text[:at] + dice.choice((b"[", b'{"a":')) * 100_000 + text[at:],
             text.replace(b"1", b"1" * 5000, 1),
-            text.decode().encode("utf-16"),
+            text.decode(errors="replace").encode("utf-16"),
         )
     )
 
@@ -125,11 +125,16 @@ def _garbled(dice: random.Random, text: bytes) -> bytes:
 def mutated(seed: object) -> bytes:
     """The file that this seed stands for."""
     dice = random.Random(f"{seed}")
-    data = json.loads(dice.choice(_bases()))
+    return mutated_json(dice, dice.choice(sound_scenarios()))
+
+
+def mutated_json(dice: random.Random, document: str | bytes) -> bytes:
+    """A document with one to three changes, of which few are of its bytes."""
+    data = json.loads(document)
     for _ in range(dice.choice((1, 1, 2, 3))):
         if data:
             _change(dice, data)
     text = json.dumps(data).replace(f'"{HUGE}"', "9" * 5000)
     text = text.replace(f'"{DEEP}"', "[" * 3000 + "]" * 3000)
     raw = text.encode()
-    return _garbled(dice, raw) if dice.random() < 0.05 else raw
+    return garbled(dice, raw) if dice.random() < 0.05 else raw

@@ -43,6 +43,7 @@ RUNS = {  # a Topo, and how many hosts it has
 }
 REFUSED = {  # and why
     "torus,3,3": "s1x3-s1x1 closes a loop of switches (and 9 more do)",
+    "tree,2,2147483648": "more than 10000 nodes",
     "torus,2,2": "Exception: Please use 3x3 or greater",
     "tree,2,32": "network.nodes: 1057; between 1 and 250 can be emulated, because a guest's memory",
     f"{EXAMPLES}/multilink.py,n=2": "h1 have a link already",

@@ -1,0 +1,293 @@
+"""The formats that the testbed reads from others: sound inputs, how they are damaged, and readers.
+
+A reader returns, or raises a TestbedError; all else is a fault (`attempts.py`). Captures have a
+fuzzer in C (`tests/fuzz/run`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.figures import figure_cache
+from analysis.results.reduction import reduction_of, stored_verdict
+from testbed.cli.packetdrill import junit, summary
+from testbed.own_files.scenario_file import document_from_options
+from testbed.plan.plan import tasks
+from testbed.runs.packetdrill import ScriptEnd, ScriptRun, output_lines
+from testbed.scenario.path_file import read_path_file
+from testbed.scenario.reading import read_document, read_scenario
+from testbed.scenario.trace import parse_trace, read_trace
+from testbed.store import (
+    GUEST_ERRORS,
+    GUEST_OUTPUT,
+    QDISCS_FILE,
+    RECORD,
+    REDUCED,
+    RUN_FILE,
+    VERDICT_FILE,
+    listed_trials,
+    open_trial,
+    run_command,
+)
+from tests import scenarios
+from tests.robustness.scenario_mutations import (
+    NUMBERS,
+    TEXTS,
+    garbled,
+    mutated_json,
+    sound_scenarios,
+)
+from tests.trial_writer import write_trial
+
+NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
+TOPO_WORDS = ("tree", "torus", "linear", "single", "minimal", "depth", "fanout", "k", "n", "bw")
+LINK_WORDS = ("delay", "loss", "jitter", "max_queue_size", "variant", "start_s", "5ms", "1e999us")
+Damage = Callable[[random.Random, bytes], bytes]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its sound inputs, the damage, and a reader, which has a prepared folder."""
+
+    bases: Callable[[], tuple[bytes, ...]]
+    read: Callable[[bytes, Path], object]
+    damage: Damage
+    prepare: Callable[[Path], object] = lambda _folder: None
+
+
+def damaged_json(dice: random.Random, document: bytes) -> bytes:
+    """Values that are others; or bytes, if they are no JSON already."""
+    try:
+        return mutated_json(dice, document)
+    except (ValueError, RecursionError):
+        return garbled(dice, document)
+
+
+def damaged_text(dice: random.Random, text: bytes) -> bytes:
+    """Up to three numbers and stretches of bytes that are others."""
+    for _ in range(dice.choice((1, 1, 2, 3))):
+        numbers = list(NUMBER.finditer(text))
+        if numbers and dice.random() < 0.5:
+            place = dice.choice(numbers)
+            other = str(dice.choice(NUMBERS)).encode()
+            text = text[: place.start()] + other + text[place.end() :]
+        elif text:
+            text = garbled(dice, text)
+    return text
+
+
+def damaged_words(dice: random.Random, text: bytes) -> bytes:
+    """Words between commas, equals signs and lines that are others."""
+    words = re.split(rb"([,=\n])", text)
+    for _ in range(dice.choice((1, 1, 2, 3))):
+        pool = dice.choice((NUMBERS, TEXTS, TOPO_WORDS, LINK_WORDS))
+        words[dice.randrange(len(words))] = str(dice.choice(pool)).encode(errors="replace")
+    return b"".join(words)
+
+
+def damaged_table(dice: random.Random, content: bytes) -> bytes:
+    """A parquet file with a column's values, name or type changed, or with other bytes."""
+    if dice.random() < 0.5:
+        at = dice.randrange(len(content))
+        return content[:at] + dice.randbytes(dice.choice((0, 1, 4))) + content[at + 1 :]
+    whole = pq.read_table(io.BytesIO(content))
+    number = dice.randrange(whole.num_columns)
+    rows = whole.column(number).combine_chunks().values
+    table = pa.Table.from_struct_array(rows)
+    place = dice.randrange(table.num_columns)
+    name = table.column_names[place]
+    value = dice.choice((*NUMBERS, *TEXTS, None, True, [1], {"a": 1}))
+    try:
+        column = pa.array([value] * len(table))
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        column = pa.nulls(len(table))
+    new_name = dice.choice((name, name, name, "", "flow", "\x1b[2J"))
+    rows = table.set_column(place, new_name, column).to_struct_array().combine_chunks()
+    ends = dice.choice(([0, len(rows)], [0, len(rows)], [0, 0], [0, len(rows), len(rows)]))
+    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), rows)
+    if len(lists) != whole.num_rows:
+        return content
+    out = io.BytesIO()
+    pq.write_table(whole.set_column(number, whole.column_names[number], lists), out)
+    return out.getvalue()
+
+
+def read_and_plan(data: bytes, _folder: Path) -> None:
+    """Read a scenario, and plan it."""
+    tasks([read_scenario(data)])
+
+
+def _graphs() -> tuple[bytes, ...]:
+    made = (scenarios.fat_tree(2), scenarios.access("shaped"), scenarios.router(delay_ms=5))
+    return tuple(scenario.to_json().encode() for scenario in made)
+
+
+def read_topo(data: bytes, _folder: Path) -> None:
+    """A Topo's name with arguments, links' options and a flow: a line each."""
+    topo, link, flow, *_ = [*data.decode(errors="replace").splitlines(), "", "", ""]
+    document = document_from_options(topo, link, [flow] if flow else [], 5.0)
+    tasks([read_document(document.data).scenario])
+
+
+def _trial(folder: Path) -> Path:
+    return folder / "trial"
+
+
+def _write_reduced_trial(folder: Path) -> None:
+    reduction_of(open_trial(write_trial(_trial(folder))))
+
+
+def _sound(name: str) -> Callable[[], tuple[bytes, ...]]:
+    """Return what gives a file of a sound trial."""
+
+    def content() -> tuple[bytes, ...]:
+        with tempfile.TemporaryDirectory() as folder:
+            _write_reduced_trial(Path(folder))
+            return ((_trial(Path(folder)) / name).read_bytes(),)
+
+    return content
+
+
+def read_in_trial(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
+    """Return what puts a file into a sound trial, and reads it there."""
+
+    def in_place(data: bytes, folder: Path) -> None:
+        file = _trial(folder) / name
+        file.parent.mkdir(exist_ok=True)
+        file.unlink(missing_ok=True)  # it may be mapped
+        file.write_bytes(data)
+        read(_trial(folder))
+
+    return in_place
+
+
+def _read_verdict(trial: Path) -> None:
+    verdict = stored_verdict(open_trial(trial))
+    if verdict:
+        json.loads(verdict.to_json())
+
+
+def _read_reduction(trial: Path) -> None:
+    rows = reduction_of(open_trial(trial)).flows
+    assert len(rows) == len(open_trial(trial).scenario.flows)
+
+
+def _reduce_again(trial: Path) -> None:
+    (trial / REDUCED).unlink(missing_ok=True)
+    reduction_of(open_trial(trial))
+
+
+def read_packetdrill(data: bytes, folder: Path) -> None:
+    """What packetdrill printed, as it comes to the terminal and into JUnit's XML."""
+    half = len(data) // 2
+    (folder / GUEST_OUTPUT).write_bytes(data[:half])
+    (folder / GUEST_ERRORS).write_bytes(data[half:])
+    run = ScriptRun("6.1", folder / "script.pkt", "script.pkt", "ipv4")
+    end = ScriptEnd(run, False, 0.1, output_lines(run, folder))
+    assert all(line.isprintable() for line in (*end.said, end.reason, *summary([end])))
+    ET.fromstring(junit([end]).partition("?>")[2])
+
+
+def _in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
+    def in_place(data: bytes, folder: Path) -> None:
+        (folder / name).write_bytes(data)
+        read(folder)
+
+    return in_place
+
+
+def _read_run(folder: Path) -> None:
+    run_command(folder)
+    listed_trials(folder)
+
+
+PATHS = b"time_s,delay_ms,rate_mbit,up\n0,20,50,1\n15,32.5,,\n30,,48,0\n30.2,,,1\n"
+PACKETDRILL_OUTPUT = (
+    b"script.pkt:12: error handling packet: live packet field tcp_data_offset: expected: 8 (0x8)\n"
+    b"script packet:  0.100000 S. 0:0(0) ack 1 <mss 1460,nop,wscale 8>\n"
+    b"actual packet:  0.100012 S. 0:0(0) ack 1 win 65535 <mss 1460>\nscript.pkt:3: runtime error\n"
+)
+FIGURES = json.dumps({"made_of": "ab", "figures": ["one.png", "two.png"], "own_tables": False})
+RUN = json.dumps({"command": "testbed run variants", "ended": "now", "trials": ["a", "b"]})
+QDISCS = json.dumps(
+    {
+        "router": [
+            {
+                "kind": "codel",
+                "handle": "30:",
+                "dev": "router-eth0",
+                "packets": 9,
+                "drops": 1,
+                "requeues": 0,
+                "pdrop": 0,
+            }
+        ]
+    }
+)
+FORMATS: dict[str, Format] = {
+    "scenario": Format(
+        lambda: tuple(text.encode() for text in sound_scenarios()),
+        read_and_plan,
+        damaged_json,
+    ),
+    "graph": Format(_graphs, read_and_plan, damaged_json),
+    "topo": Format(
+        lambda: (
+            b"tree,2,2\nbw=10,delay=5ms\nh1,h4,variant=bbr",
+            b"linear,k=2,n=2\nbw=10,delay=5ms,loss=1,max_queue_size=100\nh1,h2,start_s=1",
+            b"torus,3,3\n\nh1,h2",
+            b"topologies.dumbbell:Dumbbell\n\n",
+        ),
+        read_topo,
+        damaged_words,
+    ),
+    "record": Format(
+        _sound(RECORD), read_in_trial(RECORD, open_trial), damaged_json, _write_reduced_trial
+    ),
+    "verdict": Format(
+        _sound(VERDICT_FILE),
+        read_in_trial(VERDICT_FILE, _read_verdict),
+        damaged_json,
+        _write_reduced_trial,
+    ),
+    "reduction": Format(
+        _sound(REDUCED),
+        read_in_trial(REDUCED, _read_reduction),
+        damaged_table,
+        _write_reduced_trial,
+    ),
+    "queues": Format(
+        lambda: (QDISCS.encode(),),
+        read_in_trial(QDISCS_FILE, _reduce_again),
+        damaged_json,
+        _write_reduced_trial,
+    ),
+    "trace": Format(
+        lambda: (b"1\n1\n2\n5\n5\n5\n9\n30\n", b"10\n20\n20\n1000\n"),
+        _in_file("link.trace", lambda folder: parse_trace(read_trace("link.trace", folder))),
+        damaged_text,
+    ),
+    "path": Format(
+        lambda: (PATHS,),
+        _in_file("path.csv", lambda folder: read_path_file(folder / "path.csv")),
+        damaged_text,
+    ),
+    "packetdrill": Format(lambda: (PACKETDRILL_OUTPUT,), read_packetdrill, damaged_text),
+    "figures": Format(
+        lambda: (FIGURES.encode(),),
+        _in_file("x.drawn.json", lambda folder: figure_cache.read(folder, "x", "ab")),
+        damaged_json,
+    ),
+    "run": Format(lambda: (RUN.encode(),), _in_file(RUN_FILE, _read_run), damaged_json),
+}
