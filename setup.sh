@@ -176,23 +176,8 @@ install_wheels() { # the folder that they are in
     pip install "${LOCKED[@]}" --ignore-installed --no-compile --no-index --find-links "$1" </dev/null
 }
 
-# Whether every module has the size that a list of its package says; venv's setuptools lies under the
-# locked one, and data (certificates) may be the administrator's.
-packages_are_whole() {
-    "$PYTHON" - .venv/lib/python*/site-packages/*.dist-info/RECORD <<'END'
-import csv, os, sys
-sizes = {}
-for record in sys.argv[1:]:
-    site = os.path.dirname(os.path.dirname(record))
-    with open(record, newline="") as file:
-        for name, _, size in csv.reader(file):
-            if size and name.endswith((".py", ".so")):
-                sizes.setdefault(os.path.join(site, name), set()).add(int(size))
-try:
-    sys.exit(any(os.path.getsize(path) not in known for path, known in sizes.items()))
-except OSError:
-    sys.exit(1)
-END
+packages_are_whole() { # else says which is not
+    "$PYTHON" -I testbed/machine/installed_packages.py .venv/lib/python*/site-packages
 }
 
 install_python_packages() {
@@ -254,24 +239,11 @@ compile_programs() {
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
 IMAGES=("") # the options of kernel/image.sh for each image that is needed: none for scenarios'
 
-# Prints the folder of an image if it is built, and removes it if it is damaged.
-built_image() { # option
-    local folder
-    # shellcheck disable=SC2086  # no option is no word
-    folder=$("${AS_USER[@]}" kernel/image.sh --path $1) || return 0
-    if [[ -e $folder/base && ! (-s $folder/linux && -s $folder/config) ]] ||
-        { [[ -e $folder/sha256 ]] && ! (cd "$folder" && sha256sum --check --status sha256); }; then
-        say "guest kernel: damaged, so it is removed" >&2
-        "${AS_USER[@]}" rm -r "$folder"
-        return 0
-    fi
-    echo "$folder"
-}
-
 start_kernel() {
     local option missing=()
     for option in "${IMAGES[@]}"; do
-        [[ $(built_image "$option") ]] || missing+=("$option")
+        # shellcheck disable=SC2086  # no option is no word
+        "${AS_USER[@]}" kernel/image.sh --whole $option >/dev/null || missing+=("$option")
     done
     if ((${#missing[@]} == 0)); then
         say "guest kernel: built"

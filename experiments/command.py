@@ -15,10 +15,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which setup.sh blocks
-    from experiments.catalogue import EXPERIMENTS
-    from testbed import cli
+    try:
+        from experiments.catalogue import EXPERIMENTS
+        from testbed import cli
 
-    return cli.main(arguments, EXPERIMENTS)
+        return cli.main(arguments, EXPERIMENTS)
+    except Exception:
+        from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
+
+        if not (why := why_damaged(SITE)):
+            raise
+        sys.stderr.write(f"testbed: {why}\n    hint: {INSTALLS}\n")
+        return 1
 
 
 def _open_standard_streams() -> None:

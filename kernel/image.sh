@@ -5,8 +5,9 @@
 # here: the stored numbers are of that one. The source of a version that is named is fetched
 # (source.sh).
 #
-#   image.sh [VERSION]           builds it, if it is not there
+#   image.sh [VERSION]           builds it, if it is not there or damaged
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
+#   image.sh --whole [VERSION]   the same, and checks its files by their hashes
 #   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
 #                                same sources, whose code is compared with the first one's
 #   image.sh --machine …         the same for the version's other image, of whole programs
@@ -52,17 +53,33 @@ find_keys() {
     cd "$OLDPWD"
 }
 
+# Whether the image is there, with the hashes that were noted when it was built. An older image gets
+# them now.
+is_whole() (
+    cd "$cache/$key" 2>/dev/null || exit 1
+    if [ -e sha256 ]; then
+        sha256sum --check --status sha256
+    else
+        [ -s linux ] && [ -s config ] && [ -e base ]
+        note_hashes 2>/dev/null || true # it is another user's
+    fi
+)
+
+note_hashes() { sha256sum linux config version base >sha256; }
+
 build() {
     local tree=$cache/.tree.$$
     trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
     trap 'exit 130' INT TERM HUP
+    [ ! -e "$cache/$key" ] || say "the kernel in $cache/$key is damaged, and built again"
     # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
     "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
         "$cache/build-$version${machine:+-machine}.log" \
         "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
-    (cd "$cache/.new.$$" && sha256sum linux config version base >sha256)
+    (cd "$cache/.new.$$" && note_hashes)
+    rm -rf "${cache:?}/$key"
     mv -T "$cache/.new.$$" "$cache/$key"
 }
 
@@ -87,10 +104,11 @@ build_symbols() {
 }
 
 main() { # a function, so that all of the script is read before it runs for minutes
-    only_path='' symbols='' machine=''
+    only_path='' whole='' symbols='' machine=''
     while true; do
         case ${1-} in
         --path) only_path=yes ;;
+        --whole) only_path=yes whole=yes ;;
         --symbols) symbols=yes ;;
         --machine) machine=machine ;;
         *) break ;;
@@ -99,7 +117,7 @@ main() { # a function, so that all of the script is read before it runs for minu
     done
     version=${1-$(default_version)}
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
-        die "unknown argument: $*" "usage: image.sh [--path|--symbols] [--machine] [VERSION]"
+        die "unknown argument: $*" "usage: image.sh [--path|--whole|--symbols] [--machine] [VERSION]"
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
@@ -113,14 +131,14 @@ main() { # a function, so that all of the script is read before it runs for minu
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"
-        [ -e "$cache/$key/linux" ]
+        if [ "$whole" ]; then is_whole; else [ -e "$cache/$key/linux" ]; fi
         exit
     fi
     mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
-    if [ ! -e "$cache/$key/linux" ] || { [ "$symbols" ] && [ ! -e "$cache/$key/symbols" ]; }; then
+    if ! is_whole || { [ "$symbols" ] && [ ! -e "$cache/$key/symbols" ]; }; then
         exec 9>"$cache/lock"
         flock -n 9 || { say "waiting for another build"; flock 9; }
-        [ -e "$cache/$key/linux" ] || build
+        is_whole || build
         [ -z "$symbols" ] || [ -e "$cache/$key/symbols" ] || build_symbols
     fi
     echo "$cache/$key"

@@ -178,7 +178,8 @@ COUNTED_GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 def checks_sheet(trials: Iterable[Trial]) -> Sheet:
     """Return one row per check that was made of any of the trials."""
     lines = []
-    for found in tally(filter(None, map(stored_verdict, trials))):
+    verdicts = (stored_verdict(trial) or verdict_of(trial) for trial in trials)
+    for found in tally(filter(None, verdicts)):
         rule = found.rule
         words = (rule.name, rule.measured, rule.expected, tolerance(rule))
         counts = (found.trials.get(grade, 0) for grade in COUNTED_GRADES)

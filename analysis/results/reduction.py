@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import plain_file
-from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial
+from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, ZSTD_SUFFIX, Status, Trial
 
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
 # Columns that came without a change of any other: tables of pages that were made before stay valid.
@@ -206,9 +207,10 @@ def _stored(trial: Trial) -> Reduction | None:
     return None
 
 
-def _computed(trial: Trial) -> Reduction:
-    """Reduce a trial, and store the result."""
+def _computed(trial: Trial, warnings: tuple[str, ...] = ()) -> Reduction:
+    """Reduce a trial, and store the result with further warnings."""
     computed = reduce_trial(trial)
+    computed = dataclasses.replace(computed, warnings=(*computed.warnings, *warnings))
     store(computed)
     return computed
 
@@ -231,12 +233,23 @@ def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
 def _in_any_case(trial: Trial) -> Reduction:
     """Reduce a trial; one whose files are damaged counts as failed, with a warning."""
     try:
-        return _computed(trial)
+        return _computed(trial, tuple(_changed_captures(trial)))
     except (TestbedError, OSError) as error:
         why = f"it cannot be reduced: {error}"
         record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)
         failed = reduce_trial(dataclasses.replace(trial, record=record))
         return dataclasses.replace(failed, warnings=(f"{trial.path.name}: {why}",))
+
+
+def _changed_captures(trial: Trial) -> Iterator[str]:
+    """Yield a warning for each capture that is not the one that the trial recorded."""
+    for capture in trial.record.captures:
+        # zstd has checksums of its own
+        if capture.file and capture.sha256 and not capture.file.endswith(ZSTD_SUFFIX):
+            with plain_file(trial.path / capture.file, None).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != capture.sha256:
+                yield f"{trial.path.name}: {capture.file} was changed after the trial"
 
 
 def store(reduction: Reduction, of_revision: str | None = None) -> None:
@@ -254,7 +267,12 @@ def store(reduction: Reduction, of_revision: str | None = None) -> None:
         if reduction.judged is not None:
             text = reduction.judged.to_json()
             replace(reduction.trial.path / VERDICT_FILE, lambda path: path.write_text(text))
-        replace(reduction.trial.path / REDUCED, lambda aside: pq.write_table(whole, aside))
+        replace(reduction.trial.path / REDUCED, functools.partial(_write_checked, whole))
+
+
+def _write_checked(table: pa.Table, path: Path) -> None:
+    """Write a file whose pages have checksums: one flipped byte in ten would be another number."""
+    pq.write_table(table, path, write_page_checksum=True)
 
 
 def _as_list(table: pa.Table) -> pa.ListArray:
@@ -272,7 +290,7 @@ def _read(trial: Trial) -> tuple[Reduction, str] | None:
     """Return the stored reduction and its revision; None if it is missing or damaged."""
     with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
         with pa.memory_map(str(plain_file(trial.path / REDUCED, None))) as file:
-            stored = pq.ParquetFile(file)
+            stored = pq.ParquetFile(file, page_checksum_verification=True)
             if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_STORED_VALUES:
                 return None
             whole = stored.read(use_threads=False)

@@ -13,6 +13,7 @@ from testbed.guest import kernels
 from testbed.guest.boot import CONFINE
 from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
+from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.runner.spoken import SPOKEN_NETLINK
@@ -94,6 +95,8 @@ def tool_states() -> Iterator[ToolState]:
         *(PRELOAD, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
     ):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
+    damage = why_damaged(SITE)
+    yield ToolState("Python packages", not damage, damage or str(SITE), INSTALLS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
     yield from kernel_states()

@@ -57,15 +57,19 @@ def _flavour(machine: bool) -> list[str]:
 def why_unusable(name: str, folder: Path | None) -> str:
     """Return why guests cannot run on a kernel, with the remedy, or nothing."""
     if folder is None:
-        how = f"testbed kernel build {name}" if name in versions() else "testbed kernel list"
-        how = "./setup.sh builds the guest's kernel" if name == default_kernel() else how
         why = why_not_found(name) or f"looked for in {cache_folder()}"
-        return f"kernel {name} is not built ({why}): {how}"
+        return f"kernel {name} is not built ({why}): {_how_to_build(name)}"
     if not is_whole(folder):
-        return f"kernel {name} is damaged: ./setup.sh builds it again"
+        return f"kernel {name} is damaged: {_how_to_build(name)}"
     if os.geteuid() == 0 and (why := changed_by_others(folder / "linux", sudo_user())):
         return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
     return ""
+
+
+def _how_to_build(name: str) -> str:
+    if name == default_kernel():
+        return "./setup.sh builds it"
+    return f"testbed kernel build {name if name in versions() else f'--source DIR --name {name}'}"
 
 
 def is_whole(folder: Path) -> bool:

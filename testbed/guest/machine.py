@@ -93,7 +93,7 @@ def machine_kernel(name: str, progress: kernels.Progress) -> Path:
     """Return the folder of a kernel on which whole programs run, and build it if it is Debian's."""
     name = name or kernels.default_kernel()
     folder = kernels.built_folder(name, machine=True)
-    if folder is None and name in kernels.versions():
+    if name in kernels.versions() and not (folder and kernels.is_whole(folder)):
         folder = kernels.build_version(name, progress, machine=True)
     if folder is None:
         raise kernels.not_built(name)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import dataclasses
 import hashlib
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
+from experiments import command
 from testbed.errors import TestbedError
 from testbed.guest import boot, kernels
 from testbed.guest.engine import GuestEngine
+from testbed.machine import installed_packages
+from testbed.machine.process import run
 from testbed.runs.sources import BUILT, require_compiled
 
 
@@ -63,7 +70,7 @@ def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
     engine.__dict__["kernel"] = tmp_path
     for damage in (b"", b"linuX"):
         (tmp_path / "linux").write_bytes(damage)
-        assert "is damaged: ./setup.sh builds it again" in engine.ready()
+        assert "is damaged: ./setup.sh builds it" in engine.ready()
     (tmp_path / "linux").unlink()
     assert not kernels.is_whole(tmp_path)
 
@@ -75,6 +82,55 @@ def test_an_older_kernel_without_a_file_does_not_boot(tmp_path: Path) -> None:
     assert kernels.is_whole(tmp_path)
     (tmp_path / "config").unlink()
     assert not kernels.is_whole(tmp_path)
+
+
+def test_a_damaged_package_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its import ended in; where all packages are whole, it is our own error."""
+    site = write_package(tmp_path / "site")
+    monkeypatch.setattr(installed_packages, "SITE", site)
+    monkeypatch.setattr("testbed.cli.main", lambda *_: int("x"))
+    with pytest.raises(ValueError, match="invalid literal"):
+        command.main(["list"])
+    (site / "wheel" / "__init__.py").write_text("")
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
+        assert command.main(["list"]) == 1
+    assert errors.getvalue().splitlines() == [
+        f"testbed: {site}/wheel/__init__.py is damaged",
+        "    hint: ./setup.sh installs the packages again",
+    ]
+
+
+@pytest.mark.parametrize("damage", ["", "x = 2\n", None])
+def test_damaged_packages_are_found_by_content(tmp_path: Path, damage: str | None) -> None:
+    """Also with the same size, which setup.sh alone once compared."""
+    site = write_package(tmp_path / "site")
+    argv = [sys.executable, "-I", installed_packages.__file__, str(site)]
+    assert run(argv).stdout == ""
+    file = site / "wheel" / "__init__.py"
+    file.write_text(damage) if damage is not None else file.unlink()
+    (site / "wheel" / "data.txt").write_text("the administrator's")
+    done = run(argv, check=False)
+    assert (done.status, done.stdout) == (1, f"{file} is damaged\n")
+
+
+def test_the_packages_here_are_whole() -> None:
+    assert installed_packages.why_damaged(installed_packages.SITE) == ""
+
+
+def write_package(site: Path) -> Path:
+    """Write an installed package, which lists its files with their hashes."""
+    (site / "wheel").mkdir(parents=True)
+    (site / "wheel" / "__init__.py").write_text("x = 1\n")
+    (site / "wheel" / "data.txt").write_text("data")
+    (site / "wheel-1.dist-info").mkdir()
+    rows = []
+    for name in ("wheel/__init__.py", "wheel/data.txt"):
+        digest = base64.urlsafe_b64encode(hashlib.sha256((site / name).read_bytes()).digest())
+        rows.append(f"{name},sha256={digest.rstrip(b'=').decode()},1\n")
+    rows.append("wheel-1.dist-info/RECORD,,\n")
+    (site / "wheel-1.dist-info" / "RECORD").write_text("".join(rows))
+    return site
 
 
 def _hash(content: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.results.reduction import reduction_of
 from testbed.cli.entry import main
 from testbed.runs.results_folders import keep_run
 from testbed.store import (
@@ -20,10 +22,12 @@ from testbed.store import (
     LINK_CHANGES,
     QUEUE_SAMPLES,
     RECORD,
+    REDUCED,
     REPORT,
     SCENARIO,
     SOCKET_SAMPLES,
     TCP_EVENTS,
+    VERDICT_FILE,
     Record,
     Status,
     open_trial,
@@ -160,3 +164,50 @@ def test_list_in_a_folder_with_something_else_called_py(
     monkeypatch.chdir(tmp_path)
     with ended_within(30):
         assert main(["list"]) == 0
+
+
+def test_a_flipped_byte_in_a_reduction_changes_no_number(tmp_path: Path) -> None:
+    """It is found by a checksum, and the trial is reduced again."""
+    trial = open_trial(write_trial(tmp_path / "trial"))
+    before = reduction_of(trial).tables
+    whole = (trial.path / REDUCED).read_bytes()
+    for place in range(0, len(whole), len(whole) // 16):
+        (trial.path / REDUCED).write_bytes(flipped(whole, place))
+        after = reduction_of(trial).tables
+        assert all(after[name].equals(before[name]) for name in before), place
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
+
+
+def test_a_capture_that_was_changed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not where its numbers are stored already: they are those of the capture as it was."""
+    out = tmp_path / "results"
+    trial = open_trial(write_trial(out / "trial"))
+    file = trial.path / trial.record.captures[0].file
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    captures = (dataclasses.replace(trial.record.captures[0], sha256=digest),)
+    record = dataclasses.replace(trial.record, captures=captures)
+    (trial.path / RECORD).write_text(record.to_json())
+    assert main(["report", str(out)]) == 0
+    assert "was changed" not in capsys.readouterr().err
+    content = file.read_bytes()
+    file.write_bytes(flipped(content, len(content) - 1))
+    (trial.path / REDUCED).unlink()
+    assert main(["report", str(out)]) == 0
+    line = f"trial: {record.captures[0].file} was changed after the trial"
+    assert line in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_damaged_verdict_is_made_again(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    trial = open_trial(write_trial(out / "trial"))
+    reduction_of(trial)
+    before = (trial.path / VERDICT_FILE).read_bytes()
+    (trial.path / VERDICT_FILE).write_bytes(before[:100])
+    assert main(["report", str(out)]) == 0
+    assert (trial.path / VERDICT_FILE).read_bytes() == before
+    assert "checks: what each compares" in (out / REPORT).read_text()

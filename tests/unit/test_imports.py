@@ -39,6 +39,7 @@ STARTS_PROCESSES = (
 PRINTS_AND_EXITS = (
     TOP,
     "testbed/runs/progress.py",
+    "experiments/command.py",  # the command line with this project's experiments
     "experiments/course/",  # scripts, which plain Mininet runs, too
 )
 DRAW = (  # what uses matplotlib: all other figures are data

@@ -20,6 +20,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.worker import cache_folder
 from testbed.host.engine import HostEngine
+from testbed.machine.process import run
 from testbed.plan.plan import Task, make_plan
 from testbed.plan.requirements import Need
 from testbed.runs import sources
@@ -385,16 +386,41 @@ touch "$3/config" "$3/version"
 """
 
 
-@pytest.mark.parametrize(("more", "status"), [("", 0), ("7+", 1)])
-def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, status: int) -> None:
-    """A second build adds them, and is refused if it has other code than the first."""
-    kernel = tmp_path / "kernel"
+@pytest.fixture
+def faked(tmp_path: Path, cache: Path) -> list[str]:
+    """image.sh for the base kernel, with a compiler of kernels that takes no time."""
+    return fake_script(tmp_path / "kernel", cache, "")
+
+
+def fake_script(kernel: Path, cache: Path, more: str) -> list[str]:
+    """Copy the kernel's folder, with another build.sh, and give the words that run image.sh."""
     shutil.copytree(kernels.SOURCE_FOLDER, kernel)
     (kernel / "build.sh").write_text(FAKE_BUILD.replace("MORE", more))
     (cache / "sources" / BASE_KERNEL).mkdir(parents=True)
     (cache / "sources" / BASE_KERNEL / f"linux-source-{BASE_KERNEL}.tar.xz").touch()
     (cache / "sources" / BASE_KERNEL / "version").write_text("1\n")
-    script = [str(kernel / "image.sh")]
+    return [str(kernel / "image.sh")]
+
+
+def test_a_damaged_image_is_built_again(faked: list[str]) -> None:
+    """One that is older than the hashes gets them, so that later damage is seen."""
+    built = Path(run([*faked, BASE_KERNEL]).stdout.strip())
+    whole = (built / "linux").read_bytes()
+    (built / "config").write_bytes(b"CONFIG_HZ=100\n")
+    assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 1
+    (built / "sha256").unlink()
+    assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 0
+    (built / "linux").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert run([*faked, "--path", BASE_KERNEL], check=False).status == 0
+    assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 1
+    assert "is damaged, and built again" in run([*faked, BASE_KERNEL]).stderr
+    assert kernels.is_whole(built) and (built / "linux").stat().st_size == len(whole)
+
+
+@pytest.mark.parametrize(("more", "status"), [("", 0), ("7+", 1)])
+def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, status: int) -> None:
+    """A second build adds them, and is refused if it has other code than the first."""
+    script = fake_script(tmp_path / "kernel", cache, more)
     first = subprocess.run([*script, BASE_KERNEL], capture_output=True, text=True, check=True)
     built = Path(first.stdout.strip())
     assert not (built / kernels.SYMBOLS).exists()

@@ -32,7 +32,7 @@ def stubbed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """setup.sh where all packages are installed, a kernel takes a minute, and no lock file is."""
     programs = {
         "setup.sh": (root / "setup.sh").read_text(),
-        "kernel/image.sh": '#!/bin/sh\n[ "$1" = --path ] && exit 1\necho $$ >pid; exec sleep 60\n',
+        "kernel/image.sh": '#!/bin/sh\n[ "$1" = --whole ] && exit 1\necho $$ >pid; exec sleep 60\n',
         "bin/dpkg-query": '#!/bin/sh\nshift 3; for each; do echo "installed $each"; done\n',
         # the first step after the compiler's start
         "bin/cat": "#!/bin/sh\nwhile [ ! -s pid ]; do sleep 0.01; done; exec /bin/cat $*\n",
