@@ -7,6 +7,7 @@ from experiments.evaluation import (
     bbr_draft,
     extreme_evaluations,
     flow_evaluations,
+    l4s,
     path_evaluations,
     queue_evaluations,
     space,
@@ -63,5 +64,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         queue_evaluations.AQM,
         space.SPACE,
         bbr_draft.BBR_DRAFT,
+        l4s.L4S,
     )
 }

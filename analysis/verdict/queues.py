@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.tcp import CE, SYN
+from analysis.trials.accurate_ecn import ECE, is_agreed, reported_marks
 from analysis.trials.capacity import Capacity, capacity_of, largest_bucket_bytes, sending_ns
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue
@@ -32,7 +33,6 @@ Integers = npt.NDArray[np.int64]
 
 GAP_TOLERANCE = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
-ECE = 0x40
 LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
 WINDOW_PACKETS = (2, 5)
 BUCKET_SLACK_NS = 1100  # tc cuts a bucket's time to microseconds, the kernel to 64 ns
@@ -428,6 +428,9 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
         return
     off = max(0, ce - counted, counted - dropped - ce)
     note = f"up to {dropped} marked packets found the queue full" if ce != counted else ""
+    if (marking := DISCIPLINES[queue.discipline].marking) and marking.may_count_twice:
+        off = max(0, ce - counted, counted - 2 * ce)
+        note = f"{counted - ce} packets were marked by two rules" if ce != counted else ""
     yield compare("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
 
 
@@ -468,8 +471,13 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
 
 
 def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
-    """Check that acknowledgements carry ECE if CE arrived; how many depends on when CWR comes."""
+    """Check that acknowledgements carry ECE if CE arrived; how many depends on when CWR comes.
+
+    With accurate ECN, that they count marks.
+    """
     echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
+    if is_agreed(flags):
+        echoes = reported_marks(flags)
     off = 0 if (ce > 0) == (echoes > 0) else 1
     note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
     return compare("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

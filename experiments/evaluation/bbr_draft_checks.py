@@ -6,7 +6,6 @@ cases that need a sender that pauses, or a policer.
 
 from __future__ import annotations
 
-import enum
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.bbr_draft import CHANGE_AT_S, SPIKE_S
 from experiments.evaluation.bbr_states import PACING_PART, STARTUP_GAIN, BbrSamples, Phase
+from experiments.evaluation.suite_steps import StepReading, StepVerdict, judged, suite_summary
 from testbed.store import Status, Trial
 
 CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
@@ -24,22 +24,6 @@ STARTUP_S, PROBING_FROM_S = 1.0, 2.0  # when STARTUP and its queue are gone on t
 LEAST_PROBE_RTT_S = 0.2
 NO_PAUSE = "no sender here is limited by its application and sampled"
 NOT_IN_V1 = "BBRv1 has no such state or variable"
-
-
-class StepVerdict(enum.StrEnum):
-    """Whether a step is as the draft says."""
-
-    MET = "met"
-    NOT_MET = "not met"
-    OPEN = "not testable"
-
-
-@dataclass(frozen=True)
-class StepReading:
-    """What was measured, and whether it is as the draft says."""
-
-    said: str
-    met: bool
 
 
 StepCheck = Callable[[BbrSamples], StepReading]
@@ -407,20 +391,14 @@ def draft_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
 
 def judged_step(step: DraftStep, seen: BbrSamples | None) -> tuple[str, StepVerdict]:
     """Return what a step measured, and whether it is as the draft says."""
-    if isinstance(step.check, str):
-        return step.check, StepVerdict.OPEN
-    if seen is None or seen.rows.empty:
-        return "its path did not run", StepVerdict.OPEN
-    found = step.check(seen)
-    return found.said, StepVerdict.MET if found.met else StepVerdict.NOT_MET
+    sampled = None if seen is None or seen.rows.empty else seen
+    return judged(step.check, sampled, "its path did not run")
 
 
 def draft_summary(results: ExperimentResults) -> TextTable:
     """Tabulate the steps for the terminal."""
-    rows = tuple(draft_rows(results))
-    tally = ", ".join(f"{sum(row[-1] == each for row in rows)} {each}" for each in StepVerdict)
-    note = f"{len(DRAFT_CASES)} cases of draft-ietf-ccwg-bbr; steps: {tally}."
-    return TextTable(("control", *DRAFT_HEADS), rows, note)
+    what = f"{len(DRAFT_CASES)} cases of draft-ietf-ccwg-bbr"
+    return suite_summary(("control", *DRAFT_HEADS), tuple(draft_rows(results)), what, "steps")
 
 
 def draft_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:

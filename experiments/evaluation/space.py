@@ -30,6 +30,9 @@ BOTTLENECK_PART = 0.1  # of the one-way delay: the access links have the rest
 MOST_SAMPLE_TIMES = 300
 MOST_SAMPLED_ROWS = 40_000
 LEAST_BUFFER_PACKETS = 10  # a shorter queue loses connections' first packets
+EASY_FLOWS = 250  # of more, each needs a window, and their starts a time
+LEAST_WINDOW = 4  # packets: with less, of a thousand connections some do not open within the trial
+FIRST_WINDOW = 10  # packets (RFC 6928)
 LEAST_FRAMES = 25  # of a flow in a trial: with fewer there is nothing to compare
 PAIRS_OF_A_SIDE = 2
 
@@ -63,8 +66,19 @@ def refused(setting: DrawnSetting) -> str:
     in_flight = rate * 1e6 / 8 * rtt_ms / 1e3 * (1 + bdp)
     if in_flight > MOST_IN_FLIGHT_BYTES:
         return f"{in_flight / 1e6:.0f} MB in flight; a guest has {MOST_IN_FLIGHT_BYTES / 1e6:g}"
-    frames = duration_s(rate, rtt_ms) / frame_s(rate) / float(setting["flows"])
+    flows = float(setting["flows"])
+    window = in_flight / FRAME_BYTES / flows
+    if flows > EASY_FLOWS and window < LEAST_WINDOW:
+        return f"room for {window:.1f} packets of each of {flows:.0f} flows"
+    frames = duration_s(rate, rtt_ms) / frame_s(rate) / flows
     return f"{frames:.0f} packets for each flow" if frames < LEAST_FRAMES else ""
+
+
+def starts_ms(flows: int, rate_mbit: float, lasts_s: float) -> float:
+    """Return the time within which flows start: many take as long as their first windows do."""
+    if flows <= EASY_FLOWS:
+        return min(settings.STARTS_MS, 50 * lasts_s)
+    return round(1e3 * min(lasts_s / 4, flows * FIRST_WINDOW * frame_s(rate_mbit)), 1)
 
 
 def space_flows(
@@ -156,7 +170,7 @@ def space_trial(
     return dataclasses.replace(
         trial,
         sample_interval_ms=interval_ms,
-        start_jitter_ms=min(settings.STARTS_MS, 50 * lasts_s),
+        start_jitter_ms=starts_ms(number, rate_mbit, lasts_s),
         drawn_service_times=_drawn_service_times(rate_mbit, rtt_ms),
         captures=(CapturePoint.RECEIVERS, CapturePoint.BOTTLENECK),
     )
@@ -193,7 +207,7 @@ SPACE = settings.evaluation(
             NumberRange("rate_mbit", 0.064, 10_000),
             NumberRange("rtt_ms", 0.1, 1000),
             NumberRange("buffer_bdp", 0.05, 16),
-            NumberRange("flows", 2, 250, whole=True),
+            NumberRange("flows", 2, 1000, whole=True),
             NameChoice("mix", tuple(MIXES)),
             NumberRange("loss_percent", 0.001, 5, zero=0.5),
             NameChoice("queue", ("pfifo", "pfifo", "codel", "fq_codel", "pie")),

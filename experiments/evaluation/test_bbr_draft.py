@@ -13,6 +13,7 @@ from experiments.evaluation import bbr_draft_checks as checks
 from experiments.evaluation import bbr_states
 from experiments.evaluation.bbr_draft import DRAFT_PATHS, bbr_draft_trial
 from experiments.evaluation.bbr_states import MSS_BYTES, PACING_PART, BbrSamples
+from experiments.evaluation.suite_steps import StepReading, StepVerdict
 from testbed.errors import UsageError
 
 LINK_MBIT = 10.0
@@ -93,7 +94,7 @@ def test_a_flow_that_never_drains_does_not_meet_what_is_asked_of_drain(
     assert seen.drain is None
     assert not checks.drains(seen).met
     assert not checks.drained(seen).met
-    assert checks.probe_rtt_length(seen) == checks.StepReading("none", False)
+    assert checks.probe_rtt_length(seen) == StepReading("none", False)
 
 
 def test_probe_rtt_is_where_the_window_is_four_packets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +120,7 @@ def test_there_are_twenty_two_cases_and_each_has_its_path_or_says_why_not() -> N
 
 def test_a_step_without_its_trial_is_open() -> None:
     said, verdict = checks.judged_step(checks.DRAFT_CASES[0].steps[0], None)
-    assert (said, verdict) == ("its path did not run", checks.StepVerdict.OPEN)
+    assert (said, verdict) == ("its path did not run", StepVerdict.OPEN)
 
 
 def test_an_unknown_path_is_refused() -> None:

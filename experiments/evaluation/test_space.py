@@ -22,6 +22,7 @@ from experiments.evaluation.space import (
     duration_s,
     parts_of_flows,
     refused,
+    starts_ms,
 )
 from experiments.evaluation.space_effects import (
     OTHER,
@@ -72,6 +73,24 @@ def test_a_fat_long_path_is_more_than_a_guest_holds() -> None:
     long_fat = {"rate_mbit": "10000", "rtt_ms": "100", "buffer_bdp": "1", "flows": "2"}
     assert "MB in flight" in refused(long_fat)
     assert not refused({**long_fat, "rtt_ms": "1"})
+
+
+def test_many_flows_need_room_for_their_windows_and_time_for_their_starts() -> None:
+    many = {"rate_mbit": "100", "rtt_ms": "40", "buffer_bdp": "1", "flows": "1000"}
+    assert refused(many) == "room for 0.7 packets of each of 1000 flows"
+    assert not refused({**many, "rate_mbit": "300", "rtt_ms": "100"})
+    assert not refused({**many, "flows": "250"})
+    assert starts_ms(250, 300, 3.2) == 100
+    assert starts_ms(1000, 300, 3.2) == pytest.approx(404, abs=1)
+    assert starts_ms(1000, 10, 8) == 2000
+
+
+def test_the_space_has_up_to_a_thousand_flows() -> None:
+    assert SPACE.space is not None
+    settings = itertools.islice(drawn_settings(SPACE.space, {}), 256)
+    flows = [float(each["flows"]) for each in settings]
+    assert max(flows) > 700
+    assert np.median(flows) < 50
 
 
 def test_flows_that_can_send_nothing_are_not_compared() -> None:

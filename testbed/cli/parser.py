@@ -258,8 +258,8 @@ def _evaluate_options(parser: Parser) -> None:
     _value(parser, "--budget", "30min", about, default="")
     about = "search for the worst setting (10min unless --budget says), and write it as a scenario"
     _value(parser, "--adversary", "starvation|stall|harm", about, default="")
-    about = "the test cases of the BBR draft, step by step"
-    _value(parser, "--suite", "bbr-draft", about, default="")
+    about = "test cases, step by step: those of the BBR draft, or RFC 9331's demands of L4S"
+    _value(parser, "--suite", "bbr-draft|l4s", about, default="")
     about = "as --budget, until every mean effect is known"
     _value(parser, "--until", "decided", about, default="")
     _place_options(parser)

@@ -19,7 +19,7 @@ from testbed.machine.atomic import workplace
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
-from testbed.plan.requirements import Need
+from testbed.plan.requirements import GUESSED_ACCURATE_ECN, Need
 from testbed.scenario.model import Scenario
 from testbed.store import (
     ANSWERS,
@@ -29,6 +29,7 @@ from testbed.store import (
 )
 from testbed.trial.make import RUNNER, Programmed
 
+SINCE = {GUESSED_ACCURATE_ECN.symbol: "Linux 7.3 has it: --kernel 7.3, or --set kernel=7.3"}
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, as measured; with less, the guest reads its programs again and again.
@@ -100,9 +101,13 @@ class GuestEngine:
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Return the features that the kernel lacks and the programs that are not installed."""
-        remedy = "add it to kernel/guest.config and run ./setup.sh"
+        here = "add it to kernel/guest.config and run ./setup.sh"
         return [
-            *(Missing(n, remedy) for n in needs if n.symbol and n.symbol not in self._config),
+            *(
+                Missing(need, SINCE.get(need.symbol, here))
+                for need in needs
+                if need.symbol and need.symbol not in self._config
+            ),
             *missing_programs(needs),
         ]
 

@@ -19,7 +19,13 @@ from testbed.machine.process import end, run, start
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE, temporarily
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import Task
-from testbed.plan.requirements import EXACT_LINK, REALISM, TOKEN_BUCKET, Need
+from testbed.plan.requirements import (
+    EXACT_LINK,
+    GUESSED_ACCURATE_ECN,
+    REALISM,
+    TOKEN_BUCKET,
+    Need,
+)
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
 from testbed.store import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
@@ -29,6 +35,7 @@ LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's sett
 HOST_POLL_S = 0.05
 GUEST_ONLY = {  # kinds of needs that only a guest meets, with the remedy
     "kernel": "the host engine runs on this machine's own kernel: --engine guest",
+    GUESSED_ACCURATE_ECN.kind: "a kernel from 6.18 on has it: --engine guest --kernel 7.3",
     REALISM: "this machine's own interrupts and costs are real: --engine guest",
     "radio": "a radio's medium answers in virtual time: --engine guest",
 }

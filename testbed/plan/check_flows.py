@@ -23,6 +23,7 @@ from testbed.plan.flows import (
 )
 from testbed.plan.host_settings import sent_with
 from testbed.plan.network import IPV6, ip_version
+from testbed.plan.relabelling import relabelled_flows
 from testbed.scenario import call, losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
@@ -104,6 +105,8 @@ def _ip_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
     elif ip_version(scenario.network, flow) == IPV6 and flow.kind not in KINDS_OVER_IPV6:
         kinds = ", ".join(KINDS_OVER_IPV6)
         yield f"{where}: a flow of kind {flow.kind} is over IPv4: give it `ip: 4` (6: {kinds})"
+    elif ip_version(scenario.network, flow) == IPV6 and any(relabelled_flows((flow,))):
+        yield f"{where}: {flow.variant} gets its ECT(1) from a filter of IPv4: give it `ip: 4`"
 
 
 def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:

@@ -37,6 +37,11 @@ class AtRouter:
     dst_address: str
     dst_port: int
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The node and the interface."""
+        return self.node, self.interface
+
 
 @dataclass(frozen=True)
 class DropPlan(AtRouter):
@@ -99,7 +104,7 @@ def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
     return min(MAX_PACKETS, math.ceil(PACKET_MARGIN * bits / (8 * frame)) + 1000)
 
 
-def clsact_commands(plans: Iterable[AtRouter]) -> Iterator[Command]:
-    """Yield the commands for the discipline that programs are attached to, one per interface."""
-    for node, interface in dict.fromkeys((each.node, each.interface) for each in plans):
+def clsact_commands(places: Iterable[tuple[str, str]]) -> Iterator[Command]:
+    """Yield the commands for what programs and filters are attached to, one per interface."""
+    for node, interface in dict.fromkeys(places):
         yield Command(node, ("tc", "qdisc", "add", "dev", interface, "clsact"))

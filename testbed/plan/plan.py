@@ -45,6 +45,7 @@ from testbed.plan.host_settings import (
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
 from testbed.plan.network import IPV6, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
+from testbed.plan.relabelling import relabelling_commands, relabelling_places
 from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
     ChangePlan,
@@ -231,6 +232,7 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
     flows = _flows(scenario, network, layout.sysctls)
     drops = tuple(drop_plans(network, flows))
     losses = tuple(loss_plans(scenario, network, flows))
+    relabelling = relabelling_places(network, scenario.flows)
     return Plan(
         network=network,
         nodes=layout.nodes,
@@ -238,7 +240,13 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
         sysctls=tuple(_sysctls(layout)),
         parameters=tuple(parameters(scenario)),
         routes=layout.routes,
-        setup=_setup(layout, clsact_commands((*drops, *losses))),
+        setup=_setup(
+            layout,
+            (
+                *clsact_commands((*(each.place for each in (*drops, *losses)), *relabelling)),
+                *relabelling_commands(relabelling),
+            ),
+        ),
         queues=layout.queues,
         delays=layout.delays,
         plain_interfaces=layout.plain_interfaces,

@@ -9,10 +9,12 @@ from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import has_session_delays, is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
+from testbed.plan.relabelling import relabelled_flows
 from testbed.plan.traffic_control import POLICED, TRACE
 from testbed.runner.spoken import LINK, RECEIVE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.variants import ACCURATE_ECN
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Need:
 
 REALISM = "realism"  # a kind of needs: what a real machine does by itself
 EXACT_LINK = Need("queue discipline", LINK, "CONFIG_NET_SCH_LINK", "sch_link")
+# no symbol says that a kernel has it, from 6.18 on: DualPI2 came just before, in 6.17
+GUESSED_ACCURATE_ECN = Need("accurate ECN", "tcp_ecn=3", "CONFIG_NET_SCH_DUALPI2")
 TOKEN_BUCKET = Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
 
 # reno is part of TCP itself
@@ -51,6 +55,7 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
                 yield Need("program", words[0])
     for recipe in recipes(scenario):
         yield control_need(recipe.control)
+    yield from _ecn_needs(scenario)
     for flow in scenario.flows:
         if flow.drops or flow.loss:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
@@ -63,6 +68,14 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
         yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
+
+
+def _ecn_needs(scenario: Scenario) -> Iterator[Need]:
+    if any(recipe.receiver.get("tcp_ecn") == ACCURATE_ECN for recipe in recipes(scenario)):
+        yield GUESSED_ACCURATE_ECN
+    if any(relabelled_flows(scenario.flows)):
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+        yield Need("classifier", "u32", "CONFIG_NET_CLS_U32", "cls_u32")
 
 
 def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:

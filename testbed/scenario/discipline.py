@@ -154,6 +154,7 @@ class Marking:
     counted_at: int | None = None  # offset in its statistics (xstats); None: tin by tin, as cake
     step_counted_at: int | None = None  # the same, of marks for waiting longer than a step
     may_drop: bool = False  # a marked packet may still find the queue full
+    may_count_twice: bool = False  # a packet that two of its rules mark
 
 
 @dataclass(frozen=True)

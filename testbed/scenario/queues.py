@@ -37,6 +37,7 @@ PIE_TICK_MS = 4  # its timer's, in the guest
 PIE_MOST_TUPDATE_MS = 4_000_000  # more may not fit into 32 bits when the kernel reports it
 FQ_CODEL_FLOWS = 65_536
 FQ_CODEL_QUANTUM = (256, 1 << 20)  # the kernel raises a smaller one, and refuses a larger one
+DUALPI2_PACKETS = 10_000  # the kernel's, of both of its queues
 CAKE_RTT_MS = 100.0
 CAKE_FLOW_MODES = (
     *("flowblind", "srchost", "dsthost", "hosts", "flows"),
@@ -80,6 +81,12 @@ def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
 def _bucket_refusals(_options: Values, limit: Limit, _rate_mbit: float) -> Iterator[str]:
     if limit.ms > LONGEST_BUCKET_MS:
         yield f"its bucket of {limit} is of more than {LONGEST_BUCKET_MS} ms, the kernel's most"
+
+
+def _other_dualpi2(_options: Values, limit: Limit, _rate_mbit: float) -> Iterator[str]:
+    """Refuse a limit that Debian 12's tc, which takes no word of DualPI2's, cannot set."""
+    if limit.packets != DUALPI2_PACKETS:
+        yield f"dualpi2 has its own limit: limit_packets={DUALPI2_PACKETS}, not {limit.packets}"
 
 
 DISCIPLINES = {
@@ -190,6 +197,20 @@ DISCIPLINES = {
             refusals=_bucket_refusals,
             kernel="CONFIG_NET_ACT_POLICE",
         ),
+        Discipline(
+            "dualpi2",
+            "packets",
+            Option("", at(1)),
+            marking=Marking(on=(), counted_at=24, may_count_twice=True),
+            fixed=(
+                always("target", at(3), 15_000),
+                always("tupdate", at(4), 16_000),
+                always("step_thresh", at(8), 1000),
+                always("coupling_factor", Field((10,), form="B"), 2),
+                always("l4s_ect", Field((14,), form="B"), 1),
+            ),
+            refusals=_other_dualpi2,
+        ),
     )
 }
 
@@ -265,7 +286,7 @@ def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
         rate = f"{round(rate_mbit * 1e6)}bit"
         bucket = (row.limit.keyword, str(limit.bytes))
         return (queue.discipline, "rate", rate, *bucket, "conform-exceed", "drop/ok")
-    words = [row.limit.keyword, str(in_own_unit(queue, limit))]
+    words = [row.limit.keyword, str(in_own_unit(queue, limit))] if row.limit.keyword else []
     for name, value in row.complete(queue.options, limit).items():
         words += row.options[name].words(value)
     if row.rate_keyword:

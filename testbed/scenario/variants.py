@@ -16,7 +16,8 @@ class Variant:
     `sender` and `receiver` are settings of the two hosts (below net.ipv4); what they do not
     name is as the kernel ships. `receiver_route` are attributes of the receiver's route back to
     the sender: what the receiver does for this sender alone. `parameters` are the control's own,
-    for the whole kernel. One that goes `by_marks` needs a queue that marks (ECN).
+    for the whole kernel. One that goes `by_marks` needs a queue that marks (ECN). `ect1`: its
+    sockets send ECT(0), and a filter at its host makes ECT(1) of it, so that it is L4S traffic.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Variant:
     parameters: Mapping[str, int] = field(default_factory=dict)
     deviations: tuple[str, ...] = ()  # from what defines it, or from ns-2
     by_marks: bool = False
+    ect1: bool = False
 
     @property
     def sysctls(self) -> dict[str, str]:
@@ -47,6 +49,7 @@ PERIOD = {
     "tcp_ecn": "0",
     "tcp_max_reordering": "3",  # three duplicate ACKs, whatever was seen before
 }
+ACCURATE_ECN = "3"  # of tcp_ecn, from Linux 6.18 on: asks for it and accepts it (RFC 9768)
 LIMITED_TRANSMIT = "the first two duplicate ACKs each send a new segment (RFC 3042), as in ns-2"
 RTO = "the retransmit timer follows RFC 6298 with a minimum of 200 ms and ticks of 4 ms"
 PRR = "in recovery the window shrinks by proportional rate reduction (RFC 6937)"
@@ -167,6 +170,31 @@ VARIANTS = {
                 "invalid",
                 MENDING,
             ),
+            by_marks=True,
+        ),
+        Variant(
+            "dctcp-l4s",
+            "dctcp",
+            "DCTCP as a scalable control of L4S: ECT(1) and accurate ECN; Linux 7.3",
+            "RFC 8257, RFC 9331, RFC 9768",
+            sender={"tcp_ecn": ACCURATE_ECN},
+            receiver={"tcp_ecn": ACCURATE_ECN},
+            receiver_route={"congctl": "dctcp"},
+            deviations=(
+                "Linux's DCTCP sends ECT(0): a filter at its host makes ECT(1) of it, but for SYNs",
+                "no demand of RFC 9331 beyond DCTCP's own: `testbed evaluate --suite l4s` has them",
+                MENDING,
+            ),
+            by_marks=True,
+            ect1=True,
+        ),
+        Variant(
+            "prague",
+            "prague",
+            "L4S's own control; no kernel of Debian's has it: add its file to 7.3",
+            "draft-briscoe-iccrg-prague-congestion-control",
+            sender={"tcp_ecn": ACCURATE_ECN},
+            receiver={"tcp_ecn": ACCURATE_ECN},
             by_marks=True,
         ),
         Variant(

@@ -17,6 +17,7 @@ from analysis.captures.tcp import CE, SYN, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.precision import widest
+from analysis.trials.accurate_ecn import AE, CWR, ECE, RESET
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Disciplines
@@ -344,6 +345,32 @@ def test_marks_of_packets_with_data_alone_are_echoed(payload: int, grade: str) -
     )
     echo = next(iter(queues.marks_received(cast(Evidence, evidence))))
     assert echo.name == "ECN echo" and echo.verdict == grade
+
+
+@pytest.mark.parametrize(("marked", "counters", "grade"), [
+    (0, (5, 5), "valid"),  # the counter begins at 5: it has ECE without a mark
+    (3, (5, 8), "valid"),
+    (3, (5, 5), "invalid"),
+    (0, (5, 6), "invalid"),
+])  # fmt: skip
+def test_accurate_ecn_counts_marks_in_three_flags(
+    marked: int, counters: tuple[int, int], grade: str
+) -> None:
+    bits = ((4, AE), (2, CWR), (1, ECE))
+    flags = [16 | sum(bit for weight, bit in bits if each % 8 & weight) for each in counters]
+    packets = SimpleNamespace(
+        data=pd.DataFrame({"ecn": [CE] * marked + [1], "payload": 1000}),
+        acks=pd.DataFrame({"flags": [SYN | 16 | AE, *flags, RESET]}),
+    )
+    evidence = SimpleNamespace(
+        flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
+        packets=SimpleNamespace(part=lambda _role, _flow: packets),
+        trial=SimpleNamespace(
+            scenario=SimpleNamespace(flow=lambda _name: SimpleNamespace(dst="receiver"))
+        ),
+        virtual_time=True,
+    )
+    assert next(iter(queues.marks_received(cast(Evidence, evidence)))).verdict == grade
 
 
 def queue_transit(left: list[int], arrived: list[int], lost: list[int]) -> QueueTransit:

@@ -45,6 +45,7 @@ def test_without_delay_there_is_no_bdp() -> None:
             Queue("pie", limit_packets=100, ecn=True, options={"tupdate_ms": 15}),
             "pie limit 100 tupdate 15ms ecn",
         ),
+        (Queue("dualpi2", limit_packets=10_000, ecn=True), "dualpi2"),
         (Queue("cake", limit_bytes=60_000), "cake memlimit 60000 unlimited besteffort flows"),
         (
             Queue("red", limit_bytes=60_000),
@@ -75,6 +76,7 @@ def test_every_discipline_with_its_defaults() -> None:
         "pie": "pie limit 39",
         "cake": "cake memlimit 60000 unlimited besteffort flows",
         "police": "police rate 1000000bit burst 60000 conform-exceed drop/ok",
+        "dualpi2": "dualpi2",
     }
 
 
@@ -145,6 +147,7 @@ def test_values_that_tc_or_the_kernel_would_change(
             Queue("red", limit_bytes=60_000, options={"burst_packets": 4}),
             *(1, "burst_packets, 4, are below min_bytes, 5"),
         ),
+        (Queue("dualpi2", limit_packets=100), 1, "its own limit: limit_packets=10000, not 100"),
         (Queue("red", limit_bytes=2000), 1, "min_bytes, 166, are below avpkt_bytes, 1000"),
         (Queue("red", limit_bytes=2**32 - 1), 1, "too large for an average"),
         (Queue("red", limit_bytes=60_000), 10_000, "cannot tell how long 1000 B"),
