@@ -57,7 +57,7 @@ extract() {
 apply() { # file
     local without="$recipe/without" name=${1##*/} fuzz=0
     [[ $name != queue-* ]] || fuzz=1
-    patch -d "$stage" -p1 -F$fuzz --dry-run --force --silent <"$1" >"$log" 2>&1 && {
+    patch -d "$stage" -p1 -F$fuzz --dry-run --force <"$1" >"$log" 2>&1 && {
         patch -d "$stage" -p1 -F$fuzz --silent --no-backup-if-mismatch <"$1"
         return
     }
@@ -66,8 +66,14 @@ apply() { # file
         [[ $name != 0020-* ]] || drop_controls
         return
     fi
-    die "$name does not apply" \
-        "$(grep -m 1 -E 'FAILED|Reversed' "$log" || echo "the source lacks a file that it changes")"
+    die "$name does not apply: $(place_of_failure)" "the source is another one there: port the patch"
+}
+
+# What `patch` says of the first change that it cannot make, with the file's name.
+place_of_failure() {
+    awk '/^checking file / { file = $3 }
+        /^\|\+\+\+ / { file = substr($2, 3) }
+        /FAILED at|No file to patch|^Reversed/ { print file ": " $0; exit }' "$log"
 }
 
 add_controls() {
@@ -157,7 +163,7 @@ advise() {
 }
 
 compile() {
-    local make_pid share start=$SECONDS
+    local make_pid share errors start=$SECONDS
     rm -f "$tree/.version" # a count of builds, which would be in the kernel's banner
     { read_headers_once && make_um -j"$(nproc)" linux; } >"$log" 2>&1 &
     make_pid=$!
@@ -168,9 +174,10 @@ compile() {
     done
     [ ! -t 2 ] || printf '\r\033[K' >&2
     wait $make_pid || {
-        grep -m 3 -iE 'error|no space' "$log" >&2 || tail -n 3 "$log" >&2
+        errors=$(grep -m 3 -iE 'error|no space' "$log" || tail -n 1 "$log")
+        tail -n +2 <<<"$errors" >&2
         advise >&2
-        die "the build failed" "the whole log is in $log"
+        die "the build failed: ${errors%%$'\n'*}" "the whole log is in $log"
     }
 }
 
