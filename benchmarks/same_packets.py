@@ -116,6 +116,7 @@ reordering variant=cubic reordered_percent=1 duration_s=4
 cellular variant=bbr trace=step duration_s=4
 space variant=bbr victim=cubic
 bbr-draft variant=bbr path=plain
+l4s variant=dctcp-l4s path=beside-marks
 incast variant=dctcp queue=step senders=5
 collapse variant=cubic flows=20 loss_percent=0 duration_s=4
 long-delay variant=bbr rtt_ms=200 duration_s=4

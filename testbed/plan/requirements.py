@@ -14,7 +14,6 @@ from testbed.plan.traffic_control import POLICED, TRACE
 from testbed.runner.spoken import LINK, RECEIVE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.scenario.variants import ACCURATE_ECN
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
 
 
 def _ecn_needs(scenario: Scenario) -> Iterator[Need]:
-    if any(recipe.receiver.get("tcp_ecn") == ACCURATE_ECN for recipe in recipes(scenario)):
+    if any(recipe.needs_accurate_ecn for recipe in recipes(scenario)):
         yield GUESSED_ACCURATE_ECN
     if any(relabelled_flows(scenario.flows)):
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")

@@ -38,6 +38,11 @@ class Variant:
         names = {f"net.ipv4.{name}": value for name, value in self.sender.items()}
         return {"net.ipv4.tcp_congestion_control": self.control, **names}
 
+    @property
+    def needs_accurate_ecn(self) -> bool:
+        """Whether it runs only on kernels that have accurate ECN, from Linux 6.18 on."""
+        return self.sender.get("tcp_ecn") == ACCURATE_ECN
+
 
 # What came into Linux after the variants of 1988 to 1999, each off. Profile ns2 has it for all.
 PERIOD = {

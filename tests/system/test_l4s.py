@@ -1,17 +1,21 @@
-"""L4S on Linux 7.3: DualPI2 marks, DCTCP answers, and the two negotiate accurate ECN (RFC 9768)."""
+"""L4S on Linux 7.3: DualPI2 marks, DCTCP answers, and hosts negotiate accurate ECN (RFC 9768)."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analysis.results.reduction import reduce_trial
+from experiments.evaluation.l4s import l4s_trial
 from testbed.engine import Job
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
+from tests.lab import packets, run_trials
 
 KERNEL = "7.3"
 ASKED, AGREED = 0x1C2, 0x112  # AE, CWR, ECE, SYN; AE, SYN, ACK: the SYN was ECT(0)
@@ -52,7 +56,24 @@ def fields(capture: Path, chosen: str, field: str) -> list[str]:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.skipif(kernels.built_folder(KERNEL) is None, reason=f"testbed kernel build {KERNEL}")
+needs_kernel = pytest.mark.skipif(
+    kernels.built_folder(KERNEL) is None, reason=f"testbed kernel build {KERNEL}"
+)
+
+
+@needs_kernel
+def test_a_scenarios_scalable_flow_has_ect1_and_a_shorter_queue_than_cubic(tmp_path: Path) -> None:
+    scenario = l4s_trial(variant="dctcp-l4s", path="beside-marks", seed=1)
+    (trial,) = run_trials([replace(scenario, duration_s=4.0, measure_from_s=1.0)], tmp_path)
+    assert packets(trial, "sender:scalable1", "tcp.len > 0 && ip.dsfield.ecn != 1") == []
+    assert packets(trial, "sender:classic", "ip.dsfield.ecn == 1") == []
+    flows = reduce_trial(trial).flows.set_index("flow")
+    scalable, classic = flows.loc["scalable1"], flows.loc["classic"]
+    assert scalable["queue_mean_ms"] < 1 and classic["queue_mean_ms"] > 5
+    assert scalable["mark_rate"] > 0 and scalable["drop_rate"] == 0
+
+
+@needs_kernel
 def test_accurate_ecn_is_negotiated_and_marks_are_answered(tmp_path: Path) -> None:
     (tmp_path / "l4s.sh").write_text(SCRIPT)
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())

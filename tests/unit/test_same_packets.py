@@ -44,7 +44,7 @@ def test_there_are_trials_of_everything(chosen: list[Scenario]) -> None:
     assert {each.experiment for each in chosen} - {"same-packets"} == set(EXPERIMENTS)
     assert {each.profile for each in chosen} == set(Profile)
     variants = {flow.variant for each in chosen for flow in each.flows}
-    assert set(VARIANTS) <= variants
+    assert set(VARIANTS) - {"prague"} <= variants  # which no kernel here has
     queues = {queue.hop.queue.discipline for e in chosen for queue in make_plan(e).queues}
     assert set(DISCIPLINES) <= queues
 

@@ -21,7 +21,7 @@ from testbed.runner.spoken import spoken
 from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue, Shaping
-from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.queues import DISCIPLINES, DUALPI2_PACKETS
 from testbed.trial.parts import snapshot
 from testbed.trial.parts import verify as verification
 from testbed.trial.parts.snapshot import (
@@ -187,6 +187,9 @@ def test_what_differs_is_named(
         verify(plan, kernel)
 
 
+PACKETS = {**dict.fromkeys(DISCIPLINES, 100), "dualpi2": DUALPI2_PACKETS}
+
+
 def queue(name: str) -> Queue:
     """Of each discipline one that sets every option that it has."""
     row = DISCIPLINES[name]
@@ -195,12 +198,15 @@ def queue(name: str) -> Queue:
     values |= {"target_ms": 7, "interval_ms": 90, "ce_threshold_ms": 2, "tupdate_ms": 20}
     values |= {"rtt_ms": 40}
     options = {option: values[option] for option in row.options}
-    return Queue(name, limit_packets=100, ecn=row.ecn and name != "cake", options=options)
+    return Queue(name, limit_packets=PACKETS[name], ecn=row.ecn and name != "cake", options=options)
 
 
 SCENARIOS = {
     **{name: router(rate_mbit=10, queue=queue(name), delay_ms=10) for name in DISCIPLINES},
-    **{f"{name} by default": router(queue=Queue(name, limit_packets=100)) for name in DISCIPLINES},
+    **{
+        f"{name} by default": router(queue=Queue(name, limit_packets=PACKETS[name]))
+        for name in DISCIPLINES
+    },
     "a channel with jitter": access("netem-congested"),
     "htb": with_network(router(rate_mbit=10), shaping=Shaping.HTB),
     "a radio": access("wifi-congested"),
