@@ -2,11 +2,9 @@
 
 One direction of a call, as datagrams of RTP. A voice sends at an even pace. A video's frames follow
 the statistical model of RFC 8593, section 5, at a rate that does not change: the intervals and the
-sizes of frames deviate from their means by Laplace's distribution. Mean 0, scale 0.15 (SCALE_t and
-SCALE_B), and no interval below 0 are as in the implementation by authors of the RFC
-(github.com/cisco/syncodecs, of 2020); the RFC's own text was not compared. That implementation
-begins with a transient, a frame of 4.17 KB and nine smaller ones, as after any large change of the
-target rate. Here there is none: the call is taken to be under way.
+sizes of frames deviate from their means by Laplace's distribution with mean 0 and scale 0.15, the
+RFC's example (SCALE_t and SCALE_B in its figure 2); no interval is below 0. The model's bursts
+(5.2) follow an abrupt change of the target rate, which never comes here.
 """
 
 from __future__ import annotations
