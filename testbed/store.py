@@ -47,6 +47,7 @@ QDISCS_FILE = f"{SAMPLES_FOLDER}/qdiscs.json"
 COUNTERS_FILE = f"{SAMPLES_FOLDER}/counters.json"
 CONFIGURATION_FILE = f"{SAMPLES_FOLDER}/configuration.json"
 DROPS_FILE = f"{SAMPLES_FOLDER}/drops.json"
+RECEIVERS_FILE = f"{SAMPLES_FOLDER}/receivers.json"
 CAPACITY_FILE = f"{SAMPLES_FOLDER}/capacity.json"
 RADIO_FILE = f"{SAMPLES_FOLDER}/radio.json"
 # The guest engine's, gone when the guest has ended (kernel/README.md)
@@ -271,6 +272,7 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     COUNTERS_FILE: "node → name → the kernel's counter at the end",
     CONFIGURATION_FILE: "begin, end → setting → value, as read back",
     DROPS_FILE: "flow → what its dropper counted",
+    RECEIVERS_FILE: "flow → what its misbehaving receiver counted",
     CAPACITY_FILE: "interface → its trace, or its rates and since when",
     RADIO_FILE: "what the radio's medium was given, and what it counted",
     VERDICT_FILE: "the verdict: every check with what was measured and expected",

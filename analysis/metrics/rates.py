@@ -34,29 +34,37 @@ def throughput_mbps(data: Rows, interval: Interval) -> float:
     return interval.rate_mbps(float(data["length"][interval.holds(data["time_ns"])].sum()))
 
 
-def goodput_mbps(data: Rows, interval: Interval, protocol: str) -> float:
+def goodput_mbps(
+    data: Rows, interval: Interval, protocol: str, *, over_gaps: bool = False
+) -> float:
     """Rate of the bytes that reached the application, summed over the flow's connections."""
     if protocol == "udp":
         payload = data["payload"][interval.holds(data["time_ns"])]
         return interval.rate_mbps(float(payload.sum()))
-    size = sum(_advance(rows, interval) for rows in by_ports(data, PORTS).values())
+    connections = by_ports(data, PORTS).values()
+    size = sum(_advance(rows, interval, over_gaps=over_gaps) for rows in connections)
     return interval.rate_mbps(size)
 
 
-def _advance(rows: Rows, interval: Interval) -> int:
+def _advance(rows: Rows, interval: Interval, *, over_gaps: bool) -> int:
     """How far one connection's contiguous bytes advanced within the interval."""
-    delivered = np.concatenate(([0], delivered_bytes(rows)))
+    delivered = np.concatenate(([0], delivered_bytes(rows, over_gaps=over_gaps)))
     times = np.asarray(rows["time_ns"])
     before = int((times < interval.start_ns).sum())
     until = int((times <= interval.stop_ns).sum())
     return int(delivered[until] - delivered[before])
 
 
+def _within(interval: Interval, flow: MeasuredFlow, data: Rows) -> float:
+    over_gaps = flow.scenario_flow.conceals_losses
+    return goodput_mbps(data, interval, flow.record.protocol, over_gaps=over_gaps)
+
+
 def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
     if found := flow.part("receiver"):
         row["throughput_mbps"] = throughput_mbps(found.data, flow.interval)
-        row["goodput_mbps"] = goodput_mbps(found.data, flow.interval, flow.record.protocol)
+        row["goodput_mbps"] = _within(flow.interval, flow, found.data)
     return row
 
 
@@ -202,7 +210,7 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     found = flow.part("receiver")
     if found is None:
         return NAN
-    return goodput_mbps(found.data, common, flow.record.protocol)
+    return _within(common, flow, found.data)
 
 
 def jain(rates: Iterable[float]) -> float:

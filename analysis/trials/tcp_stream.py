@@ -40,8 +40,8 @@ def unwrap(seq: Integers) -> Integers:
     return np.asarray(seq[:1].sum() + np.cumsum(steps), dtype=np.int64)
 
 
-def delivered_bytes(rows: Rows) -> Integers:
-    """Bytes delivered in order after each packet.
+def delivered_bytes(rows: Rows, *, over_gaps: bool = False) -> Integers:
+    """Bytes delivered in order after each packet, or those behind gaps, too, each once.
 
     `rows` are one connection's packets from the sender of the data, in the order of
     their arrival. The first byte is the one after the SYN; where the capture began
@@ -53,6 +53,9 @@ def delivered_bytes(rows: Rows) -> Integers:
     syn = np.flatnonzero(np.asarray(rows["flags"]) & SYN)
     start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
     ends = seq + np.asarray(rows["payload"], dtype=np.int64)
+    if over_gaps:
+        before = np.maximum.accumulate(np.concatenate(([start], ends)))[:-1]
+        return np.cumsum(np.maximum(0, ends - np.maximum(seq, before)))
     return np.asarray(contiguous(seq, ends, start) - start)
 
 

@@ -131,7 +131,8 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
         yield unknown("goodput", flow.name, why)
         yield unknown("iperf3 intervals", flow.name, why)
         return
-    connections = [_Delivered(packets, port) for port in flow.src_ports]
+    over_gaps = evidence.trial.scenario.flow(flow.name).conceals_losses
+    connections = [_Delivered(packets, port, over_gaps=over_gaps) for port in flow.src_ports]
     stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
     most = sum(each.by_the_end() for each in connections)
     least = min(most, int(sum(each.until(stop_ns)[0] for each in connections)))
@@ -159,11 +160,13 @@ def _block_bytes(report: Iperf3Report) -> int:
 class _Delivered:
     """The bytes that one connection's receiver could read, over time."""
 
-    def __init__(self, packets: FlowPackets[PacketArrays], port: int) -> None:
+    def __init__(
+        self, packets: FlowPackets[PacketArrays], port: int, *, over_gaps: bool = False
+    ) -> None:
         data = packets.data[packets.data["src_port"] == port]
         acks = packets.acks[packets.acks["dst_port"] == port]
         self._time_ns = np.asarray(data["time_ns"], dtype=np.int64)
-        self._bytes = np.concatenate(([0], delivered_bytes(data)))
+        self._bytes = np.concatenate(([0], delivered_bytes(data, over_gaps=over_gaps)))
         self.largest = int(data["payload"].max()) if len(data) else 0
         # not the end of the handshake: the first packet of data may be lost
         known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)

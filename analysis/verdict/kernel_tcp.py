@@ -21,6 +21,7 @@ from analysis.verdict.sender_queue import (
     refused_new,
     refused_syns,
 )
+from testbed.scenario.model import Misbehaviour
 from testbed.store import RETIRE_S, FlowRecord
 
 Integers = npt.NDArray[np.int64]
@@ -129,6 +130,8 @@ def _outstanding(
     low, high = outstanding_bounds(segments, at_ns, own_queue_ns(evidence, flow))
     low = low - segments.joined(at_ns + SAMPLE_CLOCK_NS)
     high = high + refused_new(evidence, flow)
+    if evidence.trial.scenario.flow(flow.name).receiver is Misbehaviour.ACK_DIVISION:
+        high = high + 1  # of several segments in one buffer, what is left counts from its middle on
     sampled = samples["unacked"].to_numpy(dtype=np.int64)
     worst, off = _furthest(sampled, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""

@@ -25,6 +25,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
+from testbed.scenario.model import Misbehaviour
 from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES, polices
 from testbed.scenario.variations import exact_delays
 from testbed.store import QueueRecord
@@ -455,8 +456,10 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         if packets is None:
             all_captured = False
             continue
-        marked = packets.data[packets.data["ecn"] == CE]
-        dst = evidence.trial.scenario.flow(flow.name).dst
+        own = evidence.trial.scenario.flow(flow.name)
+        bleached = own.receiver is Misbehaviour.BLEACHED_ECN  # behind the capture
+        marked = packets.data[(packets.data["ecn"] == CE) & (not bleached)]
+        dst = own.dst
         arrived[dst] = arrived.get(dst, 0) + len(marked)
         if flow.protocol == "tcp":
             # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone

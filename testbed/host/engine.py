@@ -81,7 +81,7 @@ class HostEngine:
         if need.kind == "classifier":
             return _works(CLASSIFIER)
         if need.kind == "action":
-            return _works(POLICER)
+            return _works(SMALL_POLICER)
         return _has_discipline(need.name)
 
     def controls(self) -> frozenset[str]:
@@ -167,7 +167,7 @@ def _has_discipline(name: str) -> bool:
 
 # a classifier of one instruction, and a policer, on a namespace's loopback interface
 CLASSIFIER = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
-POLICER = (
+SMALL_POLICER = (
     "qdisc add dev lo root handle 1: prio",
     "filter add dev lo parent 1: matchall action police rate 1mbit burst 60000",
 )

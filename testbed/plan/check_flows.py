@@ -39,7 +39,7 @@ MAX_DROPS = 1000
 LONGEST_TURN_S = 60.0  # iperf3's server gives up after 120 s without a packet
 STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms"})
 FIELDS_OF_KIND = {  # beyond those that every flow has
-    FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel"},
+    FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel", "receiver"},
     FlowKind.CBR: frozenset({"rate_mbit", "packet_bytes", "jitter", "on_s", "off_s"}),
     FlowKind.VIDEO: frozenset({"variant", "video"}),
     FlowKind.WORKLOAD: STACK_FIELDS | {"workload"},
@@ -172,6 +172,8 @@ def _tcp_faults(flow: Flow, where: str, flows: int) -> Iterator[str]:
             f"{fault}, because each of {flows} flows has {most} of the local ports "
             f"{_span(CLIENT_PORTS)}"
         )
+    if flow.receiver and flow.parallel > 1:
+        yield f"{where}.receiver: which of {flow.parallel} parallel connections is meant?"
     if flow.bytes is not None:
         yield from in_range(f"{where}.bytes", flow.bytes, 0, MAX_BYTES)
 

@@ -1,8 +1,9 @@
-"""The droppers that a scenario needs: for which connection, at which router's interface.
+"""The programs that a scenario needs on packets' way: for which connection, at which interface.
 
 Exact losses (`drops`) happen where the flow enters its first router. Losses by chance (`loss`)
 happen on the receiver's access link: at the egress of the last router, before that interface's
-own queue if it is shaped, so that the captures up to there show the segment.
+own queue if it is shaped, so that the captures up to there show the segment. What a misbehaving
+receiver does (`receiver`) happens between its TCP and the capture at its interface.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from testbed.plan.commands import Command
 from testbed.plan.flows import FlowPlan
 from testbed.plan.network import Network
 from testbed.scenario.losses import MAX_PACKETS, Loss
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Misbehaviour, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILE_SETTINGS
 
@@ -26,8 +27,8 @@ PACKET_MARGIN = 1.1  # some segments are not full
 
 
 @dataclass(frozen=True)
-class AtRouter:
-    """The data packets of one connection at one interface of a router."""
+class AtInterface:
+    """The packets of one connection at one interface: data, or acknowledgements the other way."""
 
     flow: str
     node: str
@@ -44,14 +45,14 @@ class AtRouter:
 
 
 @dataclass(frozen=True)
-class DropPlan(AtRouter):
+class DropPlan(AtInterface):
     """Segments that are lost once, at the ingress of the first router."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class LossPlan(AtRouter):
+class LossPlan(AtInterface):
     """Random losses at the egress of the last router.
 
     They have a model, its seed, and the number of packets to draw for, which is more than the flow
@@ -61,6 +62,13 @@ class LossPlan(AtRouter):
     loss: Loss
     dice: str
     packets: int
+
+
+@dataclass(frozen=True)
+class ReceiverPlan(AtInterface):
+    """A receiver that misbehaves: what it does to packets between its TCP and its interface."""
+
+    misbehaviour: Misbehaviour
 
 
 def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
@@ -84,6 +92,14 @@ def loss_plans(
                 dice=f"{scenario.seed} {each.flow.loss.dice or each.flow.name} loss",
                 packets=_most_packets(scenario, network, each),
             )
+
+
+def receiver_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[ReceiverPlan]:
+    """Yield a plan for each flow whose receiver misbehaves."""
+    for each in flows:
+        if each.flow.receiver is not None:
+            end = network.path(each.flow.src, each.flow.dst)[-1].into
+            yield ReceiverPlan(*_connection(each, end.node, end.name), each.flow.receiver)
 
 
 def _connection(

@@ -42,7 +42,15 @@ from testbed.plan.host_settings import (
     route_plans,
     sysctls_of,
 )
-from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
+from testbed.plan.losses import (
+    DropPlan,
+    LossPlan,
+    ReceiverPlan,
+    clsact_commands,
+    drop_plans,
+    loss_plans,
+    receiver_plans,
+)
 from testbed.plan.network import IPV6, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.relabelling import relabelling_commands, relabelling_places
@@ -161,6 +169,11 @@ class Plan:
         return next(each for each in self.flows if each.flow.name == name)
 
     @property
+    def receivers(self) -> tuple[ReceiverPlan, ...]:
+        """The receivers that misbehave."""
+        return tuple(receiver_plans(self.network, self.flows))
+
+    @property
     def tc_objects(self) -> Iterator[TcObject]:
         """Every discipline and class that is read back from the kernel."""
         for queue in self.queues:
@@ -232,6 +245,7 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
     flows = _flows(scenario, network, layout.sysctls)
     drops = tuple(drop_plans(network, flows))
     losses = tuple(loss_plans(scenario, network, flows))
+    on_the_way = (*drops, *losses, *receiver_plans(network, flows))
     relabelling = relabelling_places(network, scenario.flows)
     return Plan(
         network=network,
@@ -243,7 +257,7 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
         setup=_setup(
             layout,
             (
-                *clsact_commands((*(each.place for each in (*drops, *losses)), *relabelling)),
+                *clsact_commands((*(each.place for each in on_the_way), *relabelling)),
                 *relabelling_commands(relabelling),
             ),
         ),

@@ -56,7 +56,7 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         yield control_need(recipe.control)
     yield from _ecn_needs(scenario)
     for flow in scenario.flows:
-        if flow.drops or flow.loss:
+        if flow.drops or flow.loss or flow.receiver:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
     if network.switches:

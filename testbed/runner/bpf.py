@@ -14,7 +14,8 @@ from testbed.machine.netlink import NLM_F_CREATE, TCA_KIND, TCA_OPTIONS, attribu
 from testbed.runner.programme import Programme
 
 BPF_BYTE, BPF_HALF, BPF_WORD = 0x10, 0x08, 0x00  # sizes of a load or store
-MAP_LOOKUP_ELEM = 1  # the helper
+# helpers (linux/bpf.h)
+MAP_LOOKUP_ELEM, STORE_BYTES, L3_CHECKSUM, L4_CHECKSUM, CLONE_REDIRECT = 1, 9, 10, 11, 13
 ETHERNET_BYTES = 14  # of the header in front of IP
 PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that the next program decides; TC_ACT_SHOT
 
@@ -54,7 +55,17 @@ def move(dst: int, src: int) -> Instruction:
     return Instruction(0xBF, dst, src)
 
 
-ADD, SUB, MUL, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x50, 0x60, 0x70, 0x90
+def low_word(dst: int) -> Instruction:
+    """Clear the upper 32 bits of dst."""
+    return Instruction(0xBC, dst, dst)
+
+
+def to_network_order(dst: int, bits: int) -> Instruction:
+    """Set dst to its lower 16 or 32 bits in the order of the network."""
+    return Instruction(0xDC, dst, constant=bits)
+
+
+ADD, SUB, MUL, DIV, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x30, 0x50, 0x60, 0x70, 0x90
 
 
 def alu(operation: int, dst: int, value: int) -> Instruction:

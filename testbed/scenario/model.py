@@ -46,6 +46,17 @@ class FlowKind(enum.StrEnum):
     CALL = "call"
 
 
+class Misbehaviour(enum.StrEnum):
+    """How a receiver misbehaves; the names are those of Savage and others (1999)."""
+
+    ACK_DIVISION = "ack-division"
+    """Of each acknowledgement it makes eight, of an eighth of the bytes each."""
+    OPTIMISTIC_ACKS = "optimistic-acks"
+    """It acknowledges what is lost, and up to eight segments that are still on their way."""
+    BLEACHED_ECN = "bleached-ecn"
+    """Between the network and its TCP, ECN's field becomes Not-ECT: it echoes no mark."""
+
+
 class Profile(enum.StrEnum):
     """The stacks' settings beside their variants (`profiles.py`)."""
 
@@ -119,6 +130,8 @@ class Flow:
     """What `src` sends in a call."""
     ip: int | None = field(default=None, repr=False, metadata=ADDED)
     """The version of IP that it uses; unless given, the network's."""
+    receiver: Misbehaviour | None = field(default=None, repr=False, metadata=ADDED)
+    """How a TCP flow's receiver misbehaves, if it does."""
 
     @property
     def protocol(self) -> str:
@@ -127,6 +140,11 @@ class Flow:
             return str(self.command.protocol)
         quic = self.video is not None and self.video.transport is Transport.QUIC
         return "udp" if quic or self.kind in (FlowKind.CBR, FlowKind.CALL) else "tcp"
+
+    @property
+    def conceals_losses(self) -> bool:
+        """Whether its receiver lets its application read on behind what was lost."""
+        return self.receiver is Misbehaviour.OPTIMISTIC_ACKS
 
 
 @dataclass(frozen=True)

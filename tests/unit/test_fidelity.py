@@ -35,7 +35,7 @@ from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.queues import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
-from testbed.scenario.model import FlowKind
+from testbed.scenario.model import FlowKind, Misbehaviour
 from testbed.store import WIRES
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
@@ -328,8 +328,18 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
     assert graded(10) == [Grade.VALID, Grade.INVALID]
 
 
-@pytest.mark.parametrize(("payload", "grade"), [(0, "valid"), (1000, "invalid")])
-def test_marks_of_packets_with_data_alone_are_echoed(payload: int, grade: str) -> None:
+@pytest.mark.parametrize(
+    ("payload", "receiver", "grade"),
+    [
+        (0, None, "valid"),
+        (1000, None, "invalid"),
+        (1000, Misbehaviour.ACK_DIVISION, "invalid"),
+        (1000, Misbehaviour.BLEACHED_ECN, "valid"),
+    ],
+)
+def test_marks_of_packets_with_data_alone_are_echoed(
+    payload: int, receiver: Misbehaviour | None, grade: str
+) -> None:
     """DCTCP's SYN can be marked, too, which nobody echoes."""
     packets = SimpleNamespace(
         data=pd.DataFrame({"ecn": [CE, 0], "payload": [payload, 1000]}),
@@ -339,7 +349,9 @@ def test_marks_of_packets_with_data_alone_are_echoed(payload: int, grade: str) -
         flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
         packets=SimpleNamespace(part=lambda _role, _flow: packets),
         trial=SimpleNamespace(
-            scenario=SimpleNamespace(flow=lambda _name: SimpleNamespace(dst="receiver"))
+            scenario=SimpleNamespace(
+                flow=lambda _name: SimpleNamespace(dst="receiver", receiver=receiver)
+            )
         ),
         virtual_time=True,
     )

@@ -11,6 +11,7 @@ from testbed.trial.parts.link_changes import LinkChanges
 from testbed.trial.parts.losses import DeliberateLosses
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
+from testbed.trial.parts.receivers import MisbehavingReceivers
 from testbed.trial.parts.sampling import Sampling
 from testbed.trial.parts.session_delays import SessionRoundTrips
 
@@ -20,6 +21,7 @@ PARTS: tuple[type[Part], ...] = (
     FlowTraffic,
     SessionRoundTrips,
     DeliberateLosses,
+    MisbehavingReceivers,
     GuestCaptures,
     HostCaptures,
     Sampling,  # rehearses once all other programs are ready

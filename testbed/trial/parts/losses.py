@@ -10,35 +10,28 @@ losses (`loss`) happen at the egress of the last router.
 from __future__ import annotations
 
 import array
-import ipaddress
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from testbed.plan.losses import AtRouter, DropPlan, LossPlan
+from testbed.plan.losses import AtInterface, DropPlan, LossPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
-    AND,
     AT_MOST_SIGNED,
     BELOW_SIGNED,
-    BPF_BYTE,
-    BPF_HALF,
-    BPF_WORD,
     DIFFERENT,
     EQUAL,
-    ETHERNET_BYTES,
-    LSH,
     MOD,
     MUL,
-    RSH,
     SUB,
     Line,
 )
 from testbed.runner.programme import Answers
 from testbed.scenario.losses import Run, throw
 from testbed.store import DROPS_FILE, Record, write_json
+from testbed.trial.parts.packet_filters import data_segments, element
 from testbed.trial.parts.part import Part, PlannedTrial
 
 REPORTED = ("seen", "segments", "events", "dropped", "undecided")
@@ -110,7 +103,7 @@ class Dropper:
 
     side: int
 
-    def __init__(self, plan: AtRouter, rules: Rules, runs: Sequence[Run]) -> None:
+    def __init__(self, plan: AtInterface, rules: Rules, runs: Sequence[Run]) -> None:
         self.plan = plan
         self._rules = rules
         self._runs = runs
@@ -200,89 +193,6 @@ def listed_runs(segments: Sequence[int]) -> list[Run]:
     return [Run(number - before - 1, 1) for before, number in pairwise((0, *segments))]
 
 
-def _data_segments(plan: AtRouter) -> Sequence[Line]:
-    """Return the program's first part: packets without data of the connection go to "pass".
-
-    For the others, r8 is the sequence number of the first byte and r9 the one after the last. r6 is
-    the packet, as the load instructions require.
-    """
-    is_ipv6 = ":" in plan.src_address
-    return (
-        bpf.move(6, 1),
-        # is it TCP of this connection? then r9 is the length of the IP header
-        *(_of_ipv6(plan) if is_ipv6 else _of_ipv4(plan)),
-        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES),
-        bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
-        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES + 2),
-        bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
-        # r8, r9: the sequence numbers where its data begins and ends
-        bpf.load_packet_at(9, BPF_WORD, ETHERNET_BYTES + 4),
-        bpf.move(8, 0),
-        bpf.load_packet(BPF_HALF, ETHERNET_BYTES + (4 if is_ipv6 else 2)),
-        bpf.move(7, 0),
-        *(() if is_ipv6 else (bpf.alu_reg(SUB, 7, 9),)),  # whose length is without the header
-        bpf.load_packet_at(9, BPF_BYTE, ETHERNET_BYTES + 12),
-        bpf.alu(RSH, 0, 4),
-        bpf.alu(LSH, 0, 2),
-        bpf.alu_reg(SUB, 7, 0),
-        bpf.jump(EQUAL, 7, 0, "pass"),
-        bpf.move(9, 8),
-        bpf.alu_reg(bpf.ADD, 9, 7),
-    )
-
-
-def _of_ipv4(plan: AtRouter) -> Sequence[Line]:
-    source, destination = (
-        int(ipaddress.IPv4Address(each)) for each in (plan.src_address, plan.dst_address)
-    )
-    return (
-        bpf.load_packet(BPF_HALF, 12),
-        bpf.jump(DIFFERENT, 0, 0x0800, "pass"),
-        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 9),
-        bpf.jump(DIFFERENT, 0, 6, "pass"),
-        bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 12),
-        bpf.jump(DIFFERENT, 0, source, "pass"),
-        bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 16),
-        bpf.jump(DIFFERENT, 0, destination, "pass"),
-        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES),
-        bpf.alu(AND, 0, 0xF),
-        bpf.alu(LSH, 0, 2),
-        bpf.move(9, 0),
-    )
-
-
-def _of_ipv6(plan: AtRouter) -> Sequence[Line]:
-    ends = (ipaddress.IPv6Address(each).packed for each in (plan.src_address, plan.dst_address))
-    words = struct.unpack("!8i", b"".join(ends))
-    return (
-        bpf.load_packet(BPF_HALF, 12),
-        bpf.jump(DIFFERENT, 0, 0x86DD, "pass"),
-        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 6),
-        bpf.jump(DIFFERENT, 0, 6, "pass"),
-        *(
-            line
-            for place, word in enumerate(words)
-            for line in (
-                bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 8 + 4 * place),
-                bpf.jump(DIFFERENT, 0, word, "pass"),
-            )
-        ),
-        bpf.set_constant(9, 40),
-    )
-
-
-def _element(array: int, otherwise: str) -> Sequence[Line]:
-    """Set r0 to the array's element with the index in r1; jump to `otherwise` if there is none."""
-    return (
-        bpf.store(10, -4, 1),
-        *bpf.load_map(1, array),
-        bpf.move(2, 10),
-        bpf.alu(bpf.ADD, 2, -4),
-        bpf.call(bpf.MAP_LOOKUP_ELEM),
-        bpf.jump_if_null(0, otherwise),
-    )
-
-
 def _load(register: int, name: str) -> Line:
     return bpf.load(register, _STATE, _PLACES[name])
 
@@ -299,18 +209,18 @@ def _count(name: str) -> Sequence[Line]:
     return (_load(1, name), bpf.alu(bpf.ADD, 1, 1), _store(name, 1))
 
 
-def listing(plan: AtRouter, rules: Rules, state: int, runs: int) -> Sequence[Line]:
+def listing(plan: AtInterface, rules: Rules, state: int, runs: int) -> Sequence[Line]:
     """Return the program; after its first part r6 is the state."""
     return (
-        *_data_segments(plan),
+        *data_segments(plan),
         bpf.set_constant(1, 0),
-        *_element(state, "pass"),
+        *element(state, "pass"),
         bpf.move(_STATE, 0),
         *_is_new(),
         *((*_cut(), *_repaired()) if rules.one_at_a_time else ()),
         *([bpf.jump(EQUAL, 7, 0, "pass")] if rules.spare_retransmissions else ()),
         _load(1, "run"),
-        *_element(runs, "undecided"),
+        *element(runs, "undecided"),
         *_decide(rules),
         "undecided",
         *_count("undecided"),
