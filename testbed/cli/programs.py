@@ -137,7 +137,7 @@ def _run(
             run = run_in_folder(program, kernel, out, sys.stdout.buffer, sys.stderr.buffer)
     if options.in_place:
         for left_out in copy_in_place(out / MACHINE_FILES, folder):
-            _tell(f"{left_out}: not copied: there is a link in its place")
+            _tell(f"{left_out}: not copied: something else is in its place")
     _tell_end(program, run, out)
     return run.end.status or (FAULTY_LABORATORY if options.check and run.findings else 0)
 

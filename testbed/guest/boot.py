@@ -33,6 +33,7 @@ CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what
 REFUSED_CALL = re.compile(
     r"^testbed-confine: refused (system call \d{1,4}(?: \w{1,30})?)$", re.MULTILINE
 )
+ERRORS_TAIL_BYTES = 65536  # of errors, in which the last line is looked for
 VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
 
 
@@ -152,7 +153,8 @@ def refused_calls(folder: Path) -> Iterator[str]:
     """Yield the confinement's lines about system calls that it refused the guest's kernel."""
     console = folder / GUEST_CONSOLE
     if console.exists():
-        for call in REFUSED_CALL.findall(console.read_text(errors="replace")):
+        text = safe_files.plain_file(console).read_text(errors="replace")
+        for call in REFUSED_CALL.findall(text):
             yield f"the guest's kernel was refused {call}"
 
 
@@ -186,16 +188,24 @@ def guest_hung(patience_s: float) -> GuestHung:
 
 def _status(folder: Path) -> int | None:
     try:
-        return int((folder / GUEST_STATUS).read_text())
+        return int(safe_files.plain_file(folder / GUEST_STATUS).read_text())
     except (OSError, ValueError):
         return None
+
+
+def _tail(path: Path) -> list[str]:
+    """Return the last lines of a file that may be of any size."""
+    if not path.is_file():
+        return []
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - ERRORS_TAIL_BYTES))
+        return file.read(ERRORS_TAIL_BYTES).decode(errors="replace").splitlines()
 
 
 def _last_error_line(folder: Path) -> str:
     """Return the last line of the guest's console or, without one, of the trial's errors."""
     for name in (GUEST_CONSOLE, GUEST_ERRORS):
-        path = folder / name
-        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        lines = _tail(folder / name)
         if any(line.strip() for line in lines):
             return next(line.strip() for line in reversed(lines) if line.strip())
     return ""

@@ -17,9 +17,11 @@ from testbed.guest import kernels
 from testbed.guest.boot import VIRTUAL_TIME, Boot, GuestHung, boot, guest_options, run_in_guest
 from testbed.guest.worker import HIDDEN, core_locks, reserve_core
 from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.safe_files import plain_file
 from testbed.runner.programme import BOOT_NS, NS
 from testbed.store import (
     CAPTURES_FOLDER,
+    DAMAGED,
     GUEST_ENVIRONMENT,
     GUEST_ERRORS,
     GUEST_INPUT,
@@ -194,20 +196,24 @@ def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> Mach
     if not report.exists():
         began = status < 128 and errors
         raise TestbedError(errors if began else "the guest's machine was ended by what ran in it")
-    numbers = dict(line.split() for line in report.read_text().splitlines())
-    lines = notes.read_text(errors="replace").splitlines() if notes.exists() else []
+    lines = plain_file(notes).read_text(errors="replace").splitlines() if notes.exists() else []
+    try:
+        numbers = dict(line.split() for line in plain_file(report).read_text().splitlines())
+        end = MachineEnd(
+            status,
+            int(numbers["took_ns"]) / NS,
+            numbers["at_limit"] == "1",
+            numbers["too_many_processes"] == "1",
+            numbers["at_finding"] == "1",
+            int(numbers["charged_ms"]) / 1000,
+            int(numbers["files"]),
+            int(numbers["bytes"]),
+            int(numbers["skipped"]),
+            tuple(dict.fromkeys(lines)),
+            warnings,
+        )
+    except (*DAMAGED, OverflowError) as error:
+        raise TestbedError("what ran in the guest has changed the machine's report") from error
     report.unlink()
     notes.unlink(missing_ok=True)
-    return MachineEnd(
-        status,
-        int(numbers["took_ns"]) / NS,
-        numbers["at_limit"] == "1",
-        numbers["too_many_processes"] == "1",
-        numbers["at_finding"] == "1",
-        int(numbers["charged_ms"]) / 1000,
-        int(numbers["files"]),
-        int(numbers["bytes"]),
-        int(numbers["skipped"]),
-        tuple(dict.fromkeys(lines)),
-        warnings,
-    )
+    return end

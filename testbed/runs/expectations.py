@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, listed, nearest, quoted
+from testbed.machine.safe_files import plain_file
 from testbed.scenario.reading import checked
 from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
@@ -115,7 +116,7 @@ def read_expectations(path: Path) -> Expectations:
     """Read a file of expectations, and report all its faults at once."""
     name = path.name
     try:
-        document = tomllib.loads(path.read_text(), parse_float=_finite)
+        document = tomllib.loads(plain_file(path).read_text(), parse_float=_finite)
         data = json.loads(json.dumps(document, default=str))  # without TOML's dates
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error
@@ -183,14 +184,17 @@ def measure(expectation: Expectation, run: Path) -> MeasuredNumber:
 
 
 def _files(expectation: Expectation, run: Path) -> list[Path]:
-    if not expectation.file:
-        return [run / MACHINE_OUTPUT, run / MACHINE_ERRORS]
-    of_script = (run / MACHINE_FILES).glob(expectation.file)
-    of_interfaces = (run / CAPTURES_FOLDER).glob(expectation.file)
-    files = [path for path in (*of_script, *of_interfaces) if path.is_file()]
+    files = [run / MACHINE_OUTPUT, run / MACHINE_ERRORS]
+    if expectation.file:
+        of_script = (run / MACHINE_FILES).glob(expectation.file)
+        of_interfaces = (run / CAPTURES_FOLDER).glob(expectation.file)
+        files = sorted(path for path in (*of_script, *of_interfaces) if path.is_file())
     if not files:
         raise TestbedError(f"there is no {expectation.file}")
-    return sorted(files)
+    try:
+        return [plain_file(path) for path in files]
+    except OSError as error:  # a gigabyte of zeros is one line, which fills the memory
+        raise TestbedError(f"{expectation.file or 'the output'}: {error.strerror}") from error
 
 
 def _texts(expectation: Expectation, files: Sequence[Path]) -> Iterator[str]:

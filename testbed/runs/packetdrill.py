@@ -144,19 +144,22 @@ def script_runs(places: Sequence[Path], on_kernels: Sequence[str]) -> list[Scrip
 
 
 def _scripts(place: Path) -> list[tuple[Path, str]]:
-    """Return a folder's scripts with their names below it, or a script with its file's name."""
+    """Return a folder's scripts with their names below it, or a script with its file's name.
+
+    The names are fit for KTAP's lines and for XML.
+    """
     if place.is_file():
-        return [(place.resolve(), place.name)]
-    paths = sorted(place.rglob(f"*{SCRIPT_SUFFIX}"))
+        return [(place.resolve(), printable(place.name))]
+    paths = sorted(path for path in place.rglob(f"*{SCRIPT_SUFFIX}") if path.is_file())
     if not paths:
         what = "no *.pkt in it" if place.is_dir() else "no such script or folder"
         raise UsageError(f"{place}: {what}", "testbed packetdrill SCRIPT.pkt, or a folder of them")
-    return [(path.resolve(), str(path.relative_to(place))) for path in paths]
+    return [(path.resolve(), printable(str(path.relative_to(place)))) for path in paths]
 
 
 def _families(script: Path) -> Sequence[str]:
     """Return the versions of IP that a script is run over: all, unless it names one."""
-    named = _ONE_FAMILY.search(script.read_text(errors="replace"))
+    named = _ONE_FAMILY.search(safe_files.plain_file(script).read_text(errors="replace"))
     return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
 
 

@@ -202,11 +202,16 @@ def record_text(value: object) -> str:
 
 
 def copy_in_place(files: Path, folder: Path) -> list[str]:
-    """Copy a run's files into the program's own folder; return those behind a link, left out."""
+    """Copy a run's files into the program's own folder; return those left out.
+
+    Behind a link, and where a folder would be in the place of a file or a file in that of a folder.
+    """
     left_out = []
     for name in _plain_files(files):
-        on_the_way = (folder / above for above in (name, *name.parents))
-        if any(path.is_symlink() for path in on_the_way if path != folder):
+        above = [folder / path for path in name.parents if path != Path()]
+        in_a_file = any(path.exists() and not path.is_dir() for path in above)
+        linked = any(path.is_symlink() for path in (folder / name, *above))
+        if linked or in_a_file or (folder / name).is_dir():
             left_out.append(str(name))
             continue
         safe_files.make_folder((folder / name).parent)

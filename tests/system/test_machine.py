@@ -328,17 +328,39 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
     assert seconds <= int((files / "time").read_text()) <= time.time()
 
 
+def test_more_files_than_the_host_has_descriptors_come_back(tmp_path: Path) -> None:
+    """One that is too large is left out, without the others."""
+    (tmp_path / "work").mkdir()
+    command = "mkdir many; touch $(seq -f many/%g 1000); truncate -s 2G large; find /usr/bin"
+    argv = ["prlimit", "--nofile=400:400", *TESTBED, "exec", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [*argv, "--", "sh", "-c", command],
+        cwd=tmp_path / "work",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 links, devices or files over 1 GiB were not brought back" in done.stderr
+    assert len(list((tmp_path / "out" / MACHINE_FILES / "many").iterdir())) == 1000
+
+
 def test_files_are_not_copied_in_place_behind_links(tmp_path: Path) -> None:
     files, folder, other = (tmp_path / name for name in ("files", "folder", "other"))
     for path in (files / "sub", folder, other):
         path.mkdir(parents=True)
-    for name in ("plain", "to-file", "sub/below"):
+    for name in ("plain", "to-file", "sub/below", "was-file/below", "was-folder"):
+        (files / name).parent.mkdir(exist_ok=True)
         (files / name).write_text(name)
+    (folder / "was-file").write_text("older")
+    (folder / "was-folder").mkdir()
     (other / "precious").write_text("precious")
     (folder / "to-file").symlink_to(other / "precious")
     (folder / "sub").symlink_to(other)
     (folder / "plain").write_text("older")
-    assert copy_in_place(files, folder) == ["to-file", "sub/below"]
+    assert copy_in_place(files, folder) == ["to-file", "was-folder", "sub/below", "was-file/below"]
+    assert (folder / "was-file").read_text() == "older"
     assert (folder / "plain").read_text() == "plain"
     assert [path.name for path in other.iterdir()] == ["precious"]
     assert (other / "precious").read_text() == "precious"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
 from testbed.errors import UsageError
 from testbed.runs.expectations import Expectation, Take, measure, read_expectations
+from testbed.runs.network_script import read_network
 from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 from tests.pcap_writer import Endpoints, udp, write_pcap
 
@@ -168,3 +170,17 @@ def test_every_laboratory_has_expectations() -> None:
     assert len(laboratories) == 6
     for script in laboratories:
         assert len(read_expectations(script.with_suffix(".toml")).expect) >= 3
+
+
+def test_what_cannot_be_read_whole_is_a_line(run: Path, tmp_path: Path) -> None:
+    """A script may leave a gigabyte of zeros, which are one line, and pipes are not waited for."""
+    large = run / MACHINE_FILES / "large.csv"
+    large.touch()
+    os.truncate(large, 1 << 30)
+    number = measure(Expectation("x", at_most=1, file="large.csv", pattern="(1)"), run)
+    assert number.missing == "large.csv: larger than 256 MiB"
+    os.mkfifo(tmp_path / "lab.toml")
+    with pytest.raises(OSError, match="not a plain file"):
+        read_expectations(tmp_path / "lab.toml")
+    with pytest.raises(OSError, match="not a plain file"):
+        read_network(tmp_path / "lab.toml")

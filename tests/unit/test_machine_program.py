@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.guest import machine
 from testbed.guest.boot import guest_hung
+from testbed.store import GUEST_REPORT
 
 
 def test_a_program_that_takes_too_long_is_not_said_to_hang(
@@ -23,3 +25,16 @@ def test_a_program_that_takes_too_long_is_not_said_to_hang(
         machine.run_on_machine(program, Path("kernel"), tmp_path, lambda: False)
     assert caught.value.message == "it had not ended after 7 s of wall time"
     assert "--timeout" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["", "took_ns x", "took_ns", "\x00" * 100, "took_ns " + "9" * 5000, None]
+)
+def test_a_report_that_the_program_has_changed_is_a_line(tmp_path: Path, text: str | None) -> None:
+    """A program that took over the guest writes there what it likes; None is a terabyte's hole."""
+    report = tmp_path / GUEST_REPORT
+    report.write_text(text or "")
+    if text is None:
+        os.truncate(report, 1 << 40)
+    with pytest.raises((TestbedError, OSError), match=r"changed the machine's report|larger than"):
+        machine._end(tmp_path, 0, "", ())

@@ -72,6 +72,15 @@ def test_no_scripts(tmp_path: Path, what: str) -> None:
         script_runs([tmp_path], ["6.1"])
 
 
+def test_names_of_scripts_are_fit_for_xml_and_pipes_are_no_scripts(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pkt")
+    (tmp_path / "a\nok 2 b\x1b[2J.pkt").write_text("")
+    runs = script_runs([tmp_path], ["6.1"])
+    assert {run.shown_name for run in runs} == {r"a\nok 2 b\x1b[2J.pkt"}
+    ends = [ScriptEnd(run, False, 0.5, ("no",)) for run in runs]
+    assert len(ET.fromstring(junit(ends)).findall(".//failure")) == 3
+
+
 def test_the_program_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="packetdrill is not installed") as caught:
