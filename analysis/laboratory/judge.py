@@ -35,7 +35,7 @@ def _is_faulty(reader: ObservationReader) -> bool:
         return False
     ended = reader.commands[reader.ended]
     if ended.program in SETTERS:  # it stands for itself: thousands are judged in no time
-        observation = replace(reader.observation(), commands=[ended])
+        observation = replace(reader.observation(), commands=[ended], namespaces=())
     else:
         connected = ObservationReader(Path("/"))
         if TCP_TRACE.exists():  # not on each kernel, which the observer's lines tell

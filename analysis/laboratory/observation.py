@@ -37,6 +37,7 @@ class ExecutedCommand:
     words: Sequence[str]
     ended_ns: int | None = None
     status: int | None = None  # None: it was ended, or has not ended
+    origin: str = ""  # of what was set without a command, for which this one stands
 
     @property
     def program(self) -> str:
@@ -62,6 +63,9 @@ class ObservedQueue:
     drops: int
     limit: int | None  # in packets
     rate_mbit: float  # 0: it limits none by itself
+    waiting_bytes: int = 0
+    delay_ms: float = 0.0
+    is_root: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class ObservedNamespace:
     order: int
     inode: int
     label: str
+    time_ns: int = 0
+    control: str = ""  # its congestion control
     devices: dict[int, ObservedDevice] = field(default_factory=dict)
 
 
@@ -153,12 +159,23 @@ class Observation:
 
         It is the last line before the command that has all of it, or else its program.
         """
+        if command.origin:
+            return command.origin
         before = [line for line in self.script_lines if line[0] <= command.time_ns]
         program = re.compile(rf"\b{re.escape(command.program)}\b")
         for _when, place, text in reversed(before):
             if str(command) in text:
                 return place
         return next((place for _when, place, text in reversed(before) if program.search(text)), "")
+
+    def last_line(self, text: str, time_ns: int) -> str:
+        """Return the file and line of the script that last had a text by then, or nothing."""
+        lines = [
+            place
+            for when, place, all_of_it in self.script_lines
+            if when <= time_ns and text in all_of_it
+        ]
+        return lines[-1] if lines else ""
 
     def last_seen(self) -> Mapping[tuple[int, str], ObservedDevice]:
         """Return the devices by namespace and name, each as it was last seen."""
@@ -230,7 +247,10 @@ class ObservationReader:
             self.commands[number] = ended
             self.ended = number
         elif kind == "namespace":
-            namespace = ObservedNamespace(self.order, int(words[1]), unquote(words[2]))
+            control = words[3] if len(words) > 3 else ""
+            namespace = ObservedNamespace(
+                self.order, int(words[1]), unquote(words[2]), int(words[0]), control
+            )
             self.namespaces.append(namespace)
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
@@ -277,9 +297,20 @@ class ObservationReader:
         elif index in devices and kind == "address":
             devices[index].addresses.append(words[1])
         elif index in devices:
-            sent, packets, drops, limit, rate = map(int, words[2:])
+            sent, packets, drops, limit, rate, *more = map(int, words[2:])
+            waiting, delay_ns, is_root = more or (0, 0, 1)
             most = limit if limit >= 0 else None
-            queue = ObservedQueue(words[1], sent, packets, drops, most, rate * 8 / 1e6)
+            queue = ObservedQueue(
+                words[1],
+                sent,
+                packets,
+                drops,
+                most,
+                rate * 8 / 1e6,
+                waiting,
+                delay_ns / 1e6,
+                bool(is_root),
+            )
             devices[index].queues.append(queue)
 
     def observation(self) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 
 from analysis.laboratory.observation import Observation, SocketChange
 from analysis.laboratory.settings import QueueCommand, pair_of, queue_commands
+
+IDLE_BYTES = 1000  # neighbour discovery and the like
+LOOK_NS = 2_000_000  # before a handshake, within which iperf was looked at
 
 Device = tuple[int, str]  # a namespace and a name in it
 Node = tuple[int, str]  # a namespace; in the machine's own, where switches are, also a name
@@ -49,6 +53,7 @@ class Paths:
     """The links between nodes, and the delays that commands gave them."""
 
     def __init__(self, observation: Observation) -> None:
+        self.looks = observation.namespaces
         self.devices = observation.last_seen()
         self.labels = {seen.inode: seen.label for seen in observation.namespaces}
         self.removals = [
@@ -115,6 +120,52 @@ class Paths:
             if made and not self._is_removed(made[-1], time_ns):
                 delays.append(made[-1])
         return delays
+
+    def says_all_delays(self) -> bool:
+        """Tell whether all delays are at ends of links: what is at an ifb is on no way."""
+        ends = {here for links in self.links.values() for here, _there in links}
+        return self.delays.keys() <= ends
+
+    def is_only_way(self, source: str, destination: str) -> bool:
+        """Tell whether packets can take one way alone."""
+        here = self.holder(source)
+        return here is not None and (
+            self.node(here) in self._of_trees and self.way(source, destination) is not None
+        )
+
+    @functools.cached_property
+    def _of_trees(self) -> frozenset[Node]:
+        """The nodes whose links make up a tree with those of all that they reach."""
+        of_trees: set[Node] = set()
+        reached: set[Node] = set()
+        for first in self.links:
+            if first in reached:
+                continue
+            tree, queue, ends = {first}, deque([first]), 0
+            while queue:
+                for _device, other in self.links.get(queue.popleft(), ()):
+                    ends += 1
+                    if (following := self.node(other)) not in tree:
+                        tree.add(following)
+                        queue.append(following)
+            reached |= tree
+            if ends == 2 * (len(tree) - 1):
+                of_trees |= tree
+        return frozenset(of_trees)
+
+    def is_idle(self, handshake: Handshake) -> bool:
+        """Tell whether hardly anything was seen to wait, there and back, as a handshake began."""
+        ends = (handshake.source, handshake.destination)
+        way = {*(self.way(*ends) or ()), *(self.way(*ends[::-1]) or ())}
+        looks = [
+            seen
+            for seen in self.looks
+            if handshake.begun_ns - LOOK_NS <= seen.time_ns <= handshake.begun_ns
+        ]
+        devices = {(n.inode, d.name): d for n in looks for d in n.devices.values()}
+        return way <= devices.keys() and not any(
+            queue.waiting_bytes > IDLE_BYTES for device in way for queue in devices[device].queues
+        )
 
     def _is_removed(self, delay: QueueCommand, time_ns: int) -> bool:
         """Tell whether a script removed its own delay; a link's it may not have meant."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
-from analysis.laboratory.paths import Device, Paths, handshakes
+from analysis.laboratory.paths import IDLE_BYTES, Device, Handshake, Paths, handshakes
 from analysis.laboratory.settings import (
     MOST_COUNTED,
     SETTERS,
@@ -23,6 +23,7 @@ from analysis.laboratory.settings import (
     server_of,
     time_ms,
 )
+from analysis.laboratory.silent_settings import with_silent_settings
 from testbed.scenario.queues import FRAME_BYTES
 
 SMALL_NUMBER = 1000  # who writes a delay of more without a unit knows that they are µs
@@ -34,6 +35,8 @@ ACKNOWLEDGEMENT_BYTES = 120  # the mean of a direction in which no data go
 ONE_WAY = 20  # times as many bytes as in the other direction
 RTT_SHARE = 0.8  # of the delays of the links, below which a handshake's RTT is too short
 CLOCK_MS = 0.2
+ABOVE_MS, ABOVE_SHARE = 5.0, 0.25  # above the links' RTT, from which it is too long
+REPEATED_MS = 990.0  # from here on a SYN was lost and sent again
 UNUSED_CONTROL = "a congestion control that is not used"
 KEPT_QUEUES = "add the queue below the link's (`parent 5:1` or `parent 10:1`), or on another device"
 
@@ -227,6 +230,38 @@ def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
                     yield command, happened, KEPT_QUEUES
 
 
+def _rtts_above_the_links(observation: Observation) -> Iterator[Wrong]:
+    """Judge the shortest handshake between two ends, of those that met empty queues."""
+    paths = Paths(observation)
+    shortest: dict[tuple[str, str], tuple[float, Handshake, list[QueueCommand]]] = {}
+    answered: set[tuple[str, str]] = set()
+    for each in handshakes(observation.sockets) if paths.says_all_delays() else ():
+        ends = (each.source, each.destination)
+        delays = paths.between(*ends, each.begun_ns) + paths.between(*ends[::-1], each.begun_ns)
+        trips = 1 if ends in answered else 2  # a first one waits for the answer to ARP, too
+        answered.add(ends)
+        if delays and paths.is_only_way(*ends) and paths.is_idle(each):
+            above_ms = each.took_ms - trips * sum(_most_ms(d, observation) for d in delays)
+            if ends not in shortest or above_ms < shortest[ends][0]:
+                shortest[ends] = (above_ms, each, delays)
+    for above_ms, each, delays in shortest.values():
+        said_ms = sum(delay.delay_ms for delay in delays)
+        if max(ABOVE_MS, ABOVE_SHARE * said_ms) < above_ms < REPEATED_MS:
+            happened = (
+                f"the RTT from {each.source} to {each.destination} was {each.took_ms:.2f} ms with "
+                f"empty queues, where its links say {said_ms:g} ms"
+            )
+            longest = max(delays, key=lambda delay: delay.delay_ms)
+            yield longest.command, happened, "`tc -s qdisc` on its way shows what else delays"
+
+
+def _most_ms(delay: QueueCommand, observation: Observation) -> float:
+    """Return the longest that a small packet takes, with a jitter that is normally distributed."""
+    rate = rate_of(delay, observation)
+    sending_ms = (IDLE_BYTES + ACKNOWLEDGEMENT_BYTES) * 8 / 1e3 / rate if rate else 0.0
+    return delay.delay_ms + 4 * time_ms(delay.jitter) + sending_ms
+
+
 def _least_ms(delays: Iterable[QueueCommand]) -> float:
     return sum(max(0.0, each.delay_ms - time_ms(each.jitter)) for each in delays)
 
@@ -392,6 +427,7 @@ LABORATORY_RULES: Sequence[LaboratoryRule] = (
     LaboratoryRule("segments counted as packets", _segments_counted_as_packets),
     LaboratoryRule("a queue below the bandwidth-delay product", _queues_below_bdp),
     LaboratoryRule("an RTT below that of the links", _rtts_below_the_links),
+    LaboratoryRule("an RTT above that of the links", _rtts_above_the_links),
     LaboratoryRule("a rate that was removed", _rates_removed),
     LaboratoryRule(UNUSED_CONTROL, _unknown_controls, at_once=True),
     LaboratoryRule(UNUSED_CONTROL, _controls_of_other_namespaces),
@@ -408,6 +444,7 @@ def laboratory_findings(
 
     What one line does again and again is one finding.
     """
+    observation = with_silent_settings(observation)
     if at_once:  # who has not ended may still reach its server
         over = [c for c in observation.commands if c.ended_ns is not None or not is_client(c)]
         observation = replace(observation, commands=over)

@@ -11,15 +11,16 @@
  *   began TIME CLOCK                               the command's begin, on the wall clock too
  *   controls NAME …                                what the kernel has of them
  *   unconnected                                    connections cannot be observed on this kernel
- *   namespace TIME NAMESPACE LABEL                 the next lines are about it, at that time
+ *   namespace TIME NAMESPACE LABEL CONTROL         the next lines are about it, at that time
  *   device INDEX NAME PEER RX_BYTES TX_BYTES TX_PACKETS TSO     PEER: of a veth; 0 for others
  *   address INDEX ADDRESS
- *   qdisc INDEX KIND BYTES PACKETS DROPS LIMIT RATE_BYTES      LIMIT: in packets, -1 if none
+ *   qdisc INDEX KIND BYTES PACKETS DROPS LIMIT RATE_BYTES WAITING DELAY ROOT     LIMIT: in packets,
+ *                                                  -1 if none; WAITING: bytes; ROOT: 1, others 0
  *   line TIME PLACE TEXT                           of a Python script (programs/script_lines.py)
  *
  * and those of the kernel's tracepoint inet_sock_set_state.  The network is written down before a
- * command that removes or replaces something, and at the end; where it is judged meanwhile, also when
- * what sends has ended.
+ * command that removes or replaces something, before iperf, and at the end; where it is judged
+ * meanwhile, also when what sends has ended; of the machine's own namespace also at the beginning.
  */
 #define _GNU_SOURCE
 #include "judge.h"
@@ -51,6 +52,7 @@
 #define PAUSE_NS 1000000 /* between two looks at the network */
 #define TRACE "/sys/kernel/tracing/instances/laboratory/"
 #define SCRIPT_LINES "/run/laboratory"
+#define OWN "/proc/self/ns/net" /* the machine's own namespace */
 
 static FILE *lines;
 static long most_bytes = MOST_BYTES - END_BYTES;
@@ -110,30 +112,6 @@ static const char *congestion_control(void)
 	return *name ? name : "-";
 }
 
-int observe(pid_t pid, int filter, int trial)
-{
-	char controls[1024];
-	struct timespec clock;
-	int process = syscall(SYS_pidfd_open, pid, 0);
-	int observer = syscall(SYS_pidfd_getfd, process, filter, 0), watched;
-
-	close(process);
-	if (observer < 0)
-		return -1;
-	lines = fdopen(openat(trial, "guest.observed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
-		       "w");
-	mkdir(TRACE, 0755);
-	watched = set(TRACE "buffer_size_kb", "1024") && set(TRACE "trace_clock", "mono") &&
-		  set(TRACE "events/sock/inet_sock_set_state/enable", "1");
-	read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", controls, sizeof(controls));
-	clock_gettime(CLOCK_REALTIME, &clock);
-	if (lines)
-		fprintf(lines, "began %lld %lld\ncontrols %s\n%s", monotonic_ns(),
-			clock.tv_sec * 1000000000LL + clock.tv_nsec, controls,
-			watched ? "" : "unconnected\n");
-	return observer;
-}
-
 /* ---- the network, as it is --------------------------------------------------------------------- */
 
 /* Whether a device hands its network segments larger than a packet. */
@@ -188,14 +166,14 @@ static void write_address(const struct nlmsghdr *message)
 		fprintf(lines, "address %d %s\n", about->ifa_index, text);
 }
 
-/* The limit of a queue in packets, -1 if it has none, and the rate that it adds. */
+/* The limit of a queue in packets, -1 if it has none, and the rate and the delay in ns that it adds. */
 struct options {
-	long long limit, rate;
+	long long limit, rate, delay;
 };
 
 static struct options read_options(const char *kind, const struct rtattr *found)
 {
-	struct options options = { -1, 0 };
+	struct options options = { -1, 0, 0 };
 	const struct rtattr *inner;
 	int length, head = NLMSG_ALIGN(sizeof(struct tc_netem_qopt));
 
@@ -206,9 +184,12 @@ static struct options read_options(const char *kind, const struct rtattr *found)
 		options.limit = ((struct tc_fifo_qopt *)RTA_DATA(found))->limit;
 	if (!strcmp(kind, "netem") && length >= head) {
 		const struct rtattr *first = (const void *)((const char *)RTA_DATA(found) + head);
+		const struct rtattr *delay = attribute(first, length - head, TCA_NETEM_LATENCY64);
 
 		options.limit = ((struct tc_netem_qopt *)RTA_DATA(found))->limit;
 		options.rate = number_of(first, length - head, TCA_NETEM_RATE);
+		if (delay)
+			memcpy(&options.delay, RTA_DATA(delay), sizeof(options.delay));
 	}
 	if (!strcmp(kind, "tbf") && (inner = attribute(RTA_DATA(found), length, TCA_TBF_PARMS)))
 		options.rate = ((struct tc_tbf_qopt *)RTA_DATA(inner))->rate.rate;
@@ -225,9 +206,10 @@ static void write_qdisc(const struct nlmsghdr *message)
 		return;
 	options = read_options(queue.kind, attribute(TCA_RTA(about), TCA_PAYLOAD(message),
 						     TCA_OPTIONS));
-	fprintf(lines, "qdisc %d %s %llu %u %u %lld %lld\n", about->tcm_ifindex, queue.kind,
+	fprintf(lines, "qdisc %d %s %llu %u %u %lld %lld %u %lld %d\n", about->tcm_ifindex, queue.kind,
 		(unsigned long long)queue.passed.bytes, queue.passed.packets, queue.waiting.drops,
-		options.limit, options.rate);
+		options.limit, options.rate, queue.waiting.backlog, options.delay,
+		about->tcm_parent == TC_H_ROOT);
 }
 
 static void write_namespace(const char *path, unsigned long inode, const char *label)
@@ -236,7 +218,7 @@ static void write_namespace(const char *path, unsigned long inode, const char *l
 		return;
 	fprintf(lines, "namespace %lld %lu", monotonic_ns(), inode);
 	write_word(lines, label);
-	fputc('\n', lines);
+	fprintf(lines, " %s\n", congestion_control());
 	dump_routing(RTM_GETLINK, write_device);
 	dump_routing(RTM_GETADDR, write_address);
 	dump_routing(RTM_GETQDISC, write_qdisc);
@@ -252,6 +234,33 @@ static void write_network(void)
 		return;
 	written_ns = monotonic_ns();
 	visit_namespaces(write_namespace);
+}
+
+int observe(pid_t pid, int filter, int trial)
+{
+	char controls[1024];
+	struct timespec clock;
+	struct stat about;
+	int process = syscall(SYS_pidfd_open, pid, 0);
+	int observer = syscall(SYS_pidfd_getfd, process, filter, 0), watched;
+
+	close(process);
+	if (observer < 0)
+		return -1;
+	lines = fdopen(openat(trial, "guest.observed", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
+		       "w");
+	mkdir(TRACE, 0755);
+	watched = set(TRACE "buffer_size_kb", "1024") && set(TRACE "trace_clock", "mono") &&
+		  set(TRACE "events/sock/inet_sock_set_state/enable", "1");
+	read_text("/proc/sys/net/ipv4/tcp_available_congestion_control", controls, sizeof(controls));
+	clock_gettime(CLOCK_REALTIME, &clock);
+	if (lines)
+		fprintf(lines, "began %lld %lld\ncontrols %s\n%s", monotonic_ns(),
+			clock.tv_sec * 1000000000LL + clock.tv_nsec, controls,
+			watched ? "" : "unconnected\n");
+	if (!stat(OWN, &about))
+		write_namespace(OWN, about.st_ino, "-");
+	return observer;
 }
 
 /* ---- commands ------------------------------------------------------------------------------------ */
@@ -283,6 +292,7 @@ static void observe_execution(const struct seccomp_notif *call)
 					       "netcat", "socat", "netperf", "ab", "tcpdump", NULL };
 	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
 	static const char *const removing[] = { "del", "delete", "replace", NULL };
+	static const char *const measuring[] = { "iperf", "iperf3", NULL };
 	static char words[MOST_WORDS][MOST_LENGTH + 1];
 	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0, sets;
 	unsigned long long argv = call->data.args[in_folder ? 2 : 1], pointer;
@@ -312,7 +322,7 @@ static void observe_execution(const struct seccomp_notif *call)
 	}
 	if (reads || !has_room())
 		return;
-	if (removes)
+	if (removes || is_one_of(name, measuring))
 		write_network();
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", call->pid);
 	if (stat(path, &about) || !enter_namespace(path))

@@ -77,12 +77,20 @@ FAULTY = {
         before='s1.cmd("tc qdisc replace dev s1-eth2 root tbf rate 10mbit burst 15k limit 90k")'
         "  # an RTT below that of the links"
     ),
+    "long": lab(
+        before='s1.cmd("tc qdisc change dev s1-eth2 handle 10: netem delay 10ms slot 90ms")'
+        "  # an RTT above that of the links"
+    ),
     "rate": lab(
         ", bw=10)",
         's1.cmd("tc qdisc replace dev s1-eth2 root pfifo limit 1000")  # a rate that was removed',
     ),
     "namespace": lab(
         before='subprocess.run(["sysctl", "-w", "net.ipv4.tcp_congestion_control=bbr"])'
+        "  # a congestion control that is not used"
+    ),
+    "written": lab(
+        before='open("/proc/sys/net/ipv4/tcp_congestion_control", "w").write("bbr")'
         "  # a congestion control that is not used"
     ),
     "control": lab(
@@ -94,6 +102,18 @@ FAULTY = {
     ),
     "ping": lab(after='h1.cmd("ping -c 2 10.0.0.9")  # a ping without an answer'),
 }
+# RTM_NEWQDISC: a pfifo of 20 packets at the root of d7
+BY_NETLINK = lab(
+    before="""
+import socket, struct
+s1.cmd("ip link add d7 type dummy; ip link set d7 up")
+body = struct.pack("BxxxiIIIHH8sHHI", 0, socket.if_nametoindex("d7"), 0, 2**32 - 1, 0,
+                   10, 1, b"pfifo", 8, 2, 20)
+asked = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+asked.send(struct.pack("IHHII", 16 + len(body), 36, 0x405, 1, 0) + body)
+assert struct.unpack("i", asked.recv(4096)[16:20]) == (0,)
+"""
+)
 SOUND_LABS = {
     "plain": lab(),
     "delay behind": lab(
@@ -142,6 +162,12 @@ def test_a_faulty_laboratory_is_named_with_its_line(tmp_path: Path, name: str) -
     ]
     assert len(expected) == 1
     assert found(tmp_path, FAULTY[name]) == (3, expected)
+
+
+def test_a_queue_that_no_command_made_is_named_with_its_device(tmp_path: Path) -> None:
+    status, ((rule, place),) = found(tmp_path, BY_NETLINK)
+    assert (status, rule) == (3, "a queue that nothing passes")
+    assert place.startswith("pfifo at d7 of the machine itself, set without a command in the ")
 
 
 @pytest.mark.parametrize("name", SOUND_LABS)

@@ -213,7 +213,7 @@ def test_what_may_still_change_is_not_judged_at_once(tmp_path: Path) -> None:
 def test_the_judge_stops_a_run_at_the_command_that_is_wrong(tmp_path: Path) -> None:
     lines, (ours, its) = tmp_path / "lines", socket.socketpair()
     lines.write_text("controls reno cubic\n")
-    with lines.open() as file, subprocess.Popen(JUDGE, stdin=file, stdout=its) as judge:
+    with lines.open() as file, subprocess.Popen(JUDGE, stdin=file, stdout=its.fileno()) as judge:
         answers = []
         for words in ("tc qdisc add dev e root pfifo", "ping h", "tc qdisc add dev e root x"):
             ours.send(b"?")
@@ -278,6 +278,93 @@ def test_a_queue_that_all_hosts_have_is_not_in_the_other_direction(tmp_path: Pat
     ]
     assert findings(tmp_path, *receiver, *sender, *seen) == []
     assert rules(findings(tmp_path, *receiver, *seen)) == ["a queue in the other direction"]
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "waiting", "expected"),
+    [
+        (70, 500, ["an RTT above that of the links"]),
+        (70, 1500, []),  # a queue explains it
+        (43, 500, []),  # the answer to ARP does
+        (1045, 500, []),  # a SYN that was lost does
+    ],
+)
+def test_an_rtt_that_no_queue_explains(
+    tmp_path: Path, took_ms: int, waiting: int, expected: list[str]
+) -> None:
+    delay = executed("tc qdisc add dev h1-eth0 root netem delay 20ms", 0, 7, H1)
+    look = pair(9000, "netem")
+    look[3] += f" {waiting} 20000000 1"
+    client = [
+        f"command 9000 9 {H1} cubic iperf -c 10.0.0.2",
+        *connection("9000e-9", f"{took_ms}e-3"),
+    ]
+    found = findings(tmp_path, *delay, *look, *client)
+    assert [r for r in rules(found) if "RTT" in r] == expected
+
+
+def connection(began: str, ended: str) -> list[str]:
+    """Return the states of a client's socket."""
+    begin, end = (
+        f" p-9 [000] ... {float(when):.9f}: inet_sock_set_state:" for when in (began, ended)
+    )
+    ends = "sport=99 dport=5001 saddr=10.0.0.1 daddr=10.0.0.2 x"
+    return [
+        f"{begin} {ends} oldstate=TCP_CLOSE newstate=TCP_SYN_SENT",
+        f"{end} {ends} oldstate=TCP_SYN_SENT newstate=TCP_ESTABLISHED",
+    ]
+
+
+def controlled(time_ns: int, namespace: int, control: str) -> str:
+    """Return how a namespace looks."""
+    return f"namespace {time_ns} {namespace} {'-' if namespace == HERE else 'h1'} {control}"
+
+
+@pytest.mark.parametrize(
+    ("by_sysctl", "of_h1", "expected"),
+    [
+        (False, "cubic", "bbr in the machine itself, set without a command in the first 3.0 s"),
+        (True, "cubic", "sysctl -w net.ipv4.tcp_congestion_control=bbr"),
+        (False, "bbr", ""),
+    ],
+)
+def test_a_control_that_no_command_set(
+    tmp_path: Path, by_sysctl: bool, of_h1: str, expected: str
+) -> None:
+    setting = executed("sysctl -w net.ipv4.tcp_congestion_control=bbr") if by_sysctl else []
+    client = [f"command {4 * 10**9} 9 {H1} {of_h1} iperf -c 10.0.0.2", "unconnected"]
+    looks = [controlled(3 * 10**9, HERE, "bbr"), controlled(3 * 10**9, H1, of_h1)]
+    lines = ["controls cubic bbr", controlled(0, HERE, "cubic"), *setting, *looks, *client]
+    assert [each.place for each in findings(tmp_path, *lines)] == ([expected] if expected else [])
+
+
+def test_a_control_written_into_a_file_has_the_line_that_opened_it(tmp_path: Path) -> None:
+    looks = [controlled(0, HERE, "cubic"), controlled(9000, HERE, "bbr")]
+    client = [f"command 9500 9 {H1} cubic iperf -c 10.0.0.2", "unconnected"]
+    line = script_line(3, "/proc/sys/net/ipv4/tcp_congestion_control")
+    found = findings(tmp_path, "controls cubic bbr", *looks, *client, line)
+    assert [each.place for each in found] == ["lab.py:3"]
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ([], "pfifo at h1-eth0 of h1, set without a command in the first 0.0 s"),
+        (executed("tc qdisc add dev h1-eth0 root pfifo limit 20", 0, 7, H1), None),
+    ],
+)
+def test_a_queue_that_no_command_made(
+    tmp_path: Path, made: list[str], expected: str | None
+) -> None:
+    seen = [
+        f"namespace 9000 {H1} h1 cubic",
+        "device 9 h1-eth0 8 0 0 0 0",
+        "qdisc 9 pfifo 0 0 0 20 0 0 0 1",
+        "device 10 h1-eth1 8 0 1000000 700 0",
+    ]
+    (finding,) = findings(tmp_path, *made, *seen)
+    assert finding.rule == "a queue that nothing passes"
+    assert finding.place == (expected or "tc qdisc add dev h1-eth0 root pfifo limit 20")
 
 
 @pytest.mark.parametrize("option", ["-u", "--udp"])

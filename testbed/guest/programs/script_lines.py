@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 LINES_FOLDER = "/run/laboratory"
+SYSCTLS = "/proc/sys/"
 SIZE = 1 << 20  # of a process's lines: later ones are left out
 MOST_LINES = 10000
 LONGEST = 600  # of a command
@@ -84,9 +85,14 @@ def script_place() -> str:
 
 
 def audited(event: str, arguments: Sequence[Any]) -> None:
-    """Record the command of an audit event that executes one; called for every event."""
+    """Record the command of an audit event that executes one, and a file by which one sets.
+
+    It is called for every event.
+    """
     if event in EVENTS:
         LINES.record(arguments[EVENTS[event]])
+    elif event == "open" and arguments[2] & os.O_ACCMODE and str(arguments[0])[:10] == SYSCTLS:
+        LINES.record(arguments[0])
 
 
 def watch_node(kind: Any) -> None:
