@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +11,9 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder
+from testbed.machine.atomic import workplace
 from testbed.machine.compiled import hash_of
-from testbed.machine.process import run, run_told, sudo_user
+from testbed.machine.process import Completed, run, run_told, sudo_user
 from testbed.machine.safe_files import changed_by_others
 from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.names import checked_name
@@ -45,9 +47,18 @@ def built_folder(name: str, *, machine: bool = False) -> Path | None:
     if name not in versions():
         folder = custom_folder(name)
         return folder if (folder / "base").exists() else None
-    done = run([str(IMAGE_SCRIPT), "--path", *_flavour(machine), name], check=False)
+    done = _ask_script(*_flavour(machine), name)
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
+
+
+def _ask_script(*words: str) -> Completed:
+    """Run the script that knows where a kernel is; its temporary files go even if it is killed."""
+    with contextlib.ExitStack() as stack:
+        environment = dict(os.environ)
+        with contextlib.suppress(TestbedError):  # no journal can be written, which a run needs
+            environment["TMPDIR"] = str(stack.enter_context(workplace("kernel")))
+        return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
 
 
 def _flavour(machine: bool) -> list[str]:
@@ -88,7 +99,7 @@ def why_not_found(name: str) -> str:
     """Return what kept the script from looking for a kernel; empty if nothing did."""
     if name not in versions():
         return ""
-    said = run([str(IMAGE_SCRIPT), "--path", name], check=False).stderr.strip()
+    said = _ask_script(name).stderr.strip()
     return said.split("\n")[0].removeprefix(SCRIPT_ERROR)
 
 

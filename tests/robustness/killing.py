@@ -84,6 +84,12 @@ def _server(_number: int) -> subprocess.Popen[str]:
     )
 
 
+def children_of_server(number: int) -> list[int]:
+    """The runs of a server that are under way."""
+    pid = _server(number).pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 class Laboratory:
     """A results folder with all that belongs to it, and runs in it, one at a time."""
 

@@ -1,0 +1,243 @@
+"""Go on with the soak: python -m tests.soak FOLDER [--trials N] [--minutes M] [--round N].
+
+A round is three sweeps at once on one results folder, whose processes are killed at random moments:
+sweeps, guests, their helpers, and what reduces trials; every third round's disk is too small (root
+only). Then the sweeps run again, undisturbed, and must come to what a sweep that nobody disturbed
+came to, with nothing left behind: no file, no process. The first sweep is also watched for
+descriptors and memory that grow. FOLDER/rounds.jsonl says what was done; the same command goes on
+after it, so that N trials can be done in pieces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from analysis.results.reduction import reduction_of
+from testbed.store import is_trial, trials_in
+from tests.robustness.killing import Laboratory, children_of_server, hashes, written
+
+ROUNDS = "rounds.jsonl"
+SWEEPS = 3
+MOST_REPEATS = 6  # of a sweep until it is complete
+LONGEST_PAUSE_S = 1.5  # between two kills
+LOOK_S = 0.1  # between two looks at a sweep's descriptors and memory
+BEGINNING = 20  # trials, from which on other processes reduce
+MOST_DESCRIPTORS = 3  # more in a sweep's second half than in its first
+MOST_GROWTH_MB = 20.0
+
+
+@dataclass
+class Growth:
+    """A sweep's descriptors and memory, as often as they were looked at while trials ran."""
+
+    descriptors: list[int] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+
+    def faults(self) -> list[str]:
+        """What was more in the second half than in the first."""
+        half = len(self.descriptors) // 2
+        if not half:
+            return []
+        found = []
+        for what, values, most in (
+            ("descriptors", self.descriptors, MOST_DESCRIPTORS),
+            ("MB", self.megabytes, MOST_GROWTH_MB),
+        ):
+            before, after = max(values[:half]), max(values[half:])
+            if after - before > most:
+                found.append(f"a sweep's {what} grew from {before:.0f} to {after:.0f}")
+        return found
+
+
+class Soak:
+    """Rounds of a number of trials, in a folder that outlives the process."""
+
+    def __init__(self, folder: Path, trials: int, sweeps: int = SWEEPS) -> None:
+        self.folder, self.trials, self.sweeps = folder, trials, sweeps
+        folder.mkdir(parents=True, exist_ok=True)
+        self.scenario = written(folder)
+
+    def argv(self, out: Path, trials: int) -> list[str]:
+        """The command of a sweep."""
+        return [
+            "run",
+            self.scenario,
+            "--seeds",
+            str(trials),
+            "--engine",
+            "guest",
+            "--out",
+            str(out),
+        ]
+
+    def undisturbed(self) -> tuple[Path, list[str]]:
+        """Run the trials once, unless that was done; return where they are, and what grew."""
+        place = self.folder / f"undisturbed-{self.trials}"
+        if place.exists():
+            return place / "out", []
+        shutil.rmtree(aside := self.folder / "aside", ignore_errors=True)
+        lab, growth = Laboratory(aside), Growth()
+        lab.begin(*self.argv(lab.out, self.trials))
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(lab.out, growth, over))
+        watcher.start()
+        ended = lab.end()
+        over.set()
+        watcher.join()
+        assert ended.status == 0, ended.said
+        aside.rename(place)
+        return place / "out", growth.faults()
+
+    def _watch(self, out: Path, growth: Growth, over: threading.Event) -> None:
+        """Look at the first server's sweep, but not as it begins, nor when it draws figures."""
+        while not over.wait(LOOK_S) and (done := sum(map(is_trial, out.iterdir()))) < self.trials:
+            for pid in children_of_server(0) if done > BEGINNING else ():
+                with contextlib.suppress(OSError, IndexError):
+                    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                    growth.descriptors.append(descriptors)
+                    growth.megabytes.append(pages * os.sysconf("SC_PAGESIZE") / 1e6)
+
+    def round(self, number: int, kills: int) -> tuple[Counter[str], list[str]]:
+        """Disturb sweeps, let them complete; return what was killed, and all faults."""
+        wanted, faults = self.undisturbed()
+        place = self.folder / f"round-{number}"
+        shutil.rmtree(place, ignore_errors=True)
+        labs = [Laboratory(place / str(each), server=each) for each in range(self.sweeps)]
+        out, dice = labs[0].out, random.Random(number)
+        too_small = number % 3 == 0 and os.geteuid() == 0
+        with disk(out, wanted) if too_small else contextlib.nullcontext():
+            for each, lab in enumerate(labs):
+                lab.begin(*self.argv(out, max(1, self.trials - each)))
+            killed = kill_some(dice, kills, self.sweeps)
+            said = [lab.end().said for lab in labs]
+            if too_small:
+                subprocess.run(["mount", "-o", "remount,size=4g", out], check=True)
+            for lab in labs:
+                for _ in range(MOST_REPEATS):
+                    ended = lab.run(*self.argv(out, self.trials))
+                    said.append(ended.said)
+                    if ended.status == 0:
+                        break
+                said.append(lab.clean())
+            faults += [text for text in said if "Traceback" in text]
+            faults += [f"left behind: {name}" for lab in labs for name in lab.left()]
+            faults += differences(out, wanted)
+        if not faults:
+            shutil.rmtree(place)
+        return killed, faults
+
+
+def differences(out: Path, wanted: Path) -> list[str]:
+    """What is otherwise in a folder of trials than in the undisturbed one."""
+    there = {trial.path.name: trial for trial in trials_in(out)}
+    found = []
+    for trial in trials_in(wanted):
+        name = trial.path.name
+        if name not in there:
+            found.append(f"{name}: missing")
+            continue
+        try:
+            same = hashes(there[name]) == hashes(trial)
+        except (AssertionError, OSError) as error:
+            found.append(f"{name}: {error or 'damaged'}")
+            continue
+        if not same or rows(there[name].path) != rows(trial.path):
+            found.append(f"{name}: other captures or numbers")
+    return found
+
+
+def rows(trial: Path) -> object:
+    """A trial's numbers."""
+    (opened,) = [each for each in trials_in(trial.parent) if each.path == trial]
+    return reduction_of(opened).flows.to_json()
+
+
+@contextlib.contextmanager
+def disk(out: Path, wanted: Path) -> Iterator[None]:
+    """Mount a disk that has room for half of the trials."""
+    size = sum(path.stat().st_size for path in wanted.rglob("*")) // 2
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "soak", out], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", out], check=True)
+
+
+def kill_some(dice: random.Random, kills: int, sweeps: int) -> Counter[str]:
+    """Kill processes of the sweeps at random moments; return how many of each kind."""
+    killed: Counter[str] = Counter()
+    for _ in range(kills):
+        time.sleep(dice.uniform(0.05, LONGEST_PAUSE_S))
+        by_kind: dict[str, list[int]] = {}
+        for pid, kind in processes_of(sweeps).items():
+            by_kind.setdefault(kind, []).append(pid)
+        if by_kind:
+            kind = dice.choice(sorted(by_kind))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(dice.choice(by_kind[kind]), signal.SIGKILL)
+                killed[kind] += 1
+    return killed
+
+
+def processes_of(sweeps: int) -> dict[int, str]:
+    """The sweeps that run, with all that they started, and what each is."""
+    found = {pid: "sweep" for server in range(sweeps) for pid in children_of_server(server)}
+    pids = list(found)
+    for pid in pids:  # grows
+        with contextlib.suppress(OSError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                pids += map(int, (thread / "children").read_text().split())
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+            inside = "guest" if b"um_seed=" in words else "other"
+            found.setdefault(pid, "reducer" if b"reducing" in words else inside)
+    return found
+
+
+def main() -> int:
+    """Run rounds until the trials or the time are done; status 1 if there was a fault."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--round", type=int, default=40, help="trials of a round (40)")
+    options = parser.parse_args()
+    begun, soak = time.monotonic(), Soak(options.folder.absolute(), options.round)
+    journal = soak.folder / ROUNDS
+    done = (
+        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    )
+    while sum(each["trials"] for each in done) < options.trials:
+        if time.monotonic() - begun > 60 * options.minutes:
+            break
+        number = len(done) + 1
+        killed, faults = soak.round(number, kills=max(2, options.round // 5))
+        done.append({"round": number, "trials": options.round, "killed": killed, "faults": faults})
+        with journal.open("a") as file:
+            print(json.dumps(done[-1]), file=file)
+        print(json.dumps(done[-1]), flush=True)
+    killed = sum((Counter(each["killed"]) for each in done), Counter())
+    faults = [fault for each in done for fault in each["faults"]]
+    print(
+        f"{sum(each['trials'] for each in done)} of {options.trials} trials in {len(done)} rounds,"
+    )
+    print(f"killed: {', '.join(f'{count} {kind}' for kind, count in killed.items())};", end=" ")
+    print(f"{len(faults)} faults")
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
