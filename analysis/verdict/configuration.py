@@ -56,8 +56,8 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:
     """Return whether a flow's SYNs all got lost: options are agreed on in the answer to one."""
-    packets = evidence.packets.part("sender", flow)
-    return packets is not None and not len(packets.acks)
+    ends = (evidence.packets.part(side, flow) for side in ("sender", "receiver"))
+    return any(packets is not None and not len(packets.acks) for packets in ends)
 
 
 def another_variant(observed: str, control: str) -> str:

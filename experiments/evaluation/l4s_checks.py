@@ -13,16 +13,16 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from analysis.captures.tcp import ACK, CE, SYN
+from analysis.captures.tcp import CE, SYN
 from analysis.figures.sheet import Sheet, as_sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.accurate_ecn import AE, CWR, ECE, reported_marks
-from analysis.trials.packets import TrialPackets
+from analysis.trials.packets import FlowTables, TrialPackets
 from analysis.trials.samples import Samples
 from experiments.evaluation.l4s import FAR_MS, L4S_REORDERED_PERCENT, NEAR_MS, TINY_WINDOW_RTT_MS
 from experiments.evaluation.suite_steps import StepReading, StepVerdict, judged, suite_summary
-from testbed.store import Status, Trial
+from testbed.store import FlowRecord, Status, Trial
 
 ECT1 = 1  # of the column ecn
 ALL_PART = 0.999
@@ -36,6 +36,11 @@ MOST_BURST_MS = 0.25  # 4.3, item 7
 SAME_BURST_S = 20e-6
 SPURIOUS_PART = 0.1  # ours: of what was reordered
 FIRST_FLOW, FLOW_BESIDE = "scalable1", "classic"
+
+
+def with_payload(packets: pd.DataFrame) -> pd.DataFrame:
+    """Select the packets that carry data."""
+    return packets[packets["payload"] > 0]
 
 
 class L4sTrial:
@@ -66,38 +71,35 @@ class L4sTrial:
         rounds = 1e3 * self.metric("duration_s") / self.metric("srtt_mean_ms")
         return rounds / marks if marks else np.inf
 
-    def _part(self, side: str, flow: str) -> pd.DataFrame:
-        record = next(each for each in self.trial.record.flows if each.name == flow)
-        found = self._packets.flow(side, record)
+    def _record(self, flow: str) -> FlowRecord:
+        return next(each for each in self.trial.record.flows if each.name == flow)
+
+    def _tables(self, side: str, flow: str = FIRST_FLOW) -> FlowTables:
+        found = self._packets.flow(side, self._record(flow))
         assert found is not None  # the suite captures at all points
-        return pd.concat((found.data.assign(is_data=True), found.acks.assign(is_data=False)))
+        return found
 
     def ect1_part(self, flow: str = FIRST_FLOW) -> float:
         """Return the part of a flow's data, as its host sent them, that carries ECT(1)."""
-        rows = self._part("sender", flow)
-        data = rows[rows["is_data"] & (rows["payload"] > 0)]
-        return float((data["ecn"] == ECT1).mean())
+        return float((with_payload(self._tables("sender", flow).data)["ecn"] == ECT1).mean())
 
     @property
     def syn_flags(self) -> int:
         """The bits of accurate ECN in the first SYN."""
-        rows = self._part("sender", FIRST_FLOW)
-        syns = rows[rows["is_data"] & ((rows["flags"] & (SYN | ACK)) == SYN)]
-        return int(syns["flags"].iloc[0]) & (AE | CWR | ECE)
+        flags = self._tables("sender").data["flags"]
+        return int(flags[(flags & SYN) > 0].iloc[0]) & (AE | CWR | ECE)
 
     @cached_property
     def reported_and_marked(self) -> tuple[int, int]:
         """How many marks the receiver's acknowledgements count, and how many had arrived."""
-        rows = self._part("receiver", FIRST_FLOW)
-        data = rows[rows["is_data"] & (rows["payload"] > 0)]
-        acks = rows[~rows["is_data"]]["flags"].to_numpy()
-        return reported_marks(acks), int((data["ecn"] == CE).sum())
+        found = self._tables("receiver")
+        marked = with_payload(found.data)["ecn"] == CE
+        return reported_marks(found.acks["flags"].to_numpy()), int(marked.sum())
 
     @property
     def after_loss(self) -> float | None:
         """The slow-start threshold of the first recovery, in the window before it."""
-        record = next(each for each in self.trial.record.flows if each.name == FIRST_FLOW)
-        rows = Samples(self.trial).flow(record)
+        rows = Samples(self.trial).flow(self._record(FIRST_FLOW))
         assert rows is not None
         rows = rows[rows["time_s"] > self.trial.scenario.measure_from_s]
         recovering = np.flatnonzero((rows["ca_state"] == "recovery").to_numpy())
@@ -108,8 +110,7 @@ class L4sTrial:
 
     def burst_ms(self, link_mbit: float) -> float:
         """Return the 99th percentile of the queue that a burst of the sender's makes."""
-        rows = self._part("sender", FIRST_FLOW)
-        data = rows[rows["is_data"] & (rows["payload"] > 0)]
+        data = with_payload(self._tables("sender").data)
         times = data["time_ns"].to_numpy() / 1e9
         steady = times > times[0] + self.trial.scenario.measure_from_s
         starts = np.flatnonzero(np.diff(times[steady]) > SAME_BURST_S)

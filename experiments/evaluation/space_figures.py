@@ -66,7 +66,8 @@ def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) 
     )
     if len(chance):
         said += f" (whose second seed passes in {share_of(chance)})"
-    return f"{said}. Worst, with {worst:.0f} points more harm to throughput: {harm.worst}."
+    much = f"{abs(worst):.0f} points {'more' if worst >= 0 else 'less'} harm to throughput"
+    return f"{said}. Worst, with {much}: {harm.worst}."
 
 
 def space_conclusion(results: ExperimentResults, subject: str) -> str:

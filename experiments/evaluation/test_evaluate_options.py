@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from analysis.statistics.text_tables import TextTable
 from experiments.catalogue import EXPERIMENTS
+from experiments.evaluation.bbr_draft import BBR_DRAFT
 from testbed.cli import evaluate
 from testbed.cli.parser import build_parser
 from testbed.errors import UsageError
@@ -148,3 +150,21 @@ def test_settings_are_drawn_around_what_is_fixed() -> None:
     assert (first["rate_mbit"], first["flows"]) == ("1000", "2") and not space.refuse(first)
     with pytest.raises(UsageError, match=r"rtt_ms=1000: none of .* can run: .* MB in flight"):
         next(drawn_settings(space, {"rate_mbit": "10000", "rtt_ms": "1000"}))
+
+
+def test_a_suites_page_begins_with_its_steps_and_their_tally(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    steps = TextTable(("asked", "so"), (("begins in STARTUP", "met"),), "1 met")
+    shown: list[Any] = []
+    done = SimpleNamespace(folder=tmp_path)
+    monkeypatch.setattr(evaluate, "plan_and_carry_out", lambda *_: (None, done))
+    monkeypatch.setattr(
+        "testbed.cli.run_output.collected", lambda *_: SimpleNamespace(experiments=())
+    )
+    monkeypatch.setattr("analysis.figures.general.presentation.summaries", lambda _: [steps])
+    monkeypatch.setattr("analysis.report.make_report", lambda *_, **more: shown.append(more))
+    run(["--suite", "bbr-draft"])
+    (standings,) = (more["standings"] for more in shown)
+    assert (standings.title, standings.conclusions) == (BBR_DRAFT.paper, ("1 met",))
+    assert len(standings.sheet.rows) == 1

@@ -258,6 +258,12 @@ def test_what_harms_no_more_than_the_incumbent_is_deployable() -> None:
     assert "in 100 %" in said
 
 
+def test_the_worst_setting_may_still_be_harmed_less() -> None:
+    found = made_up({"throughput_mbps": -30.0}, noise=0.001)
+    said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
+    assert "Worst, with 30 points less harm to throughput" in said
+
+
 def test_without_valid_trials_beside_the_incumbent_the_sentence_says_so() -> None:
     found = made_up({}, noise=1.0, settings=8)
     beside = found.beside.drop("bbr")

@@ -131,7 +131,9 @@ def _evaluate_space(options: argparse.Namespace) -> int:
 def _run_suite(options: argparse.Namespace) -> int:
     """Run a suite of test cases, which is an experiment of its own, and write its page."""
     from analysis.figures.general.presentation import summaries
+    from analysis.figures.sheet import as_sheet
     from analysis.report import make_report
+    from analysis.report.page import Standings
 
     experiment = options.experiments.get(options.suite)
     if experiment is None or not experiment.is_suite:
@@ -150,9 +152,12 @@ def _run_suite(options: argparse.Namespace) -> int:
         ConsoleListener(),
     )
     found = run_output.collected([done.folder], options)
+    standings = None
     for table in summaries(list(found.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
-    page = make_report(found, options.out or done.folder / REPORT)
+        steps = as_sheet(table.header, table.rows)
+        standings = Standings(experiment.paper, (table.note,), steps, "")
+    page = make_report(found, options.out or done.folder / REPORT, standings=standings)
     console.print(f"report: {page}", soft_wrap=True)
     return 0
 

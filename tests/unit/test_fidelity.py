@@ -592,19 +592,23 @@ def test_an_iperf3_that_never_connected_tells_no_block(tmp_path: Path) -> None:
     told_by_iperf3(tmp_path, 0.001, server_report(0, 0, version="iperf 3.18"))
 
 
-def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
-    """One flow, to whose sender so many packets came back."""
-    packets = SimpleNamespace(part=lambda *_: SimpleNamespace(acks=[0] * answers))
+def socket_evidence(
+    flow: SimpleNamespace, answers: int, captured: tuple[str, ...] = ("sender",)
+) -> Evidence:
+    """One flow, to whose sender so many packets came back, as captured at these ends."""
+    parts = {side: SimpleNamespace(acks=[0] * answers) for side in captured}
+    packets = SimpleNamespace(part=lambda side, _flow: parts.get(side))
     trial = SimpleNamespace(scenario=router())
     return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets, trial=trial))
 
 
+@pytest.mark.parametrize("side", ["sender", "receiver"])
 @pytest.mark.parametrize(("answers", "grade"), [(0, Grade.UNKNOWN), (1, Grade.INVALID)])
-def test_a_flow_that_never_connected_has_no_options(answers: int, grade: Grade) -> None:
+def test_a_flow_that_never_connected_has_no_options(answers: int, grade: Grade, side: str) -> None:
     flow = SimpleNamespace(
         name="tcp", variant_seen="reno", control="reno", options_seen=(), options=("sack",)
     )
-    variant, options = configuration.sockets(socket_evidence(flow, answers))
+    variant, options = configuration.sockets(socket_evidence(flow, answers, (side,)))
     assert (variant.verdict, options.verdict) == (Grade.VALID, grade)
 
 
