@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Builds the guest kernel from Debian's linux-source-VERSION into the user's cache and prints
+# its directory as the last line of stdout. The default version is the oldest whose source is
+# here: the stored numbers are of that one. The source of a version that is named is fetched
+# (source.sh).
+#
+#   image.sh [VERSION]           builds it, if it is not there
+#   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
+#   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
+#                                same sources, whose code is compared with the first one's
+#   image.sh --machine …         the same for the version's other image, of whole programs
+#
+# The file `base` in the directory is the key without the queue disciplines of queues/, for trials
+# that use none of those.
+# shellcheck source=kernel/recipe.sh
+. "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
+# shellcheck source=kernel/source.sh
+. "$here/source.sh"
+
+default_version() {
+    local version
+    for version in $(versions); do find_source "$version" && echo "$version" && return; done
+    die "no source of Linux is installed" "apt-get install linux-source-$(versions | head -n 1)"
+}
+
+# Prints the first 16 digits of a hash of the given files of the recipe. build.sh is represented by
+# the word in VERSION/builder, which changes when build.sh makes other bytes of the same recipe.
+key_of() {
+    local file digest
+    digest=$({
+        printf '%s\n' "$packaged" "$compiler"
+        printf 'build.sh %s  -\n' "$(<"$here/$version/builder")"
+        for file in "$@"; do printf '%s %s  -\n' "$file" "${sums[$file]}"; done
+    } | sha256sum)
+    echo "${digest:0:16}"
+}
+
+# Every command of the testbed needs the keys, so one process hashes each file once.
+find_keys() {
+    local -A sums
+    local hashes sum file compiler
+    compiler=$(gcc -dumpfullversion)
+    cd "$recipe"
+    shopt -s nullglob
+    local before=(guest.config initramfs.list *.c) congestion=(congestion/*.c)
+    local patches=(patches/*.patch) numbered=(patches/[0-9]*.patch)
+    hashes=$(sha256sum "${before[@]}" "${patches[@]}" "${congestion[@]}")
+    while read -r sum file; do sums[$file]=$sum; done <<<"$hashes"
+    base=$(key_of "${before[@]}" "${numbered[@]}" "${congestion[@]}")
+    key=$(key_of "${before[@]}" "${patches[@]}" "${congestion[@]}")
+    cd "$OLDPWD"
+}
+
+build() {
+    local tree=$cache/.tree.$$
+    trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
+    trap 'exit 130' INT TERM HUP
+    # Remove what killed builds left: while we have the lock, nobody else builds.
+    rm -rf "$cache"/.tree.* "$cache"/.new.*
+    "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
+        "$cache/build-$version${machine:+-machine}.log" \
+        "linux-source-$version $packaged"
+    echo "$base" >"$cache/.new.$$/base"
+    (cd "$cache/.new.$$" && sha256sum linux config version base >sha256)
+    mv -T "$cache/.new.$$" "$cache/$key"
+}
+
+# Prints hashes of what a kernel does: of its code and its data, but for the note with the build's id.
+code_of() { # kernel
+    local section
+    for section in .init.text .text .syscall_stub .rodata init.data .data; do
+        objcopy -O binary -j "$section" "$1" "$cache/.new.$$/section"
+        sha256sum <"$cache/.new.$$/section"
+    done
+}
+
+build_symbols() {
+    local tree=$cache/.tree.$$ place=$cache/$key
+    trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
+    trap 'exit 130' INT TERM HUP
+    SYMBOLS=yes "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
+        "$cache/symbols-$version.log" "linux-source-$version $packaged"
+    [ "$(code_of "$cache/.new.$$/linux")" = "$(code_of "$place/linux")" ] ||
+        die "a second build of Linux $version has other code" "rm -r $place, and build it again"
+    mv -T "$cache/.new.$$/symbols" "$place/symbols"
+}
+
+main() { # a function, so that all of the script is read before it runs for minutes
+    only_path='' symbols='' machine=''
+    while true; do
+        case ${1-} in
+        --path) only_path=yes ;;
+        --symbols) symbols=yes ;;
+        --machine) machine=machine ;;
+        *) break ;;
+        esac
+        shift
+    done
+    version=${1-$(default_version)}
+    if [ $# -gt 1 ] || [[ $version == -* ]]; then
+        die "unknown argument: $*" "usage: image.sh [--path|--symbols] [--machine] [VERSION]"
+    fi
+    versions | grep -qxF -- "$version" ||
+        die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
+    if [ "$only_path" ]; then
+        find_source "$version" ||
+            die "no source of Linux $version is here" "image.sh $version fetches it"
+    fi
+    check_tools
+    need_source "$version"
+    lay_out "$version" $machine
+    find_keys
+    if [ "$only_path" ]; then
+        echo "$cache/$key"
+        [ -e "$cache/$key/linux" ]
+        exit
+    fi
+    mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
+    if [ ! -e "$cache/$key/linux" ] || { [ "$symbols" ] && [ ! -e "$cache/$key/symbols" ]; }; then
+        exec 9>"$cache/lock"
+        flock -n 9 || { say "waiting for another build"; flock 9; }
+        [ -e "$cache/$key/linux" ] || build
+        [ -z "$symbols" ] || [ -e "$cache/$key/symbols" ] || build_symbols
+    fi
+    echo "$cache/$key"
+}
+
+
