@@ -36,3 +36,23 @@ def test_a_line_names_tests_that_exist(line: str) -> None:
 
 def test_the_table_is_there() -> None:
     assert len(lines()) > 20
+
+
+def test_the_system_calls_on_the_page_are_those_of_the_confinement() -> None:
+    source = (ROOT / "testbed/guest/confine.c").read_text(encoding="utf-8")
+    tables = dict(re.findall(r"(\w+)\[[^=\n]*= \{(.*?)\};", source, re.DOTALL))
+    allowed, *looked_into = (
+        set(re.findall(r"SYS_(\w+)", tables[name]))
+        for name in ("allowed", "modes", "makers", "commands")
+    )
+    looked_into.append({"clone", "fchmodat2"})
+    page = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    text = page.partition("## The system calls of a guest")[2].partition(NEXT)[0]
+    always, with_arguments = text.partition("Always allowed are ")[2].split("And with a look at")
+    assert names(always) == allowed and always.startswith(f"{len(allowed)}:")
+    assert names(with_arguments) == set.union(*looked_into)
+    assert f"{len(allowed) + len(names(with_arguments))} of Linux's 362" in page
+
+
+def names(text: str) -> set[str]:
+    return set(re.findall(r"`(\w+)`", text))
