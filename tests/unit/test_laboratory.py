@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import socket
 import subprocess
 from pathlib import Path
@@ -9,11 +11,17 @@ from pathlib import Path
 import pytest
 
 from analysis.laboratory.observation import Observation, read_observation
-from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
+from analysis.laboratory.rules import (
+    LABORATORY_RULES,
+    LaboratoryFinding,
+    laboratory_findings,
+)
 from analysis.laboratory.settings import rate_mbit, time_ms
+from testbed.cli.parser import build_parser
 from testbed.runs.programs import JUDGE
 
 FOLDER = Path("/home/user/lab")
+PAGE = (Path(__file__).parents[2] / "docs" / "mininet.md").read_text()
 HERE, H1 = 1, 2  # namespaces: the machine's own, and a host's
 
 
@@ -383,6 +391,20 @@ def test_a_link_is_judged_as_it_was_when_a_client_used_it(
     then, later = pair(9600, *queues), pair(12000)
     found = findings(tmp_path, *client, *then, *later, "unconnected")
     assert rules(found) == expected
+
+
+def test_the_page_has_each_rule_and_says_which_stop_a_run() -> None:
+    table = PAGE.partition("| rule | when |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]+) \| (\*at once\*)?", table, re.MULTILINE)
+    stops: dict[str, bool] = {}
+    for rule in LABORATORY_RULES:
+        stops[rule.name] = stops.get(rule.name, False) or rule.at_once
+    assert {name: bool(at_once) for name, at_once in rows} == stops
+
+
+@pytest.mark.parametrize("command", re.findall(r"^    (?:\$ )?testbed (.+)$", PAGE, re.MULTILINE))
+def test_a_command_of_the_page_can_be_run(command: str) -> None:
+    assert build_parser().parse_args(shlex.split(command, comments=True)).verb
 
 
 def test_amounts_are_read_as_by_tc() -> None:
