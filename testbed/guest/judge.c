@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define HALT 's' /* analysis/laboratory/judge.py answers this where the run has to stop */
@@ -12,6 +13,7 @@ static int judge = -1; /* a socket to the process that judges */
 void start_judge(char **words, int trial)
 {
 	static char *environment[] = { "LANG=C.UTF-8", NULL };
+	static const struct timeval patience = { 1, 0 }; /* it takes no time, unless it was stopped */
 	int ends[2], lines;
 
 	lines = openat(trial, "guest.observed", O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -26,6 +28,7 @@ void start_judge(char **words, int trial)
 	close(ends[0]);
 	judge = ends[1];
 	finds_fault(); /* once it has loaded all that it needs */
+	setsockopt(judge, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 }
 
 int is_judged(void)
@@ -39,7 +42,7 @@ int finds_fault(void)
 
 	if (send(judge, "", 1, MSG_NOSIGNAL) == 1 && read(judge, &answer, 1) == 1)
 		return answer == HALT;
-	close(judge); /* the program has ended it: judged at the end, then */
+	close(judge); /* the program has ended or stopped it: judged at the end, then */
 	judge = -1;
 	return 0;
 }

@@ -189,8 +189,11 @@ def test_the_run_stops_at_a_finding_of_a_shell_script(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out" / MACHINE_FILES).iterdir()] == ["before"]
 
 
-def test_a_laboratory_whose_judge_was_ended_is_judged_at_its_end(tmp_path: Path) -> None:
-    words = "pkill -9 -f laboratory[.]judge; ip link add d7 type dummy; "
+@pytest.mark.parametrize("signal", ["KILL", "STOP"])
+def test_a_laboratory_whose_judge_was_ended_is_judged_at_its_end(
+    tmp_path: Path, signal: str
+) -> None:
+    words = f"pkill -{signal} -f laboratory[.]judge; ip link add d7 type dummy; "
     words += "tc qdisc add dev d7 root netem delay 20; echo 2 >after"
     command = (*TESTBED, "exec", "--check", "--out", f"{tmp_path}/out", "--", "sh", "-c", words)
     done = subprocess.run(
