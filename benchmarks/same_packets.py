@@ -122,6 +122,9 @@ collapse variant=cubic flows=20 loss_percent=0 duration_s=4
 long-delay variant=bbr rtt_ms=200 duration_s=4
 aggregation variant=bbr burst_packets=16 duration_s=4
 calls variant=cubic tcp=short duration_s=4
+policer variant=cubic bucket_bdp=1 flows=4 duration_s=4
+misbehaving-receivers variant=cubic receiver=ack-division duration_s=4
+misbehaving-receivers variant=cubic receiver=optimistic-acks duration_s=4
 leo variant=linux-reno duration_s=4
 """
 

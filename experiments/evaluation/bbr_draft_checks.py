@@ -1,7 +1,7 @@
 """The steps of the draft's test cases: what was measured, and whether it is as the draft says.
 
 Steps that need a variable which BBRv1 does not have, or which no socket shows, say so; so do the
-cases that need a sender that pauses, or a policer.
+cases that need a sender that pauses, and that of policers.
 """
 
 from __future__ import annotations
@@ -347,7 +347,7 @@ DRAFT_CASES = (
         DraftStep("3", "bw_shortterm", NOT_IN_V1),
         DraftStep("4", "max_bw drops to the new rate", adapts_down),
     )),
-    untestable(17, "policers", "no queue here drops by a bucket of tokens and holds nothing"),
+    untestable(17, "policers", "no trial here; the evaluation `policer` has a token bucket"),
     DraftCase(18, "spurious fast recovery", "reordered", (
         DraftStep("1", "occurs", in_state("recovery")),
         DraftStep("4", "estimate within 2 %", same_estimate),

@@ -172,6 +172,12 @@ def _call_score(name: str, words: str, metric: str, factor: float = 1.0) -> Scor
     return Score(name, words, LESS, lambda seen: factor * float(seen.calls[metric].mean()))
 
 
+def _taken(seen: TrialView) -> float:
+    """Return the share of the flow whose receiver misbehaves, in percent."""
+    rates = seen.flows["throughput_mbps"]
+    return 100 * float(seen.flow("flow")["throughput_mbps"]) / float(rates.sum())
+
+
 def _needless(seen: TrialView) -> float:
     """Return the percentage of all flows' packets that were sent again and not dropped before."""
     sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
@@ -259,6 +265,17 @@ CALLS_SCORES = (
     _call_score("call_loss", "a call's datagrams lost (%)", "datagram_loss_rate", 100),
     _call_score("call_delay_ms", "a call's one-way delay, 95 % (ms)", "owd_p95_ms"),
     _call_score("call_jitter_ms", "a call's jitter (ms)", "jitter_ms"),
+)
+POLICER_SCORES = (GOODPUT_SCORE, DROPS_SCORE, JAIN)
+MISBEHAVING_RECEIVERS_SCORES = (
+    Score("taken_percent", "share of the one that misbehaves (%)", LESS, _taken),
+    Score(
+        "victim_queue_ms",
+        "the other's queueing delay (ms)",
+        LESS,
+        lambda seen: float(seen.flow("victim")["queue_mean_ms"]),
+    ),
+    DROPS_SCORE,
 )
 CELLULAR_SCORES = (UTILISATION, DELAY_95)
 PATH_CHANGE_SCORES = (
