@@ -13,6 +13,7 @@ from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder
 from testbed.machine.atomic import workplace
 from testbed.machine.compiled import hash_of
+from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Completed, run, run_told, sudo_user
 from testbed.machine.safe_files import changed_by_others
 from testbed.scenario.model import BASE_KERNEL
@@ -55,7 +56,7 @@ def built_folder(name: str, *, machine: bool = False) -> Path | None:
 def _ask_script(*words: str) -> Completed:
     """Run the script that knows where a kernel is; its temporary files go even if it is killed."""
     with contextlib.ExitStack() as stack:
-        environment = dict(os.environ)
+        environment = {**os.environ, **JOURNAL.marker}  # by which `testbed clean` ends it
         with contextlib.suppress(TestbedError):  # no journal can be written, which a run needs
             environment["TMPDIR"] = str(stack.enter_context(workplace("kernel")))
         return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)

@@ -28,7 +28,8 @@ def main() -> int:
         begun = time.monotonic()
         old = attempt(FORMATS[name], corpus(name))
         new = attempt_numbers(name, options.first, begun + 60 * options.minutes / len(names))
-        print(f"{name}: {new.inputs} inputs from {options.first} on, {new.refused} refused")
+        said = f"{name}: {new.inputs} inputs from {options.first} on, {new.refused} refused"
+        print(said, flush=True)
         for fault, data in (old.faults | new.faults).items():
             print(f"    {fault}: {keep(name, data)}", flush=True)
             faults += 1

@@ -1,7 +1,8 @@
 """kill -9 at any moment: `clean` leaves nothing, no whole trial is lost, reruns are the same.
 
 By default a few times; with --full, 600 guests, 200 trials on the host and 200 sweeps, 20 guests of
-sweeps that live on, and a run of the command before each of its file operations.
+sweeps that live on, 100 of whole programs and 100 that gdb holds, and a run of the command before
+each of its file operations.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.guest import kernels
 from testbed.store import Status, trials_in
 from tests.lab import wait_until
 from tests.robustness.killing import (
@@ -28,6 +30,7 @@ from tests.robustness.killing import (
     written,
 )
 
+LONGEST_BOOT_S = 3.0  # of a guest for whole programs, or one that gdb holds
 SHORTEST_S = 0.3  # that a guest takes, in any case
 SCENARIOS = [SHORT, *(dataclasses.replace(SHORT, seed=seed) for seed in (2, 3))]
 
@@ -74,6 +77,34 @@ def test_guests_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool) -
             print(f"{killed} guests killed", flush=True)
     assert lab.run(*argv).status == 0
     assert lab.whole() == whole
+
+
+@pytest.mark.parametrize("verb", ["mininet", "rewind"])
+def test_verbs_that_boot_other_guests(
+    lab: Laboratory, tmp_path: Path, full: bool, verb: str
+) -> None:
+    """A whole program's, and one that gdb holds; what either leaves takes the next one's place."""
+    if verb == "rewind":
+        kernel = kernels.built_folder(SHORT.kernel)
+        if not full or kernel is None or not (kernel / kernels.SYMBOLS).exists():
+            pytest.skip("with --full: gdb's guest takes seconds, and kernel/image.sh --symbols")
+        lab.run("run", written(tmp_path), "--engine", "guest", "--out", str(lab.out))
+        (trial,) = trials_in(lab.out)
+        argv = ["rewind", str(trial.path), "--at", "0.2"]
+    else:
+        script = tmp_path / "lab" / "lab.py"
+        script.parent.mkdir()
+        script.write_text("import time\ntime.sleep(1)\nopen('made', 'w').write('x' * 10**7)\n")
+        argv = ["mininet", str(script), "--out", str(lab.out / "program")]
+    whole, killed = lab.whole(), 0
+    for moment in moments(100 if full else 1, LONGEST_BOOT_S):
+        killed += lab.run(*argv, kill_s=moment).status == KILLED
+        said = lab.clean()
+        assert lab.left() == [], (moment, said)
+        assert lab.whole() == whole, (moment, said)
+    print(f"{killed} killed")
+    if full:
+        assert lab.run(*argv).status == 0
 
 
 def sweep(lab: Laboratory) -> list[str]:
