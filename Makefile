@@ -70,12 +70,13 @@ $(objects)/%.o: %.c Makefile
 .PHONY: all
 
 # dist/: the wheel and what it is made of (contrib/sbom.py); the same commit gives the same bytes
-# on a machine, whatever the user's umask and the files' times are
+# on a machine, whatever the user's umask and the files' times are. Root's tar keeps the archive's modes,
+# which git makes group-writable.
 .PHONY: release
 release:
 	rm -rf dist
 	umask 022 && mkdir dist && source=$$(mktemp -d) && trap 'rm -rf $$source' EXIT && \
 	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
-	git archive HEAD | tar -x -C $$source && \
+	git -c tar.umask=0022 archive HEAD | tar -x -C $$source && \
 	.venv/bin/python $$source/contrib/sbom.py >dist/sbom.json && \
 	.venv/bin/python -m pip wheel -q --no-deps --no-build-isolation -w dist $$source

@@ -98,6 +98,7 @@ class Laboratory:
         for each in (self.out, self.state, self.temporary):
             each.mkdir(parents=True)
         self.environment = {"XDG_STATE_HOME": str(self.state), "TMPDIR": str(self.temporary)}
+        self.work = folder  # where commands run, and whole programs
         self._said = folder / "said"
         self._server = _server(server)
 
@@ -123,6 +124,7 @@ class Laboratory:
             "released_by": str(released_by or ""),
             "said": str(self._said),
             "environment": self.environment,
+            "folder": str(self.work),
         }
         self._server.stdin.write(json.dumps(asked) + "\n")
         self._server.stdin.flush()
@@ -153,7 +155,7 @@ class Laboratory:
     def left(self) -> list[str]:
         """What should not be there when nothing runs: temporary files, journals, processes."""
         deadline = time.monotonic() + PATIENCE_S
-        while processes := _processes_in(self.out):
+        while processes := _processes_in(self.out) | _processes_with(str(self.state)):
             if time.monotonic() > deadline:
                 return [f"{pid} {words!r}" for pid, words in processes.items()]
             time.sleep(0.02)
@@ -193,6 +195,16 @@ def _processes_in(folder: Path) -> dict[int, bytes]:
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (entry / "cwd").readlink().is_relative_to(folder):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes()
+    return found
+
+
+def _processes_with(variable: str) -> dict[int, bytes]:
+    """Each that was started with a variable of this value, such as gdb, with its words."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if variable.encode() in (entry / "environ").read_bytes():
                 found[int(entry.name)] = (entry / "cmdline").read_bytes()
     return found
 
@@ -247,6 +259,8 @@ def _child(request: dict[str, Any], report: int) -> None:
 
     os.setsid()
     os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # ours has the requests, and programs read theirs
     said = os.open(request["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)

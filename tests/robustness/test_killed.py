@@ -1,13 +1,14 @@
 """kill -9 at any moment: `clean` leaves nothing, no whole trial is lost, reruns are the same.
 
 By default a few times; with --full, 600 guests, 200 trials on the host and 200 sweeps, 20 guests of
-sweeps that live on, 100 of whole programs and 100 that gdb holds, and a run of the command before
+sweeps that live on, 150 of whole programs and 50 that gdb holds, and a run of the command before
 each of its file operations.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import shutil
 import signal
@@ -30,7 +31,6 @@ from tests.robustness.killing import (
     written,
 )
 
-LONGEST_BOOT_S = 3.0  # of a guest for whole programs, or one that gdb holds
 SHORTEST_S = 0.3  # that a guest takes, in any case
 SCENARIOS = [SHORT, *(dataclasses.replace(SHORT, seed=seed) for seed in (2, 3))]
 
@@ -77,34 +77,6 @@ def test_guests_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool) -
             print(f"{killed} guests killed", flush=True)
     assert lab.run(*argv).status == 0
     assert lab.whole() == whole
-
-
-@pytest.mark.parametrize("verb", ["mininet", "rewind"])
-def test_verbs_that_boot_other_guests(
-    lab: Laboratory, tmp_path: Path, full: bool, verb: str
-) -> None:
-    """A whole program's, and one that gdb holds; what either leaves takes the next one's place."""
-    if verb == "rewind":
-        kernel = kernels.built_folder(SHORT.kernel)
-        if not full or kernel is None or not (kernel / kernels.SYMBOLS).exists():
-            pytest.skip("with --full: gdb's guest takes seconds, and kernel/image.sh --symbols")
-        lab.run("run", written(tmp_path), "--engine", "guest", "--out", str(lab.out))
-        (trial,) = trials_in(lab.out)
-        argv = ["rewind", str(trial.path), "--at", "0.2"]
-    else:
-        script = tmp_path / "lab" / "lab.py"
-        script.parent.mkdir()
-        script.write_text("import time\ntime.sleep(1)\nopen('made', 'w').write('x' * 10**7)\n")
-        argv = ["mininet", str(script), "--out", str(lab.out / "program")]
-    whole, killed = lab.whole(), 0
-    for moment in moments(100 if full else 1, LONGEST_BOOT_S):
-        killed += lab.run(*argv, kill_s=moment).status == KILLED
-        said = lab.clean()
-        assert lab.left() == [], (moment, said)
-        assert lab.whole() == whole, (moment, said)
-    print(f"{killed} killed")
-    if full:
-        assert lab.run(*argv).status == 0
 
 
 def sweep(lab: Laboratory) -> list[str]:
@@ -156,3 +128,58 @@ def test_a_sweep_outlives_its_guests(lab: Laboratory, full: bool) -> None:
         assert hashes(well) == whole[well.path.name], ended.said
         assert lab.run(*argv).status == 0
         assert lab.whole() == whole
+
+
+PROGRAM = """
+echo begun; mkdir -p below; seq 2000 >below/numbers; sleep 5; echo 'rate 7'; echo done >result
+"""
+EXPECTED = """
+[[expect]]
+what = "rate"
+pattern = 'rate (\\d+)'
+at_least = 7
+"""
+VERBS = {  # whole programs, and a trial under gdb
+    "exec": ("exec", "--in-place", "--", "bash", "lab.sh"),
+    "mininet": ("mininet", "lab.sh"),
+    "grade": ("grade", "lab.sh", "--expect", "lab.toml"),
+    "rewind": ("rewind", "TRIAL", "--at", "0.2", "--trace", "tcp_retransmit_skb"),
+}
+
+
+def results(lab: Laboratory, verb: str) -> dict[str, str]:
+    """The hashes of what a program left, but for its record, which has the wall time."""
+    paths = [path for path in (lab.work / "programs").rglob("*") if path.suffix in ("", ".txt")]
+    paths += [lab.work / "result", lab.work / "below" / "numbers"] if verb == "exec" else []
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool, verb: str) -> None:
+    """What a program left before stays, or is replaced by the same; gdb and guests end."""
+    kernel = kernels.built_folder(SHORT.kernel)
+    if not full and verb != "exec":
+        pytest.skip("--full: the others start programs in the same way")
+    if verb == "rewind" and (kernel is None or not (kernel / kernels.SYMBOLS).exists()):
+        pytest.skip("kernel/image.sh --symbols: minutes")
+    (tmp_path / "lab.sh").write_text(PROGRAM)
+    (tmp_path / "lab.toml").write_text(EXPECTED)
+    if verb == "rewind":
+        lab.run("run", written(tmp_path), "--engine", "guest", "--out", str(lab.out))
+    trial = next(iter(lab.whole()), "")
+    words = [str(lab.out / trial) if word == "TRIAL" else word for word in VERBS[verb]]
+    argv = [words[0], "--out", str(tmp_path / "programs" / verb), *words[1:]]
+    first = lab.run(*argv)
+    assert first.status == 0, first.said
+    before, trials, killed = results(lab, verb), lab.whole(), 0
+    assert verb == "rewind" or len(before) > 1
+    for moment in moments(50 if full else 1, first.seconds):
+        killed += lab.run(*argv, kill_s=moment).status == KILLED
+        said = lab.clean()
+        assert lab.left() == [], (moment, said)
+        assert (results(lab, verb), lab.whole()) == (before, trials), (moment, said)
+        if full:
+            print(f"{verb}: killed {killed} times", flush=True)
+    assert lab.run(*argv).status == 0

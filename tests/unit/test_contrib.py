@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,14 +98,18 @@ def test_the_bill_of_materials_names_every_locked_package(
 def test_the_same_commit_gives_the_same_wheel(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Under another umask, and later."""
+    """Under another umask, in another zone of time, with other modes in archives, and later."""
     root, found = request.config.rootpath, []
     if not (root / ".git").exists():
         pytest.skip("not a clone")
-    for umask in (0o022, 0o077):
+    keys = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0", "TZ")
+    here = ("1", "tar.umask", "0002", "UTC")
+    for umask, there in ((0o022, here), (0o077, ("1", "tar.umask", "0077", "NZ"))):
         copy = tmp_path / f"{umask:o}"
         subprocess.run(["git", "clone", "-q", "--shared", str(root), str(copy)], check=True)
         (copy / ".venv").symlink_to(root / ".venv")
-        subprocess.run(["make", "-s", "release"], cwd=copy, check=True, umask=umask)
+        environment = {**os.environ, **dict(zip(keys, there, strict=True))}
+        argv = ["make", "-s", "release"]
+        subprocess.run(argv, cwd=copy, env=environment, check=True, umask=umask)
         found.append({path.name: path.read_bytes() for path in (copy / "dist").iterdir()})
     assert found[0] == found[1] and len(found[0]) == 2
