@@ -15,6 +15,7 @@ from experiments.evaluation.bbr_draft import BBR_DRAFT
 from testbed.cli import evaluate
 from testbed.cli.parser import build_parser
 from testbed.errors import UsageError
+from testbed.guest.engine import GuestEngine
 from testbed.runs.drawn_settings import drawn_settings
 from testbed.runs.evaluation import StandardEvaluation
 from testbed.runs.orchestration import RunOptions
@@ -37,6 +38,7 @@ OPTIONS = {
     "cluster": "--cluster tcp://head:8786",
     "out": "--out page.html",
 }
+CARRIED_OUT = SimpleNamespace(choice=SimpleNamespace(engine=GuestEngine()))
 WAYS = ("", "budget", "until", "adversary", "suite")
 SETS = {"": "burst=1", "suite": "path=plain"}  # a value that each way has; else flows=4
 
@@ -62,7 +64,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
 
     def suite(selection: Any, run: RunOptions, *_parts: Any) -> Any:
         shown.extend((sorted((s.label, s.kernel) for s in selection.scenarios(1)), run))
-        return None, SimpleNamespace(folder=tmp_path)
+        return CARRIED_OUT, SimpleNamespace(folder=tmp_path, trials=())
 
     def page(*parts: Any, **_more: Any) -> Any:
         shown.append(parts[-1])
@@ -157,8 +159,8 @@ def test_a_suites_page_begins_with_its_steps_and_their_tally(
 ) -> None:
     steps = TextTable(("asked", "so"), (("begins in STARTUP", "met"),), "1 met")
     shown: list[Any] = []
-    done = SimpleNamespace(folder=tmp_path)
-    monkeypatch.setattr(evaluate, "plan_and_carry_out", lambda *_: (None, done))
+    done = SimpleNamespace(folder=tmp_path, trials=())
+    monkeypatch.setattr(evaluate, "plan_and_carry_out", lambda *_: (CARRIED_OUT, done))
     monkeypatch.setattr(
         "testbed.cli.run_output.collected", lambda *_: SimpleNamespace(experiments=())
     )

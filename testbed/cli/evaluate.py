@@ -145,12 +145,13 @@ def _run_suite(options: argparse.Namespace) -> int:
     if options.name and "variant" in settings:
         raise UsageError(f"--set variant: it is {options.name} already", "leave out one of the two")
     settings |= {"variant": (options.name,)} if options.name else {}
-    _, done = plan_and_carry_out(
+    planned, done = plan_and_carry_out(
         select_experiment(experiment, settings, quick=options.quick),
         _run_options(options, name=f"evaluate-{options.name or options.suite}"),
         shlex.join(("testbed", *options.arguments)),
         ConsoleListener(),
     )
+    print_missing_features(planned.choice.engine, done.trials)
     found = run_output.collected([done.folder], options)
     standings = None
     for table in summaries(list(found.experiments)):

@@ -26,6 +26,8 @@ SEARCH_PART = 0.7  # of the budget; the rest is for making the setting plainer
 KEPT_PART = 0.85  # of the worst effect, which a plainer setting must still have
 SEARCH_SEED = 1
 CONFIRMING_SEEDS = (2, 3)
+CANDIDATES = 5  # of which the worst is taken that other seeds confirm
+CONFIRMING_PART = 0.5  # of the effect, which each of them must show
 
 Key = tuple[tuple[str, str], ...]
 
@@ -145,15 +147,34 @@ def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
             f"{search.evaluation.others[0]}",
             "give it more time: --budget 1h",
         )
-    (worst_key, _), effect = max(search.known.items(), key=lambda pair: pair[1])
-    worst = WorstSetting(dict(worst_key), effect)
-    plain = plainest(search, worst, lambda: time.monotonic() - begun < budget_s)
+
+    def has_time() -> bool:
+        return time.monotonic() - begun < budget_s
+
+    worst = confirmed(search, has_time)
+    plain = plainest(search, worst, has_time)
     others = tuple(search.effects([plain.setting], seed)[0] for seed in CONFIRMING_SEEDS)
     tried = len({key for key, seed in search.known if seed == 1})
     shown = search.selection([plain.setting], 1).scenarios(1)
     subject = search.evaluation.subject
     scenario = next(each for each in shown if each.axes[search.evaluation.axis] == subject)
     return AdversaryFinding(tried, worst, plain, others, scenario)
+
+
+def confirmed(search: AdversarySearch, has_time: Callable[[], bool]) -> WorstSetting:
+    """Return the worst setting that other seeds confirm, of a few; the worst of all if none does.
+
+    Chance alone can be bad: a connection whose first packets are all lost is starved.
+    """
+    worse = [(effect, key) for (key, seed), effect in search.known.items() if seed == 1]
+    ranked = [WorstSetting(dict(key), effect) for effect, key in sorted(worse, reverse=True)]
+    for each in ranked[:CANDIDATES]:
+        if each.effect <= 0 or not has_time():
+            break
+        others = [search.effects([each.setting], seed)[0] for seed in CONFIRMING_SEEDS]
+        if min(others) >= CONFIRMING_PART * each.effect:
+            return each
+    return ranked[0]
 
 
 def plainest(
