@@ -171,7 +171,9 @@ def halves_after_a_loss(seen: L4sTrials) -> StepReading:
     part = seen["loss"].after_loss
     if part is None:
         return StepReading("no recovery", False)
-    return StepReading(f"{part:.2f} of the window before", part <= MOST_AFTER_LOSS)
+    return StepReading(
+        f"{part:.2f} of the window before, at most {MOST_AFTER_LOSS:g}", part <= MOST_AFTER_LOSS
+    )
 
 
 def beside(path: str, most: float) -> L4sCheck:
@@ -179,7 +181,7 @@ def beside(path: str, most: float) -> L4sCheck:
 
     def check(seen: L4sTrials) -> StepReading:
         ratio = seen[path].rate_ratio
-        return StepReading(f"{ratio:.2f} : 1", 1 / most <= ratio <= most)
+        return StepReading(f"{ratio:.2f} : 1, at most {most:g}", 1 / most <= ratio <= most)
 
     return check
 
@@ -189,7 +191,7 @@ def queues_briefly(path: str, name: str, most_ms: float) -> L4sCheck:
 
     def check(seen: L4sTrials) -> StepReading:
         found = seen[path].metric(name)
-        return StepReading(f"{found:.2f} ms", found <= most_ms)
+        return StepReading(f"{found:.2f} ms, at most {most_ms:g}", found <= most_ms)
 
     return check
 
@@ -199,13 +201,17 @@ def rates_by_round_trip(seen: L4sTrials) -> StepReading:
     rates = seen["two-rtts"].scalable("goodput_mbps")
     ratio = float(rates.iloc[0] / rates.iloc[1])
     most = (FAR_MS / NEAR_MS) ** 0.5
-    return StepReading(f"{ratio:.2f} : 1 for {NEAR_MS:g} and {FAR_MS:g} ms", ratio <= most)
+    said = f"{ratio:.2f} : 1 for {NEAR_MS:g} and {FAR_MS:g} ms, at most {most:g}"
+    return StepReading(said, ratio <= most)
 
 
 def stays_responsive(seen: L4sTrials) -> StepReading:
     """Read the queue of flows whose fair windows are below a packet."""
     found = float(seen["tiny-window"].scalable("queue_mean_ms").mean())
-    return StepReading(f"{found:.1f} ms of queue, mean", found <= TINY_WINDOW_RTT_MS)
+    return StepReading(
+        f"{found:.1f} ms of queue, mean, at most {TINY_WINDOW_RTT_MS:g}",
+        found <= TINY_WINDOW_RTT_MS,
+    )
 
 
 def tolerates_reordering(seen: L4sTrials) -> StepReading:
@@ -213,14 +219,14 @@ def tolerates_reordering(seen: L4sTrials) -> StepReading:
     trial = seen["reordered"]
     percent = 100 * trial.metric("retransmitted") / trial.metric("sent_packets")
     most = SPURIOUS_PART * L4S_REORDERED_PERCENT
-    said = f"{percent:.2f} % sent again, {L4S_REORDERED_PERCENT:g} % reordered"
+    said = f"{percent:.2f} % sent again, {L4S_REORDERED_PERCENT:g} % reordered, at most {most:g}"
     return StepReading(said, percent <= most)
 
 
 def bursts_briefly(seen: L4sTrials) -> StepReading:
     """Read the queue that bursts make at the fast rate."""
     found = seen["fast"].burst_ms(seen["fast"].trial.record.queues[0].rate_mbit)
-    return StepReading(f"{found:.2f} ms, 99 %", found <= MOST_BURST_MS)
+    return StepReading(f"{found:.2f} ms, 99 %, at most {MOST_BURST_MS:g}", found <= MOST_BURST_MS)
 
 
 L4S_DEMANDS = (
