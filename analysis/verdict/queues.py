@@ -460,7 +460,8 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         bleached = own.receiver is Misbehaviour.BLEACHED_ECN  # behind the capture
         marked = packets.data[(packets.data["ecn"] == CE) & (not bleached)]
         dst = own.dst
-        arrived[dst] = arrived.get(dst, 0) + len(marked)
+        over_ipv4 = ":" not in flow.dst_address  # IPv6's are not in this counter
+        arrived[dst] = arrived.get(dst, 0) + (len(marked) if over_ipv4 else 0)
         if flow.protocol == "tcp":
             # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
             data = int((marked["payload"] > 0).sum())

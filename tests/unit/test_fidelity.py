@@ -346,7 +346,7 @@ def test_marks_of_packets_with_data_alone_are_echoed(
         acks=pd.DataFrame({"flags": [16, 16]}),
     )
     evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
+        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address="10.0.0.2"),),
         packets=SimpleNamespace(part=lambda _role, _flow: packets),
         trial=SimpleNamespace(
             scenario=SimpleNamespace(
@@ -375,14 +375,36 @@ def test_accurate_ecn_counts_marks_in_three_flags(
         acks=pd.DataFrame({"flags": [SYN | 16 | AE, *flags, RESET]}),
     )
     evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
+        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address="10.0.0.2"),),
         packets=SimpleNamespace(part=lambda _role, _flow: packets),
         trial=SimpleNamespace(
-            scenario=SimpleNamespace(flow=lambda _name: SimpleNamespace(dst="receiver"))
+            scenario=SimpleNamespace(
+                flow=lambda _name: SimpleNamespace(dst="receiver", receiver=None)
+            )
         ),
         virtual_time=True,
     )
     assert next(iter(queues.marks_received(cast(Evidence, evidence)))).verdict == grade
+
+
+@pytest.mark.parametrize(("address", "grade"), [("10.0.0.2", "invalid"), ("2001:db8::2", "valid")])
+def test_marks_over_ipv6_are_not_in_the_hosts_count(
+    monkeypatch: pytest.MonkeyPatch, address: str, grade: str
+) -> None:
+    monkeypatch.setattr(queues, "read_counters", lambda _trial, _node: {"IpExtInCEPkts": 0, "x": 1})
+    packets = SimpleNamespace(
+        data=pd.DataFrame({"ecn": [CE], "payload": [1000]}),
+        acks=pd.DataFrame({"flags": [16 | queues.ECE]}),
+    )
+    flow = SimpleNamespace(dst="receiver", receiver=None)
+    evidence = SimpleNamespace(
+        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address=address),),
+        packets=SimpleNamespace(part=lambda _role, _flow: packets),
+        trial=SimpleNamespace(scenario=SimpleNamespace(flow=lambda _name: flow)),
+        virtual_time=True,
+    )
+    *_, counted = queues.marks_received(cast(Evidence, evidence))
+    assert (counted.name, counted.subject, counted.verdict) == ("ECN", "receiver", grade)
 
 
 def queue_transit(left: list[int], arrived: list[int], lost: list[int]) -> QueueTransit:
