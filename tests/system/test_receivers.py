@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from analysis.captures.tcp import CE, PacketArrays
+from analysis.trials.accurate_ecn import ECE
 from analysis.trials.packets import TrialPackets
-from analysis.verdict.queues import ECE
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Misbehaviour, Scenario
 from testbed.scenario.network import Queue

@@ -394,7 +394,7 @@ def test_marks_over_ipv6_are_not_in_the_hosts_count(
     monkeypatch.setattr(queues, "read_counters", lambda _trial, _node: {"IpExtInCEPkts": 0, "x": 1})
     packets = SimpleNamespace(
         data=pd.DataFrame({"ecn": [CE], "payload": [1000]}),
-        acks=pd.DataFrame({"flags": [16 | queues.ECE]}),
+        acks=pd.DataFrame({"flags": [16 | ECE]}),
     )
     flow = SimpleNamespace(dst="receiver", receiver=None)
     evidence = SimpleNamespace(
