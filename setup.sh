@@ -311,7 +311,7 @@ main() {
                 --set path=receiver --out results/demo
             ;;
         test)
-            IMAGES+=(--machine) # the tests of whole programs (docs/mininet.md)
+            IMAGES+=("--flavour machine") # the tests of whole programs (docs/mininet.md)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
             # compiled once, and not by each of the processes that tests start

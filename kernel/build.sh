@@ -4,7 +4,7 @@
 #
 #   RECIPE  our part, copied by recipe.sh: patches/, congestion/, guest.config, init.c, …
 #   SOURCE  Debian's tarball, or the folder of a source tree
-#   OUT     the directory to make, with `linux`, `config` and `version`
+#   OUT     the directory to make, with `linux`, `config` and `version`; `coverage` for gcov
 #   TREE    where to compile; if it exists, only what has changed is compiled
 #   LOG     what the tools say
 #   ORIGIN  the source's name, for `version`
@@ -186,6 +186,10 @@ install_kernel() {
     mkdir "$out"
     strip -o "$out/linux" "$tree/linux"
     [ -z "${SYMBOLS-}" ] || cp "$tree/linux" "$out/symbols"
+    if grep -qx CONFIG_GCOV_KERNEL=y "$tree/.config"; then # what gcov reads beside the counts
+        mkdir "$out/coverage"
+        cp "$tree"/net/ipv4/*.gcno "$out/coverage/"
+    fi
     cp "$tree/.config" "$out/config"
     printf '%s (%s)\n' "$(make_um -s kernelrelease)" "$origin" >"$out/version"
 }

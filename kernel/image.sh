@@ -10,7 +10,8 @@
 #   image.sh --whole [VERSION]   the same, and checks its files by their hashes
 #   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
 #                                same sources, whose code is compared with the first one's
-#   image.sh --machine …         the same for the version's other image, of whole programs
+#   image.sh --flavour NAME …    the same for another image of the version: `machine`, of whole
+#                                programs, or `debug`, which looks for the kernel's own errors
 #
 # The file `base` in the directory is the key without the queue disciplines of queues/, for trials
 # that use none of those.
@@ -74,8 +75,10 @@ build() {
     [ ! -e "$cache/$key" ] || say "the kernel in $cache/$key is damaged, and built again"
     # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
+    # for gdb: a second build of it would have other code, as GCOV's names of files are in it
+    [ "$flavour" != debug ] || export SYMBOLS=yes
     "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \
-        "$cache/build-$version${machine:+-machine}.log" \
+        "$cache/build-$version${flavour:+-$flavour}.log" \
         "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
     (cd "$cache/.new.$$" && note_hashes)
@@ -104,30 +107,32 @@ build_symbols() {
 }
 
 main() { # a function, so that all of the script is read before it runs for minutes
-    only_path='' whole='' symbols='' machine=''
+    only_path='' whole='' symbols='' flavour=''
     while true; do
         case ${1-} in
         --path) only_path=yes ;;
         --whole) only_path=yes whole=yes ;;
         --symbols) symbols=yes ;;
-        --machine) machine=machine ;;
+        --flavour) flavour=${2-} && shift ;;
         *) break ;;
         esac
         shift
     done
     version=${1-$(default_version)}
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
-        die "unknown argument: $*" "usage: image.sh [--path|--whole|--symbols] [--machine] [VERSION]"
+        die "unknown argument: $*" "usage: image.sh [--path|--whole|--symbols] [--flavour NAME] [VERSION]"
     fi
     versions | grep -qxF -- "$version" ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
+    [ -z "$flavour" ] || flavours | grep -qxF -- "$flavour" ||
+        die "no flavour $flavour" "there are $(flavours | paste -sd ' ')"
     if [ "$only_path" ]; then
         find_source "$version" ||
             die "no source of Linux $version is here" "image.sh $version fetches it"
     fi
     check_tools
     need_source "$version"
-    lay_out "$version" $machine
+    lay_out "$version" $flavour
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"

@@ -3,8 +3,9 @@
 # Functions of image.sh and own.sh: copy our part of a kernel into one folder, the recipe.
 #
 # A version of Linux is a folder here (6.1/, 6.12/) with its own patches and lines of configuration;
-# what all versions share is in patches/, congestion/, queues/ and guest.config. What is in machine/
-# comes on top for a version's second image, on which whole programs run (docs/mininet.md).
+# what all versions share is in patches/, congestion/, queues/ and guest.config. A flavour is another
+# image of a version, and a folder here, which comes on top: machine/, on which whole programs run
+# (docs/mininet.md), and debug/, which looks for the kernel's own errors (docs/kernels.md).
 set -euo pipefail
 export LC_ALL=C
 
@@ -29,6 +30,14 @@ versions() { # the versions that have a folder, the oldest first
         folder=${folder%/*}
         echo "${folder##*/}"
     done | sort -V
+}
+
+flavours() { # the folders of the versions' other images
+    local folder
+    for folder in "$here"/[a-z]*/guest.config; do
+        folder=${folder%/*}
+        echo "${folder##*/}"
+    done
 }
 
 check_tools() {
@@ -80,7 +89,8 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
     done
 }
 
-lay_out() { # version, and "machine" for the image that whole programs run on
+lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too
+    local folder
     mkdir "$recipe"/{patches,congestion}
     cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
     cp "$here"/patches/*.patch "$recipe/patches/"
@@ -89,8 +99,8 @@ lay_out() { # version, and "machine" for the image that whole programs run on
     add_sources "$here/queues"
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
     [ "${2-}" ] || return 0
-    cp "$here/$2"/patches/*.patch "$recipe/patches/"
-    [ ! -e "$here/$1/$2" ] || cp "$here/$1/$2"/patches/*.patch "$recipe/patches/"
-    add_config "$here/$2/guest.config"
-    [ ! -e "$here/$1/$2.config" ] || add_config "$here/$1/$2.config"
+    for folder in "$here/$2" "$here/$1/$2"; do
+        [ ! -e "$folder/patches" ] || cp "$folder"/patches/*.patch "$recipe/patches/"
+        [ ! -e "$folder/guest.config" ] || add_config "$folder/guest.config"
+    done
 }

@@ -36,10 +36,12 @@ _T = TypeVar("_T")
 CAPTURES_FOLDER = "captures"
 FLOWS_FOLDER = "flows"
 SAMPLES_FOLDER = "samples"
+COVERAGE_FOLDER = "coverage"  # what GCOV counted, of kernels that look for their own errors …
 
 SCENARIO = "scenario.json"
 RECORD = "trial.json"
 COMMANDS = "commands.log"
+KERNEL_LOG = "kernel.log"  # … and what such a kernel said
 VERDICT_FILE = "verdict.json"
 REDUCED = "reduced.parquet"
 TRIAL_PAGE = "trial.html"
@@ -56,6 +58,7 @@ GUEST_COMMAND = "guest.argv"
 GUEST_PATHS = "guest.paths"
 GUEST_STATUS = "guest.status"
 GUEST_CONSOLE = "guest.console"
+GUEST_SCRIPT = "guest.script"  # that runs the command
 GUEST_OUTPUT = "guest.out"
 GUEST_ERRORS = "guest.err"
 GUEST_GO = "guest.go"  # a pipe: the guest's kernel begins when something is written to it
@@ -249,6 +252,8 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     SCENARIO: "the scenario as it ran, complete: every default written out",
     RECORD: "what ran, where, with what, and how it ended (below)",
     COMMANDS: "every command of the trial with its output, in order",
+    KERNEL_LOG: "what a kernel said that looks for its own errors, and its list of leaks",
+    f"{COVERAGE_FOLDER}/FILE.gcda": "what such a kernel's GCOV counted of a file of `net/ipv4`",
     capture_file("INTERFACE"): "the packets at an interface, cut to the scenario's `snaplen_bytes`",
     report_file("FLOW", "client"): "what the client's program reported: iperf3's JSON, for example",
     report_file("FLOW", "server"): "what the server's program reported",

@@ -22,8 +22,11 @@ from testbed.scenario.queues import MTU_BYTES
 from testbed.store import CONFIGURATION_FILE, FlowRecord
 
 OWN_SOCKETS = "a program's sockets come and go between the samples"
-# the local version of a user's own kernel ends with its name (own.sh)
-RELEASE = re.compile(r"Linux (?P<version>\d+\.\d+)\S*?-testbed(?:-(?P<name>\S+))?(?=\s|$)")
+# the local version of a user's own kernel ends with its name (own.sh); that of an image of Debian's
+# that looks for errors with `+debug` (kernel/debug/)
+RELEASE = re.compile(
+    r"Linux (?P<version>\d+\.\d+)\S*?-testbed(?:-(?P<name>\S+)|\+(?P<flavour>debug))?(?=\s|$)"
+)
 SETTING_CHARACTERS = 60  # in a message
 
 
@@ -35,8 +38,9 @@ def kernel(evidence: Evidence) -> Iterator[Check]:
     if ran is None:
         yield unknown("kernel", "guest", NOT_RECORDED)
         return
+    of_debian = "-".join(filter(None, (ran["version"], ran["flavour"])))
     wanted = evidence.trial.scenario.kernel
-    yield same("kernel", "guest", ran["name"] or ran["version"], wanted, "run it with --rerun")
+    yield same("kernel", "guest", ran["name"] or of_debian, wanted, "run it with --rerun")
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:

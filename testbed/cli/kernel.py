@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
@@ -11,6 +12,7 @@ from testbed.guest import kernels
 from testbed.guest.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
+from testbed.runs.kernel_tests import SuiteEnd
 from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
@@ -19,7 +21,7 @@ from testbed.scenario.variations import on_kernels
 from testbed.store import Status, open_trial, results_folder
 
 COMPARED_NAMES = ("compare-a", "compare-b")  # of kernels that have no name of their own
-TEST_EXAMPLE = "testbed kernel test 6.1,6.12 red codel"
+TEST_EXAMPLE = "testbed kernel test 6.1,6.12 red codel kunit"
 COMPARE_EXAMPLE = "testbed kernel compare ~/linux@v6.1 ~/linux, or: … ~/linux change.patch"
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 SAME_FOLDER = "kernel-same"
@@ -70,6 +72,9 @@ def _rows() -> Iterator[tuple[str, str, str]]:
         if not kernels.has_source(version):
             words.append("its build fetches the source")
         yield version, state, "; ".join([*_version(folder), *words])
+    for name in map(kernels.debug_name, kernels.versions()):
+        if folder := kernels.built_folder(name):
+            yield name, "built", "; ".join([*_version(folder), "looks for the kernel's errors"])
     for name in kernels.custom_names():
         yield name, "built", "; ".join(_version(kernels.custom_folder(name)))
 
@@ -81,6 +86,7 @@ def _version(folder: Path | None) -> list[str]:
 def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = _wanted(options, words)
     if isinstance(wanted, str):
+        wanted = kernels.debug_name(wanted) if options.debug else wanted
         folder = kernels.build_version(wanted, say, machine=options.machine)
         console.print(f"kernel {wanted}: {folder}", soft_wrap=True)
         return 0
@@ -95,11 +101,15 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.Custom
     if len(words) + (options.source is not None) != 1:
         raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
     source = words[0] if words else str(options.source)
-    if options.machine and (options.source or options.config or options.name):
-        raise UsageError(
-            "kernel build: --machine is for Debian's kernels as they are",
-            f"yours: --config {kernels.MACHINE_CONFIG}",
-        )
+    for flavour, config in (
+        (options.machine and "--machine", kernels.MACHINE_CONFIG),
+        (options.debug and "--debug", kernels.DEBUG_CONFIG),
+    ):
+        if flavour and (options.source or options.config or options.name):
+            raise UsageError(
+                f"kernel build: {flavour} is for Debian's kernels as they are",
+                f"yours: --config {config}",
+            )
     changes = (options.patches, options.config, options.add)
     if words and not any(changes) and not options.name:
         return source
@@ -204,28 +214,43 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
-    """Run Linux's tests of queue disciplines on kernels, and print what they say as KTAP."""
+    """Run Linux's own tests on kernels, and print what they say as KTAP."""
+    from testbed.runs.kunit import KUNIT, run_kunit
     from testbed.runs.queue_tests import TC_TESTING, queues_with_tests, run_queue_tests
     from testbed.runs.selftests import selftests
 
     if not words:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
-    newest_first = kernels.versions()[::-1]
-    newest = next(filter(kernels.has_source, newest_first), newest_first[0])
-    tests = selftests(options.selftests or newest, TC_TESTING)
-    names = words[0].split(",")
-    queues = queues_with_tests(tests, words[1:])
-    ends = run_queue_tests(names, queues, tests, say)
-    print_lines("KTAP version 1", f"1..{len(names) * len(queues)}")
-    passed: dict[str, list[bool]] = {name: [] for name in names}
+    names, asked = words[0].split(","), words[1:]
+    queue_names = [word for word in asked if word != KUNIT]
+    ends: list[Iterable[SuiteEnd]] = []
+    count = 0
+    if KUNIT in asked:
+        at_boot = [end for name in names for end in run_kunit(name, say)]
+        ends.append(at_boot)
+        count += len(at_boot)
+    if queue_names or KUNIT not in asked:
+        newest_first = kernels.versions()[::-1]
+        newest = next(filter(kernels.has_source, newest_first), newest_first[0])
+        tests = selftests(options.selftests or newest, TC_TESTING)
+        queues = queues_with_tests(tests, queue_names)
+        ends.append(run_queue_tests(names, queues, tests, say))
+        count += len(names) * len(queues)
+    return _print_suites(itertools.chain(*ends), count)
+
+
+def _print_suites(ends: Iterable[SuiteEnd], count: int) -> int:
+    """Print the results of suites as they come, and return the exit status."""
+    print_lines("KTAP version 1", f"1..{count}")
+    passed: dict[str, list[bool]] = {}
     for number, end in enumerate(ends, 1):
         print_lines("    KTAP version 1", f"    1..{len(end.tests)}")
-        for count, test in enumerate(end.tests, 1):
+        for position, test in enumerate(end.tests, 1):
             print_lines(*(f"    # {line}" for line in test.said))
             mark = "ok" if test.passed else "not ok"
-            print_lines(f"    {mark} {count} {test.name}{' # SKIP' if test.skipped else ''}")
+            print_lines(f"    {mark} {position} {test.name}{' # SKIP' if test.skipped else ''}")
         print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.suite}")
-        passed[end.kernel] += [test.passed for test in end.tests]
+        passed.setdefault(end.kernel, []).extend(test.passed for test in end.tests)
     for name, results in passed.items():
         print_lines(f"# {name}: pass:{sum(results)} fail:{len(results) - sum(results)}")
     return int(not all(all(results) for results in passed.values()))

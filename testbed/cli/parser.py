@@ -347,6 +347,7 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--config", "FILE", about, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
     _flag(parser, "--machine", "build: the image of whole programs (`testbed exec`)")
+    _flag(parser, "--debug", "build: one that looks for the kernel's own errors: VERSION-debug")
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")

@@ -59,7 +59,7 @@ def show_plan(options: argparse.Namespace) -> int:
         errors.print(f"testbed: {note}", soft_wrap=True)
     planned = planned_trials(selection, options.seeds, errors.print)
     for kernel in dict.fromkeys(task.scenario.kernel for task in planned):
-        if kernels.built_folder(kernel) is None and kernel not in kernels.versions():
+        if kernels.built_folder(kernel) is None and kernel not in kernels.debian_names():
             missing = kernels.not_built(kernel)
             errors.print(f"testbed: warning: {missing.message}", soft_wrap=True)
     console.print(_trials(planned))

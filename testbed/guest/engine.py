@@ -15,6 +15,7 @@ from pathlib import Path
 from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
 from testbed.guest import boot, kernels
 from testbed.guest.boot import PROJECT_FOLDER, Boot, GuestEnd, guest_options, run_in_guest
+from testbed.guest.debug_kernel import looks_for_errors, reports_raised, with_log
 from testbed.machine.atomic import workplace
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
@@ -23,6 +24,7 @@ from testbed.plan.requirements import GUESSED_ACCURATE_ECN, Need
 from testbed.scenario.model import Scenario
 from testbed.store import (
     ANSWERS,
+    GUEST_CONSOLE,
     PROGRAMME,
     RAW_SAMPLES,
     RECORD,
@@ -44,6 +46,7 @@ CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
+DEBUG_FACTOR = 10  # by how much a kernel that looks for its own errors is slower, at most
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
 
@@ -159,12 +162,15 @@ class GuestEngine:
         memory_mb: int = MEMORY_MB,
     ) -> ProcessOutcome:
         """Run one command in a guest that sees the folder as its working directory."""
-        return run_in_guest(
-            folder,
-            argv,
-            lambda: self._boot(folder, job, patience_s, memory_mb),
-            (ANSWERS, RAW_SAMPLES),
-        )
+        kept = (ANSWERS, RAW_SAMPLES)
+        if not looks_for_errors(self._config):
+            end = functools.partial(self._boot, folder, job, patience_s, memory_mb)
+            return run_in_guest(folder, argv, end, kept)
+        memory_mb = max(memory_mb, LARGE_MB)
+        end = functools.partial(self._boot, folder, job, patience_s * DEBUG_FACTOR, memory_mb)
+        with reports_raised(folder):
+            argv = with_log(folder, argv)
+            return run_in_guest(folder, argv, end, (*kept, GUEST_CONSOLE))
 
     def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
         """Run a guest on this machine, until it ends."""

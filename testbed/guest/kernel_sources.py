@@ -32,7 +32,7 @@ class KernelSource:
 
 def kernel_source(words: str, base: KernelSource | None = None) -> KernelSource:
     """Return what the user's words name; a patch is on what the first words named."""
-    if words in (*kernels.versions(), *kernels.custom_names()):
+    if words in (*kernels.debian_names(), *kernels.custom_names()):
         return KernelSource(words, kernel=words)
     path = Path(words)
     if path.is_dir():

@@ -23,7 +23,12 @@ SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
-MACHINE_CONFIG = SOURCE_FOLDER / "machine" / "guest.config"  # what whole programs use
+# folders with the configuration of a version's other images (kernel/recipe.sh)
+MACHINE_FLAVOUR, DEBUG_FLAVOUR = "machine", "debug"
+MACHINE_CONFIG = SOURCE_FOLDER / MACHINE_FLAVOUR / "guest.config"  # what whole programs use
+DEBUG_CONFIG = (
+    SOURCE_FOLDER / DEBUG_FLAVOUR / "guest.config"
+)  # what looks for the kernel's own errors
 SCRIPT_ERROR = "kernel: error: "  # begins the last line but one of a script that failed
 Progress = Callable[[str], None]  # is called with each line that a build prints
 
@@ -34,6 +39,16 @@ def versions() -> list[str]:
     return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
 
 
+def debug_name(version: str) -> str:
+    """Return the name of a version's image that looks for the kernel's own errors."""
+    return f"{version}-{DEBUG_FLAVOUR}"
+
+
+def debian_names() -> list[str]:
+    """Return the names of Debian's kernels: the versions, and those that look for errors."""
+    return [*versions(), *map(debug_name, versions())]
+
+
 def custom_folder(name: str) -> Path:
     """Return the folder of one of the user's own kernels, whether it is built or not."""
     return cache_folder() / "own" / checked_name(name)
@@ -42,13 +57,14 @@ def custom_folder(name: str) -> Path:
 def built_folder(name: str, *, machine: bool = False) -> Path | None:
     """Return the folder of a kernel, or None if it is not built.
 
-    Each of Debian's has two images: the small one of scenarios, and with `machine` the one that has
-    what whole programs use. The user's own kernels have one.
+    Each of Debian's versions has three images: the small one of scenarios, with `machine` the one
+    that has what whole programs use, and by the name VERSION-debug one that looks for errors of
+    the kernel's. The user's own kernels have one.
     """
-    if name not in versions():
+    if name not in debian_names():
         folder = custom_folder(name)
         return folder if (folder / "base").exists() else None
-    done = _ask_script(*_flavour(machine), name)
+    done = _ask_script(*_image(name, machine))
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
 
@@ -62,8 +78,11 @@ def _ask_script(*words: str) -> Completed:
         return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
 
 
-def _flavour(machine: bool) -> list[str]:
-    return ["--machine"] if machine else []
+def _image(name: str, machine: bool) -> list[str]:
+    """Return the words by which image.sh knows an image."""
+    version = name.removesuffix(f"-{DEBUG_FLAVOUR}")
+    flavour = DEBUG_FLAVOUR if name != version else MACHINE_FLAVOUR if machine else ""
+    return [*(("--flavour", flavour) if flavour else ()), version]
 
 
 def why_unusable(name: str, folder: Path | None) -> str:
@@ -81,7 +100,8 @@ def why_unusable(name: str, folder: Path | None) -> str:
 def _how_to_build(name: str) -> str:
     if name == default_kernel():
         return "./setup.sh builds it"
-    return f"testbed kernel build {name if name in versions() else f'--source DIR --name {name}'}"
+    words = name if name in debian_names() else f"--source DIR --name {name}"
+    return f"testbed kernel build {words}"
 
 
 def is_whole(folder: Path) -> bool:
@@ -98,9 +118,9 @@ def is_whole(folder: Path) -> bool:
 
 def why_not_found(name: str) -> str:
     """Return what kept the script from looking for a kernel; empty if nothing did."""
-    if name not in versions():
+    if name not in debian_names():
         return ""
-    said = _ask_script(name).stderr.strip()
+    said = _ask_script(*_image(name, machine=False)).stderr.strip()
     return said.split("\n")[0].removeprefix(SCRIPT_ERROR)
 
 
@@ -132,7 +152,7 @@ def default_kernel() -> str:
 
 def not_built(name: str) -> TestbedError:
     """Return the error that says how to get a kernel that is not built."""
-    if name in versions():
+    if name in debian_names():
         return TestbedError(f"kernel {name} is not built", f"testbed kernel build {name}")
     hint = nearest(name, [*versions(), *custom_names()])
     return UsageError(
@@ -160,17 +180,17 @@ class CustomKernel:
         return [self.name, self.source, *(word for option in options for word in option)]
 
 
-def build_version(version: str, progress: Progress, *, machine: bool = False) -> Path:
+def build_version(name: str, progress: Progress, *, machine: bool = False) -> Path:
     """Build an image of one of Debian's kernels, which takes minutes, unless it is built already.
 
     A source that is not here is fetched first.
     """
-    if version not in versions():
+    if name not in debian_names():
         raise UsageError(
-            f"no patches for Linux {version}",
+            f"no patches for Linux {name.removesuffix(f'-{DEBUG_FLAVOUR}')}",
             f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
         )
-    return _run_build([str(IMAGE_SCRIPT), *_flavour(machine), version], progress)
+    return _run_build([str(IMAGE_SCRIPT), *_image(name, machine)], progress)
 
 
 def symbols_of(name: str, progress: Progress) -> Path:
@@ -179,7 +199,7 @@ def symbols_of(name: str, progress: Progress) -> Path:
     if folder is None:
         raise not_built(name)
     symbols = folder / SYMBOLS
-    if not symbols.exists() and name in versions():
+    if not symbols.exists() and name in versions():  # the others have them from the start
         _run_build([str(IMAGE_SCRIPT), "--symbols", name], progress)
     if not symbols.exists():
         raise TestbedError(
@@ -191,7 +211,7 @@ def symbols_of(name: str, progress: Progress) -> Path:
 def build_custom(kernel: CustomKernel, progress: Progress) -> Path:
     """Build one of the user's own kernels, or what has changed in it since the last build."""
     checked_name(kernel.name)
-    if kernel.name in versions():
+    if kernel.name in debian_names():
         raise UsageError(f"{kernel.name} is Debian's", "give yours another --name")
     return _run_build([str(CUSTOM_SCRIPT), *kernel.arguments()], progress)
 
@@ -200,7 +220,7 @@ def build_missing(names: Iterable[str], progress: Progress) -> None:
     """Build those of Debian's kernels that are not built; raise for one of the user's own."""
     for name in dict.fromkeys(names):
         if built_folder(name) is None:
-            if name not in versions():
+            if name not in debian_names():
                 raise not_built(name)
             build_version(name, progress)
 
@@ -225,7 +245,7 @@ def _run_build(argv: Sequence[str], progress: Progress) -> Path:
 
 def remove(name: str) -> list[Path]:
     """Delete one of the user's own kernels and its build folder; return the folders."""
-    if name in versions():
+    if name in debian_names():
         raise UsageError(f"{name} is Debian's", "only kernels of your own are removed by name")
     build_folder = cache_folder() / "trees" / name
     made = [build_folder.with_name(f"{name}.{suffix}") for suffix in ("checkout", "patches")]

@@ -147,7 +147,7 @@ def check_controls(evaluation: StandardEvaluation) -> None:
     A kernel that is not built yet is built when the first trials run, and is not asked.
     """
     engine = GuestEngine(evaluation.kernel)
-    if evaluation.kernel and not engine.kernel and evaluation.kernel not in kernels.versions():
+    if evaluation.kernel and not engine.kernel and evaluation.kernel not in kernels.debian_names():
         raise kernels.not_built(evaluation.kernel)
     if evaluation.axis != "variant" or not engine.kernel:
         return

@@ -97,6 +97,9 @@ def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: 
         ("6.12", "Linux 6.12.117-testbed-mine #1", Grade.INVALID),
         ("mine", "Linux 6.19.0-rc2-testbed-mine #1", Grade.VALID),
         ("mine", "Linux 6.12.117-testbed-my-testbed-mine #1", Grade.INVALID),
+        ("6.1-debug", "Linux 6.1.192-testbed+debug #1", Grade.VALID),
+        ("6.1-debug", "Linux 6.1.192-testbed #1", Grade.INVALID),
+        ("6.1", "Linux 6.1.192-testbed+debug #1", Grade.INVALID),
         ("6.1", "", Grade.UNKNOWN),
     ],
 )

@@ -192,14 +192,14 @@ def test_a_first_build_that_fails_keeps_what_was_compiled(cache: Path, tree: Pat
 def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
     """Those that are make time virtual and everything random the seed's.
 
-    What the image for whole programs has besides (`machine/`) is in no tree of the user's.
+    What the flavours have besides (`machine/`, `debug/`) is in no tree of the user's.
     """
     costs = {line[:4] for line in (kernels.SOURCE_FOLDER / "without").read_text().splitlines()}
     folders = kernels.SOURCE_FOLDER.glob("**/patches")
     numbers = {
         patch.name[:4]
         for folder in folders
-        if folder.parent.name != "machine"
+        if folder.parent.name not in (kernels.MACHINE_FLAVOUR, kernels.DEBUG_FLAVOUR)
         for patch in folder.glob("*.patch")
     }
     assert numbers - costs == {"0002", "0003", "0004", "0016", "0017", "0028", "0030", "0032"}

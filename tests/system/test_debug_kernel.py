@@ -1,0 +1,69 @@
+"""Guests whose kernel is asked for its own errors, and a sweep on one that looks for them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from benchmarks.coverage import coverage, quickest_trials
+from benchmarks.trials import no_watcher
+from experiments.catalogue import EXPERIMENTS
+from testbed.engine import Job
+from testbed.errors import TestbedError
+from testbed.guest import kernels
+from testbed.guest.engine import GuestEngine
+from testbed.runs.engine_choice import choose
+from testbed.runs.kunit import run_kunit
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import BASE_KERNEL
+from testbed.store import COVERAGE_FOLDER, KERNEL_LOG, Status
+
+DEBUG_KERNEL = kernels.debug_name(BASE_KERNEL)
+REPORT = "BUG: KASAN: use-after-free in tcp_ack+0x11c/0x2280"
+needs_it = pytest.mark.skipif(
+    kernels.built_folder(DEBUG_KERNEL) is None, reason=f"testbed kernel build {DEBUG_KERNEL}"
+)
+
+
+def boot(folder: Path, script: str) -> int:
+    job = Job(1, 0, threading.Event())
+    return GuestEngine().boot(folder, ["/bin/sh", "-c", script], job, 60).status
+
+
+def test_what_the_kernel_reports_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a kernel that looks for nothing, and a report that its guest writes itself."""
+    monkeypatch.setattr("testbed.guest.engine.looks_for_errors", lambda _config: True)
+    assert boot(tmp_path, "exit 3") == 3
+    log = tmp_path / KERNEL_LOG
+    assert "Linux version" in log.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == [KERNEL_LOG]
+    log.unlink()
+    with pytest.raises(TestbedError) as caught:
+        boot(tmp_path, f"echo '<4>{REPORT}' >/dev/kmsg")
+    assert caught.value.message == f"the kernel reported: {REPORT}"
+    assert REPORT in log.read_text()
+
+
+@needs_it
+def test_kunit(full: bool) -> None:
+    if not full:
+        pytest.skip("with --full")
+    ends = run_kunit(BASE_KERNEL, print)
+    assert {end.suite for end in ends} >= {"kunit dev-addr-list-test", "kunit mptcp-token"}
+    assert all(end.passed for end in ends)
+
+
+@needs_it
+def test_no_experiment_makes_the_kernel_report_an_error(tmp_path: Path, full: bool) -> None:
+    if not full:
+        pytest.skip("with --full")
+    planned = quickest_trials(DEBUG_KERNEL, EXPERIMENTS)
+    done = run_all(planned, choose("guest", (), DEBUG_KERNEL), tmp_path, no_watcher)
+    assert not [each.record.reason for each in done if each.status is Status.FAILED]
+    folder = kernels.built_folder(DEBUG_KERNEL)
+    assert folder is not None
+    counted = [each.path / COVERAGE_FOLDER for each in done if each.status is Status.OK]
+    covered = coverage(counted, folder / COVERAGE_FOLDER)
+    assert "tcp_ack" not in covered["tcp_input.c"].never_called
