@@ -106,7 +106,7 @@ def printable(text: str) -> str:
 
 def short(error: Exception) -> str:
     """Return what an exception says on one line of limited length: it may quote a file."""
-    text = printable(str(error))
+    text = printable(str(error).strip())
     return f"{text[:LONGEST_REASON]}…" if len(text) > LONGEST_REASON else text
 
 

@@ -356,7 +356,7 @@ def read_json(folder: Path, name: str) -> Any:
     """Return a JSON document of the trial in this folder; None if it is missing or damaged."""
     try:
         return json.loads(plain_file(folder / name).read_text())
-    except (OSError, ValueError):
+    except (OSError, *DAMAGED):
         return None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import plain_file
-from testbed.store import RECORD, SCENARIO, trial_paths
+from testbed.store import DAMAGED, RECORD, SCENARIO, trial_paths
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
 CODE = (
@@ -53,7 +53,7 @@ def inputs_hash(results: Path) -> str:
 
 def read(folder: Path, experiment: str, wanted: str) -> CachedFigures | None:
     """Return the stored figures if their inputs have this hash and all files are there."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+    with contextlib.suppress(OSError, *DAMAGED):
         data = json.loads(plain_file(_file(folder, experiment)).read_text())
         kept = CachedFigures(data["made_of"], tuple(data["figures"]), bool(data["own_tables"]))
         files = ((folder / name).with_suffix(end) for name in kept.figures for end in SUFFIXES)

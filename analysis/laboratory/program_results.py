@@ -15,7 +15,7 @@ from analysis.captures.flow_tables import BIN_NEEDS, flow_bins
 from analysis.captures.tcp import read_arrays
 from analysis.laboratory.observation import Observation, read_observation
 from analysis.laboratory.rules import LaboratoryFinding
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, short
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
     CAPTURES_FOLDER,
@@ -123,7 +123,7 @@ def open_program_run(path: Path) -> ProgramResults:
         )
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
-            f"{path}: damaged, or of an older version: {error}", "run the program again"
+            f"{path}: damaged, or of an older version: {short(error)}", "run the program again"
         ) from error
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
-from testbed.errors import TestbedError, listed
+from testbed.errors import TestbedError, listed, short
 from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import BASE_KERNEL
 from testbed.store import (
@@ -98,7 +98,9 @@ def read_files(path: Path) -> TrialFiles:
         status, reason = str(record["status"]), str(record["reason"])
         return TrialFiles(path, key, text, status, reason, float(record["epoch_s"]), captures)
     except (OSError, *DAMAGED) as error:
-        raise TestbedError(f"{path}: not a trial: {error}", "name results folders") from error
+        raise TestbedError(
+            f"{path}: not a trial: {short(error)}", "name results folders"
+        ) from error
 
 
 @dataclass(frozen=True)

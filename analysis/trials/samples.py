@@ -19,7 +19,7 @@ from analysis.trials.documents import (
     ShownDisciplines,
     read_trial_document,
 )
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, short
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
     COUNTERS_FILE,
@@ -49,7 +49,7 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
         found = pd.read_csv(plain_file(path), usecols=list(table.columns), low_memory=False)
         _check_numbers(found, table)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
-        why = f"{path}: damaged: {error}"
+        why = f"{path}: damaged: {short(error)}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error
     return None if found.empty else found
 
@@ -74,7 +74,7 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
         if any(found[name].null_count for name in needed):
             raise ValueError("a sample without a value")
     except (OSError, ValueError, KeyError) as error:  # pyarrow's own are these, too
-        why = f"{path}: damaged: {error}"
+        why = f"{path}: damaged: {short(error)}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error
     return found if len(found) else None
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from testbed.errors import TestbedError, UsageError, listed, nearest, quoted
+from testbed.errors import TestbedError, UsageError, listed, nearest, quoted, short
 from testbed.machine.safe_files import plain_file
 from testbed.scenario.reading import checked
 from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
@@ -120,8 +120,8 @@ def read_expectations(path: Path) -> Expectations:
         data = json.loads(json.dumps(document, default=str))  # without TOML's dates
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error
-    except ValueError as error:  # of TOML, or of its encoding
-        raise UsageError(f"{name}: not TOML: {error}", EXPECTATIONS_HINT) from error
+    except (ValueError, RecursionError) as error:  # of TOML, or of its encoding
+        raise UsageError(f"{name}: not TOML: {short(error)}", EXPECTATIONS_HINT) from error
     expectations: Expectations
     expectations, faults = checked(Expectations, data, name)
     if faults := faults or list(_faults(expectations)):
@@ -225,7 +225,7 @@ def _cells(column: str, path: Path) -> Iterator[str]:
             for row in rows:
                 yield row[column] or ""
         except csv.Error as error:
-            raise TestbedError(f"{path.name}: not CSV: {error}") from error
+            raise TestbedError(f"{path.name}: not CSV: {short(error)}") from error
 
 
 def _cells_of_flows(expectation: Expectation, path: Path) -> Iterator[str]:

@@ -21,9 +21,12 @@ import pyarrow.parquet as pq
 
 from analysis.figures import figure_cache
 from analysis.results.reduction import reduction_of, stored_verdict
+from analysis.statistics.packet_comparison import read_files
+from analysis.trials.samples import read_columns, read_samples
 from testbed.cli.packetdrill import junit, summary
 from testbed.own_files.scenario_file import document_from_options
 from testbed.plan.plan import tasks
+from testbed.runs.expectations import read_expectations
 from testbed.runs.packetdrill import ScriptEnd, ScriptRun, output_lines
 from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
@@ -32,6 +35,7 @@ from testbed.store import (
     GUEST_ERRORS,
     GUEST_OUTPUT,
     QDISCS_FILE,
+    QUEUE_SAMPLES,
     RECORD,
     REDUCED,
     RUN_FILE,
@@ -50,6 +54,7 @@ from tests.robustness.scenario_mutations import (
 )
 from tests.trial_writer import write_trial
 
+EXPECTATIONS = Path(__file__).parents[2] / "experiments" / "course" / "bufferbloat.toml"
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
 TOPO_WORDS = ("tree", "torus", "linear", "single", "minimal", "depth", "fanout", "k", "n", "bw")
 LINK_WORDS = ("delay", "loss", "jitter", "max_queue_size", "variant", "start_s", "5ms", "1e999us")
@@ -145,7 +150,7 @@ def _trial(folder: Path) -> Path:
 
 
 def _write_reduced_trial(folder: Path) -> None:
-    reduction_of(open_trial(write_trial(_trial(folder))))
+    reduction_of(open_trial(write_trial(_trial(folder), samples=True)))
 
 
 def _sound(name: str) -> Callable[[], tuple[bytes, ...]]:
@@ -181,6 +186,12 @@ def _read_verdict(trial: Path) -> None:
 def _read_reduction(trial: Path) -> None:
     rows = reduction_of(open_trial(trial)).flows
     assert len(rows) == len(open_trial(trial).scenario.flows)
+
+
+def _read_samples(trial: Path) -> None:
+    opened = open_trial(trial)
+    read_samples(opened, QUEUE_SAMPLES)
+    read_columns(opened, QUEUE_SAMPLES, tuple(QUEUE_SAMPLES.columns))
 
 
 def _reduce_again(trial: Path) -> None:
@@ -260,6 +271,20 @@ FORMATS: dict[str, Format] = {
         read_in_trial(VERDICT_FILE, _read_verdict),
         damaged_json,
         _write_reduced_trial,
+    ),
+    "compared": Format(
+        _sound(RECORD), read_in_trial(RECORD, read_files), damaged_json, _write_reduced_trial
+    ),
+    "samples": Format(
+        _sound(QUEUE_SAMPLES.file),
+        read_in_trial(QUEUE_SAMPLES.file, _read_samples),
+        damaged_text,
+        _write_reduced_trial,
+    ),
+    "expectations": Format(
+        lambda: (EXPECTATIONS.read_bytes(),),
+        _in_file("x.toml", lambda folder: read_expectations(folder / "x.toml")),
+        damaged_text,
     ),
     "reduction": Format(
         _sound(REDUCED),
