@@ -16,6 +16,7 @@ from tests.bare.machines import CERTIFICATES, PROJECT, pip_settings, release
 
 LONGEST_S = 3600
 BASE, IMAGE = "localhost/debian:12", "localhost/tcp-testbed"
+BUILT = "1764000000"  # the time of the image and of all that is in it
 # what a cluster that trusts nobody sets
 UNPRIVILEGED = (
     "--read-only --cap-drop all --security-opt no-new-privileges --network none --user 1000:1000 "
@@ -53,6 +54,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
     if certificates:
         mounts.append(f"--volume={certificates}:{CERTIFICATES}:ro")
     built = ["--isolation", "chroot", "--network", "host", "--build-arg", f"DEBIAN={BASE}"]
+    built += ["--timestamp", BUILT, "--build-arg", f"SOURCE_DATE_EPOCH={BUILT}"]
     made("build", *built, *mounts, "--tag", IMAGE, str(PROJECT))
     yield made
     made("system", "reset", "--force")
@@ -72,3 +74,10 @@ def test_it_has_no_privileges(podman: Podman) -> None:
 def test_demo(podman: Podman) -> None:
     demo = "testbed run router-bottleneck --set queue=bfifo --set path=receiver".split()
     assert "all 5 trials are valid" in podman.unprivileged(*demo)
+
+
+def test_a_mininet_script_leaves_the_same_bytes_twice(podman: Podman) -> None:
+    script = "/testbed/experiments/course/bufferbloat.py"
+    runs = [f"testbed mininet --capture all --out {name} {script} </dev/null" for name in "ab"]
+    compared = "diff --recursive --exclude machine.json a b"  # which has the wall time
+    assert podman.unprivileged("sh", "-ec", "; ".join((*runs, compared, "ls a/captures")))
