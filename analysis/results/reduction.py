@@ -207,10 +207,12 @@ def _stored(trial: Trial, present: str) -> Reduction | None:
     return None
 
 
-def _computed(trial: Trial, warnings: tuple[str, ...] = ()) -> Reduction:
-    """Reduce a trial, and store the result with further warnings."""
+def _computed(trial: Trial, *, older: bool = False) -> Reduction:
+    """Reduce a trial, and store the result; one that is older may have been changed."""
     computed = reduce_trial(trial)
-    computed = dataclasses.replace(computed, warnings=(*computed.warnings, *warnings))
+    if older:  # not before: of a capture that is a hole, or was cut, reading finds the end at once
+        warnings = (*computed.warnings, *_changed_captures(trial))
+        computed = dataclasses.replace(computed, warnings=warnings)
     store(computed)
     return computed
 
@@ -236,7 +238,7 @@ def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
 def _in_any_case(trial: Trial) -> Reduction:
     """Reduce a trial; one whose files are damaged counts as failed, with a warning."""
     try:
-        return _computed(trial, tuple(_changed_captures(trial)))
+        return _computed(trial, older=True)
     except (TestbedError, OSError) as error:
         why = f"it cannot be reduced: {error}"
         record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)
