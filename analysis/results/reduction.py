@@ -364,7 +364,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _named(flows: pa.Table, trial: Trial) -> pa.Table:
     """Put the directory's present name into the rows: it may have been renamed since."""
-    names = pa.array([trial.path.name] * len(flows), pa.string())
+    names = pa.array([trial.path.name] * len(flows), pa.large_string())  # as it was computed
     return flows.set_column(flows.schema.get_field_index("trial"), "trial", names)
 
 
