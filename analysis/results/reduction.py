@@ -57,7 +57,7 @@ STORED_COLUMNS = {  # those that none can do without
     "transfers": {each.name for each in transfer_rows.TRANSFER_COLUMNS},
     "series": {"flow", "what", "x", "value"},
 }
-HEAD_BYTES, BLOCK_BYTES = 4096, 64  # more than a capture takes besides its packets
+CAPTURE_HEAD_BYTES, CAPTURED_BESIDE_BYTES = 4096, 64  # more than a file and a packet take there
 LONGEST_TEXT = 200  # characters, of the parts of one
 MOST_AT_ONCE = 16  # reductions that are read ahead
 MOST_STORED_VALUES = 1 << 26  # of a trial: few bytes can stand for any number of values
@@ -252,7 +252,8 @@ def _changed_captures(trial: Trial) -> Iterator[str]:
     for capture in trial.record.captures:
         # zstd has checksums of its own
         if capture.file and capture.sha256 and not capture.file.endswith(ZSTD_SUFFIX):
-            longest = HEAD_BYTES + capture.packets * (capture.snaplen_bytes + BLOCK_BYTES)
+            each = capture.snaplen_bytes + CAPTURED_BESIDE_BYTES
+            longest = CAPTURE_HEAD_BYTES + capture.packets * each
             path = plain_file(trial.path / capture.file, None)
             with path.open("rb") as file:  # but not a hole of a terabyte
                 is_whole = path.stat().st_size <= longest and (
