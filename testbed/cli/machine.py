@@ -15,7 +15,13 @@ from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
-from testbed.plan.requirements import Need, control_need
+from testbed.plan.requirements import (
+    OTHER_KERNELS,
+    Need,
+    control_need,
+    queue_need,
+    variant_needs,
+)
 from testbed.runner.spoken import SPOKEN_NETLINK
 from testbed.runs.engine_choice import ENGINES
 from testbed.runs.progress import console, errors, print_folded
@@ -114,9 +120,7 @@ def kernel_states() -> Iterator[ToolState]:
 
 def _needs() -> list[Need]:
     controls = dict.fromkeys(control_need(v.control) for v in VARIANTS.values())
-    queues = [
-        Need("queue discipline", q.name, q.symbol, f"sch_{q.name}") for q in DISCIPLINES.values()
-    ]
+    queues = map(queue_need, DISCIPLINES.values())
     netem = Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
     return [*controls, *queues, netem]
 
@@ -132,8 +136,11 @@ def _engine(engine: Engine, needed: bool) -> Iterator[ToolState]:
     except TestbedError as error:
         yield ToolState(name, False, error.message, "see the message above", needed)
         return
-    lacking = ", ".join(m.need.name for m in engine.missing(_needs()))
+    missing = [each.need for each in engine.missing(_needs())]
+    lacking = ", ".join(need.name for need in missing if need.symbol not in OTHER_KERNELS)
+    others = ", ".join(need.name for need in missing if need.symbol in OTHER_KERNELS)
     state = f"{engine.version()}; {tried}; lacks: {lacking or 'nothing'}"
+    state += f"; on other kernels only: {others}" if others else ""
     yield ToolState(name, True, state, needed=needed)
     yield ToolState("  its variants", True, " ".join(sorted(engine.controls())), needed=needed)
 
@@ -143,7 +150,7 @@ def variant_lines() -> Iterator[str]:
     offers = _offers()
     for each in VARIANTS.values():
         yield f"{each.name}: {each.about} ({each.source})"
-        yield f"    runs on: {_engines_with(each.control, offers)}"
+        yield f"    runs on: {_other_kernel(each) or _engines_with(each.control, offers)}"
         yield f"    recipe: {_recipe(each)}"
         for deviation in each.deviations:
             yield f"    deviates: {deviation}"
@@ -170,6 +177,12 @@ def _offers() -> dict[str, frozenset[str]]:
 def _engines_with(control: str, offers: Mapping[str, frozenset[str]]) -> str:
     found = " and ".join(name for name, controls in offers.items() if control in controls)
     return found or "none of this machine's engines (./setup.sh builds the guest's)"
+
+
+def _other_kernel(each: Variant) -> str:
+    """Return the kernel that a variant needs if the default one cannot run it, or nothing."""
+    others = (OTHER_KERNELS.get(need.symbol) for need in variant_needs(each))
+    return next(filter(None, others), "")
 
 
 def _recipe(each: Variant) -> str:

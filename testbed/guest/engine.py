@@ -20,7 +20,7 @@ from testbed.machine.atomic import workplace
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
-from testbed.plan.requirements import GUESSED_ACCURATE_ECN, Need
+from testbed.plan.requirements import OTHER_KERNELS, Need
 from testbed.scenario.model import Scenario
 from testbed.store import (
     ANSWERS,
@@ -31,7 +31,6 @@ from testbed.store import (
 )
 from testbed.trial.make import RUNNER, Programmed
 
-SINCE = {GUESSED_ACCURATE_ECN.symbol: "Linux 7.3 has it: --kernel 7.3, or --set kernel=7.3"}
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, as measured; with less, the guest reads its programs again and again.
@@ -104,10 +103,10 @@ class GuestEngine:
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Return the features that the kernel lacks and the programs that are not installed."""
-        here = "add it to kernel/guest.config and run ./setup.sh"
+        remedy = "add it to kernel/guest.config and run ./setup.sh"
         return [
             *(
-                Missing(need, SINCE.get(need.symbol, here))
+                Missing(need, OTHER_KERNELS.get(need.symbol, remedy))
                 for need in needs
                 if need.symbol and need.symbol not in self._config
             ),

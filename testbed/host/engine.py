@@ -22,6 +22,7 @@ from testbed.plan.plan import Task
 from testbed.plan.requirements import (
     EXACT_LINK,
     GUESSED_ACCURATE_ECN,
+    OTHER_KERNELS,
     REALISM,
     TOKEN_BUCKET,
     Need,
@@ -35,7 +36,7 @@ LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's sett
 HOST_POLL_S = 0.05
 GUEST_ONLY = {  # kinds of needs that only a guest meets, with the remedy
     "kernel": "the host engine runs on this machine's own kernel: --engine guest",
-    GUESSED_ACCURATE_ECN.kind: "a kernel from 6.18 on has it: --engine guest --kernel 7.3",
+    GUESSED_ACCURATE_ECN.kind: OTHER_KERNELS[GUESSED_ACCURATE_ECN.symbol],
     REALISM: "this machine's own interrupts and costs are real: --engine guest",
     "radio": "a radio's medium answers in virtual time: --engine guest",
 }
@@ -64,9 +65,13 @@ class HostEngine:
         """Return the features that this kernel lacks and cannot load as modules."""
         needs = [TOKEN_BUCKET if need == EXACT_LINK else need for need in needs]
         lacks = [need for need in needs if need.kind != "program" and not self._has(need)]
-        modules = ", ".join(need.module for need in lacks)
+        modules = ", ".join(need.module for need in lacks if need.symbol not in OTHER_KERNELS)
         remedy = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
-        features = [Missing(need, GUEST_ONLY.get(need.kind, remedy)) for need in lacks]
+        remedies = GUEST_ONLY | OTHER_KERNELS
+        features = [
+            Missing(need, remedies.get(need.symbol) or remedies.get(need.kind, remedy))
+            for need in lacks
+        ]
         return [*features, *missing_programs(needs)]
 
     def _has(self, need: Need) -> bool:

@@ -13,7 +13,9 @@ from testbed.plan.relabelling import relabelled_flows
 from testbed.plan.traffic_control import POLICED, TRACE
 from testbed.runner.spoken import LINK, RECEIVE
 from testbed.scenario import queues
+from testbed.scenario.discipline import Discipline
 from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ EXACT_LINK = Need("queue discipline", LINK, "CONFIG_NET_SCH_LINK", "sch_link")
 # no symbol says that a kernel has it, from 6.18 on: DualPI2 came just before, in 6.17
 GUESSED_ACCURATE_ECN = Need("accurate ECN", "tcp_ecn=3", "CONFIG_NET_SCH_DUALPI2")
 TOKEN_BUCKET = Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
+# features that only another kernel than the guest's default can have, by symbol, with the remedy
+OTHER_KERNELS = {
+    GUESSED_ACCURATE_ECN.symbol: "another kernel: --set kernel=7.3 (evaluate: --kernel 7.3)",
+    "CONFIG_TCP_CONG_PRAGUE": "another kernel: 7.3 with Prague's file (docs/variants.md)",
+}
 
 # reno is part of TCP itself
 ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
@@ -40,6 +47,20 @@ def control_need(control: str) -> Need:
     """Return the kernel feature that provides a congestion control."""
     symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
     return Need("congestion control", control, symbol, f"tcp_{control}")
+
+
+def variant_needs(variant: Variant) -> Iterator[Need]:
+    """Yield the kernel features that a variant's recipe needs."""
+    yield control_need(variant.control)
+    if variant.needs_accurate_ecn:
+        yield GUESSED_ACCURATE_ECN
+
+
+def queue_need(row: Discipline) -> Need:
+    """Return the kernel feature that provides a queue discipline, or a policer's action."""
+    if row.polices:
+        return Need("action", row.name, row.symbol, f"act_{row.name}")
+    return Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
 
 
 def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
@@ -53,8 +74,10 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
             if words and not words[0].startswith("./"):
                 yield Need("program", words[0])
     for recipe in recipes(scenario):
-        yield control_need(recipe.control)
-    yield from _ecn_needs(scenario)
+        yield from variant_needs(recipe)
+    if any(relabelled_flows(scenario.flows)):
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+        yield Need("classifier", "u32", "CONFIG_NET_CLS_U32", "cls_u32")
     for flow in scenario.flows:
         if flow.drops or flow.loss or flow.receiver:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
@@ -69,27 +92,17 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
 
 
-def _ecn_needs(scenario: Scenario) -> Iterator[Need]:
-    if any(recipe.needs_accurate_ecn for recipe in recipes(scenario)):
-        yield GUESSED_ACCURATE_ECN
-    if any(relabelled_flows(scenario.flows)):
-        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
-        yield Need("classifier", "u32", "CONFIG_NET_CLS_U32", "cls_u32")
-
-
 def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:
     for hop in hops:
         if hop.is_shaped:
             row = queues.DISCIPLINES[hop.queue.discipline]
             if row.polices:
                 yield Need("queue discipline", POLICED[0], "CONFIG_NET_SCH_PRIO", "sch_prio")
-                yield Need("action", row.name, row.symbol, f"act_{row.name}")
-                continue
-            if hop.direction.trace is not None:
+            elif hop.direction.trace is not None:
                 yield Need("queue discipline", TRACE, "CONFIG_NET_SCH_TRACE", "sch_trace")
             else:
                 yield EXACT_LINK if hop.is_exact else TOKEN_BUCKET
-            yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
+            yield queue_need(row)
     if any(hop.direction.aggregates for hop in hops):
         yield Need(REALISM, "aggregation", EXACT_LINK.symbol, EXACT_LINK.module)
     if any(hop.direction.takes_time_to_receive for hop in hops):

@@ -23,7 +23,8 @@ from analysis.trials.packets import select
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engine import Job
-from testbed.guest.engine import SINCE, GuestEngine
+from testbed.guest.engine import GuestEngine
+from testbed.plan.requirements import OTHER_KERNELS
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
@@ -176,7 +177,7 @@ def test_every_queue(tmp_path: Path) -> None:
     disciplines = {
         row.name: Queue(row.name, limit_bytes=100_000, ecn=row.ecn)
         for row in DISCIPLINES.values()
-        if not row.polices and row.symbol not in SINCE  # test_policer.py, test_l4s.py
+        if not row.polices and row.symbol not in OTHER_KERNELS  # test_policer.py, test_l4s.py
     }
     # CAKE drops if one packet waits above its target of 5 ms: at 1 Mbit/s, each takes 12 ms
     rates = {name: 10 if name == "cake" else 1 for name in disciplines}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
+from testbed.cli import machine
 from testbed.engine import Cancelled, Job, Missing
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import boot
@@ -20,10 +21,11 @@ from testbed.host.engine import HostEngine
 from testbed.machine.process import Process
 from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan, tasks
-from testbed.plan.requirements import Need
+from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
+from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
 from testbed.store import RECORD, SCENARIO, Record, Status
 from testbed.trial.make import Programmed
@@ -193,6 +195,30 @@ def test_what_the_guest_lacks_is_named(tmp_path: Path) -> None:
     engine = guest(tmp_path, "exit 0", "CONFIG_TCP_CONG_VEGAS=y\n# CONFIG_NET_SCH_RED is not set\n")
     assert [str(missing) for missing in engine.missing([VEGAS, RED])] == ["queue discipline red"]
     assert engine.controls() == {"reno", "vegas"}
+
+
+def test_what_another_kernel_has_is_no_fault_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check names it apart, and both engines say which kernel has it."""
+    monkeypatch.setattr(GuestEngine, "try_out", lambda _self: "boots")
+    monkeypatch.setattr(GuestEngine, "version", lambda _self: "6.1.192")
+    needs = machine._needs()
+    symbols = {need.symbol for need in needs} - OTHER_KERNELS.keys()
+    engine = guest(tmp_path, "exit 0", "".join(f"{symbol}=y\n" for symbol in symbols))
+    state, _ = machine._engine(engine, needed=True)
+    assert state.state == "6.1.192; boots; lacks: nothing; on other kernels only: prague, dualpi2"
+    monkeypatch.setattr(HostEngine, "_has", lambda _self, need: need not in needs)
+    for each in (engine, HostEngine()):
+        remedies = {missing.need.name: missing.remedy for missing in each.missing(needs)}
+        assert "--set kernel=7.3" in remedies["dualpi2"]
+        assert "docs/variants.md" in remedies["prague"]
+    assert remedies["red"].startswith("kernel ") and "dualpi2" not in remedies["red"]
+
+
+def test_a_policer_is_an_action_not_a_discipline() -> None:
+    assert queue_need(DISCIPLINES["police"]).kind == "action"
+    assert queue_need(DISCIPLINES["dualpi2"]).kind == "queue discipline"
 
 
 def test_a_program_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

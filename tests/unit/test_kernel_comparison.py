@@ -16,8 +16,8 @@ from experiments.command import main
 from testbed.cli import kernel_report
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.guest.engine import SINCE
 from testbed.guest.kernel_sources import KernelSource, build_source, kernel_source
+from testbed.plan.requirements import OTHER_KERNELS
 from testbed.runs.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
 from testbed.runs.kernel_comparison import (
     ComparedPacket,
@@ -63,7 +63,9 @@ def test_the_trials_have_every_variant_and_every_queue() -> None:
         if direction and direction.queue
     }
     assert queues == {
-        row.name for row in DISCIPLINES.values() if not row.polices and row.symbol not in SINCE
+        row.name
+        for row in DISCIPLINES.values()
+        if not row.polices and row.symbol not in OTHER_KERNELS
     }
 
 
