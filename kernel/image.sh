@@ -61,12 +61,10 @@ is_whole() (
     if [ -e sha256 ]; then
         sha256sum --check --status sha256
     else
-        [ -s linux ] && [ -s config ] && [ -e base ]
-        note_hashes 2>/dev/null || true # it is another user's
+        [ -s linux ] && [ -s config ] && [ -e version ] && [ -e base ] || exit 1
+        note_hashes . 2>/dev/null || true # it is another user's
     fi
 )
-
-note_hashes() { sha256sum linux config version base >sha256; }
 
 build() {
     local tree=$cache/.tree.$$
@@ -81,7 +79,7 @@ build() {
         "$cache/build-$version${flavour:+-$flavour}.log" \
         "linux-source-$version $packaged"
     echo "$base" >"$cache/.new.$$/base"
-    (cd "$cache/.new.$$" && note_hashes)
+    note_hashes "$cache/.new.$$"
     rm -rf "${cache:?}/$key"
     mv -T "$cache/.new.$$" "$cache/$key"
 }

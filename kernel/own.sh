@@ -106,7 +106,7 @@ build() {
     SYMBOLS=yes "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" \
         "$cache/trees/$name.log" "$name, of Linux $origin"
     sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
-    (cd "$new" && sha256sum linux config version base >sha256)
+    note_hashes "$new"
     rm -rf "${cache:?}/own/$name"
     mv -T "$new" "$cache/own/$name"
     echo "$cache/own/$name"

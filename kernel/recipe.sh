@@ -89,6 +89,10 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
     done
 }
 
+note_hashes() { # an image's folder
+    (cd "$1" && sha256sum linux config version base >sha256)
+}
+
 lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too
     local folder
     mkdir "$recipe"/{patches,congestion}

@@ -411,6 +411,9 @@ def test_a_damaged_image_is_built_again(faked: list[str]) -> None:
     (built / "config").write_bytes(b"CONFIG_HZ=100\n")
     assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 1
     (built / "sha256").unlink()
+    (built / "linux").write_bytes(b"")
+    assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 1
+    (built / "linux").write_bytes(whole)
     assert run([*faked, "--whole", BASE_KERNEL], check=False).status == 0
     (built / "linux").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert run([*faked, "--path", BASE_KERNEL], check=False).status == 0
