@@ -15,6 +15,7 @@ from pathlib import Path
 
 INSTALLS = "./setup.sh installs the packages again"
 SITE = Path(sysconfig.get_path("purelib"))  # of this Python
+RECORDS = "*.dist-info/RECORD"
 RUN = (".py", ".so", ".pth")  # what runs; data, such as certificates, may be the administrator's
 
 
@@ -25,7 +26,7 @@ def damaged_files(site: Path) -> Iterator[Path]:
     if it is one of theirs: venv's setuptools lies under the locked one.
     """
     known: dict[str, set[str]] = {}
-    for record in site.glob("*.dist-info/RECORD"):
+    for record in site.glob(RECORDS):
         with record.open(newline="") as file:
             for name, digest, _ in csv.reader(file):
                 if digest and name.endswith(RUN):
@@ -55,7 +56,8 @@ def why_damaged(site: Path) -> str:
 
 
 if __name__ == "__main__":
-    reasons = [why for folder in sys.argv[1:] if (why := why_damaged(Path(folder)))]
-    for reason in reasons:
-        print(reason)
-    sys.exit(bool(reasons))
+    for folder in map(Path, sys.argv[1:]):
+        has_packages = any(folder.glob(RECORDS))
+        if reason := why_damaged(folder) if has_packages else f"{folder} has no packages":
+            print(reason)
+            sys.exit(1)

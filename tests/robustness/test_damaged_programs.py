@@ -114,6 +114,13 @@ def test_damaged_packages_are_found_by_content(tmp_path: Path, damage: str | Non
     assert (done.status, done.stdout) == (1, f"{file} is damaged\n")
 
 
+def test_a_folder_without_packages_is_not_whole(tmp_path: Path) -> None:
+    """As where all of them were removed: setup.sh then installs them again."""
+    argv = [sys.executable, "-I", installed_packages.__file__, str(tmp_path)]
+    done = run(argv, check=False)
+    assert (done.status, done.stdout) == (1, f"{tmp_path} has no packages\n")
+
+
 def test_the_packages_here_are_whole() -> None:
     assert installed_packages.why_damaged(installed_packages.SITE) == ""
 
