@@ -87,6 +87,11 @@ def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = _wanted(options, words)
     if isinstance(wanted, str):
         wanted = kernels.debug_name(wanted) if options.debug else wanted
+        if options.machine and wanted.endswith(kernels.debug_name("")):
+            raise UsageError(
+                "kernel build: --machine and a kernel that looks for its errors are two images",
+                "build one after the other",
+            )
         folder = kernels.build_version(wanted, say, machine=options.machine)
         console.print(f"kernel {wanted}: {folder}", soft_wrap=True)
         return 0

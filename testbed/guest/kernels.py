@@ -23,12 +23,11 @@ SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
-# folders with the configuration of a version's other images (kernel/recipe.sh)
+# Folders of a version's other images (kernel/recipe.sh): for whole programs, and to look for the
+# kernel's own errors.
 MACHINE_FLAVOUR, DEBUG_FLAVOUR = "machine", "debug"
-MACHINE_CONFIG = SOURCE_FOLDER / MACHINE_FLAVOUR / "guest.config"  # what whole programs use
-DEBUG_CONFIG = (
-    SOURCE_FOLDER / DEBUG_FLAVOUR / "guest.config"
-)  # what looks for the kernel's own errors
+MACHINE_CONFIG = SOURCE_FOLDER / MACHINE_FLAVOUR / "guest.config"
+DEBUG_CONFIG = SOURCE_FOLDER / DEBUG_FLAVOUR / "guest.config"
 SCRIPT_ERROR = "kernel: error: "  # begins the last line but one of a script that failed
 Progress = Callable[[str], None]  # is called with each line that a build prints
 
