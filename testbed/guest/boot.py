@@ -33,7 +33,6 @@ CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what
 REFUSED_CALL = re.compile(
     r"^testbed-confine: refused (system call \d{1,4}(?: \w{1,30})?)$", re.MULTILINE
 )
-ERRORS_TAIL_BYTES = 65536  # of errors, in which the last line is looked for
 VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
 
 
@@ -193,19 +192,10 @@ def _status(folder: Path) -> int | None:
         return None
 
 
-def _tail(path: Path) -> list[str]:
-    """Return the last lines of a file that may be of any size."""
-    if not path.is_file():
-        return []
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - ERRORS_TAIL_BYTES))
-        return file.read(ERRORS_TAIL_BYTES).decode(errors="replace").splitlines()
-
-
 def _last_error_line(folder: Path) -> str:
     """Return the last line of the guest's console or, without one, of the trial's errors."""
     for name in (GUEST_CONSOLE, GUEST_ERRORS):
-        lines = _tail(folder / name)
+        lines = safe_files.tail(folder / name).splitlines()
         if any(line.strip() for line in lines):
             return next(line.strip() for line in reversed(lines) if line.strip())
     return ""

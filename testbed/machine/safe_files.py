@@ -21,6 +21,7 @@ from testbed.errors import TestbedError
 from testbed.machine.process import User, sudo_user
 
 LARGEST_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
+TAIL_BYTES = 65536  # of what a program or a console said, in which its last error is
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVILEGED = stat.S_ISUID | stat.S_ISGID
@@ -114,6 +115,15 @@ def plain_file(path: Path, most_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> P
     if most_bytes is not None and about.st_size > most_bytes:
         raise OSError(errno.EFBIG, f"larger than {most_bytes >> 20} MiB", str(path))
     return path
+
+
+def tail(path: Path) -> str:
+    """Return the end of a text, which may be of any size; nothing if there is no such file."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        return file.read(TAIL_BYTES).decode(errors="replace")
 
 
 def make_folder(path: Path) -> None:

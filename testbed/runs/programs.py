@@ -41,7 +41,6 @@ RENAMED = {  # a guest's file → its name among the results
 # what judges a laboratory in its guest, by the same Python and packages as ours
 JUDGE = (sys.executable, "-IB", "-m", "analysis.laboratory.judge")
 MOST_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
-TAIL_BYTES = 65536  # of a program's errors, in which known causes are looked for
 # What a program says when it fails for a reason that is the guest's, and what that means.
 EXPLANATIONS = (
     ("no display name and no $DISPLAY", "there is no screen in the guest: X programs do not run"),
@@ -166,9 +165,7 @@ def _check_complete(files: Path, end: MachineEnd) -> None:
 
 
 def _notes(end: MachineEnd, errors: Path) -> list[str]:
-    with errors.open("rb") as file:
-        file.seek(max(0, errors.stat().st_size - TAIL_BYTES))
-        text = file.read().decode(errors="replace")
+    text = safe_files.tail(errors)
     charged = f"loops without system calls took {end.charged_s:.1f} s, which depends on the host: "
     skipped = f"{end.skipped} links, devices or files over 1 GiB were not brought back"
     return [
