@@ -21,7 +21,7 @@ CONTROL_SYSCTL = "net.ipv4.tcp_congestion_control"
 
 
 def with_silent_settings(observation: Observation) -> Observation:
-    """Return an observation whose commands have those that stand for other settings, too."""
+    """Add to an observation's commands those that stand for settings that no command made."""
     silent = [*_queues(observation), *_controls(observation)]
     commands = sorted([*observation.commands, *silent], key=lambda command: command.order)
     return replace(observation, commands=commands) if silent else observation
@@ -46,7 +46,7 @@ def _queues(observation: Observation) -> Iterator[ExecutedCommand]:
 
 def _arguments(queue: ObservedQueue) -> list[str]:
     """Return the words with which tc makes a queue, as far as they are observed."""
-    words = ["root" if queue.is_root else "parent", *([] if queue.is_root else ["?"]), queue.kind]
+    words = [*(["root"] if queue.is_root else ["parent", "?"]), queue.kind]
     words += ["delay", f"{queue.delay_ms:g}ms"] if queue.delay_ms else []
     words += ["rate", f"{queue.rate_mbit:g}mbit"] if queue.rate_mbit else []
     return words + (["limit", f"{queue.limit}"] if queue.limit is not None else [])

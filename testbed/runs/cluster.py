@@ -111,10 +111,10 @@ def run_on_cluster(
     require_compiled(BUILT)
     with _client(address) as client:
         watch = _serialised(watch)
-        if not address.startswith(ENCRYPTED):
+        encrypted = address.startswith(ENCRYPTED)
+        if not encrypted:
             watch(ClusterExposed(exposure(address)))
         client.subscribe_topic(START_TOPIC, _start_forwarder(tasks, watch))
-        encrypted = address.startswith(ENCRYPTED)
         there = _Workers(client, encrypted, requirements(tasks, engine), watch)
         remote = ClusterEngine(there, engine.kernel_name)
         return run_all(tasks, Choice(remote, choice.reason), out, watch, rerun=rerun)
