@@ -222,6 +222,7 @@ def test_the_judge_stops_a_run_at_the_command_that_is_wrong(tmp_path: Path) -> N
     lines, (ours, its) = tmp_path / "lines", socket.socketpair()
     lines.write_text("controls reno cubic\n")
     with lines.open() as file, subprocess.Popen(JUDGE, stdin=file, stdout=its.fileno()) as judge:
+        its.close()  # if the judge ends, we hear it
         answers = []
         for words in ("tc qdisc add dev e root pfifo", "ping h", "tc qdisc add dev e root x"):
             ours.send(b"?")
@@ -230,7 +231,8 @@ def test_the_judge_stops_a_run_at_the_command_that_is_wrong(tmp_path: Path) -> N
                 more.writelines(f"{line}\n" for line in executed(words, int(words[-1] == "x")))
         ours.send(b"?")
         answers.append(ours.recv(1))
-        judge.kill()
+        ours.close()
+        assert judge.wait() == 0
     assert answers == [b"g", b"g", b"g", b"s"]
 
 
