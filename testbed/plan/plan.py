@@ -42,7 +42,8 @@ from testbed.plan.host_settings import (
     route_plans,
     sysctls_of,
 )
-from testbed.plan.losses import (
+from testbed.plan.network import IPV6, Network, build_network, radio_of
+from testbed.plan.packet_programs import (
     DropPlan,
     LossPlan,
     ReceiverPlan,
@@ -51,7 +52,6 @@ from testbed.plan.losses import (
     loss_plans,
     receiver_plans,
 )
-from testbed.plan.network import IPV6, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.relabelling import relabelling_commands, relabelling_places
 from testbed.plan.requirements import Need, needs

@@ -47,10 +47,10 @@ class FlowKind(enum.StrEnum):
 
 
 class Misbehaviour(enum.StrEnum):
-    """How a receiver misbehaves; the names are those of Savage and others (1999)."""
+    """How a receiver misbehaves; the first two are attacks of Savage and others (1999)."""
 
     ACK_DIVISION = "ack-division"
-    """Of each acknowledgement it makes eight, of an eighth of the bytes each."""
+    """It splits each acknowledgement into eight, each for an eighth of the bytes."""
     OPTIMISTIC_ACKS = "optimistic-acks"
     """It acknowledges what is lost, and up to eight segments that are still on their way."""
     BLEACHED_ECN = "bleached-ecn"

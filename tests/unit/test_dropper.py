@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.plan.losses import DropPlan
+from testbed.plan.packet_programs import DropPlan
 from testbed.runner import bpf
 from testbed.runner.programme import NS, Programme
 from testbed.runner.spoken import spoken

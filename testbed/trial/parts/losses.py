@@ -10,13 +10,12 @@ losses (`loss`) happen at the egress of the last router.
 from __future__ import annotations
 
 import array
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from testbed.plan.losses import AtInterface, DropPlan, LossPlan
+from testbed.plan.packet_programs import AtInterface, DropPlan, LossPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AT_MOST_SIGNED,
@@ -31,7 +30,7 @@ from testbed.runner.bpf import (
 from testbed.runner.programme import Answers
 from testbed.scenario.losses import Run, throw
 from testbed.store import DROPS_FILE, Record, write_json
-from testbed.trial.parts.packet_filters import data_segments, element
+from testbed.trial.parts.packet_filters import PASSED, ProgramState, data_segments, element
 from testbed.trial.parts.part import Part, PlannedTrial
 
 REPORTED = ("seen", "segments", "events", "dropped", "undecided")
@@ -40,8 +39,7 @@ STATE = (
     *("started", "next_sequence", "run", "place"),
     *("losing", "repairing", "lost_end"),  # per-event state
 )
-_PLACES = {name: 4 * number for number, name in enumerate(STATE)}
-_STATE = 6  # the register that has its address
+_LOSS_STATE = ProgramState(6, STATE)
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ class DeliberateLosses(Part):
             self._counted[name] = self._programme.add("counters", name)
 
     def _counts(self, dropper: Dropper, answers: Answers) -> dict[str, int]:
-        values = struct.unpack(f"={len(STATE)}I", answers.of(self._counted[dropper.counters]))
-        return dict(zip(STATE, values, strict=True))
+        return _LOSS_STATE.values(answers.of(self._counted[dropper.counters]))
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Write each program's counters."""
@@ -115,7 +112,7 @@ class Dropper:
 
     def attach(self, trial: PlannedTrial) -> None:
         """Load the program and attach it."""
-        state = trial.arrays.add(self.counters, 4 * len(STATE), bytes(4 * len(STATE)))
+        state = trial.arrays.add(self.counters, len(_LOSS_STATE.at_first), _LOSS_STATE.at_first)
         pairs = (number for run in self._runs for number in (run.passing, run.losing))
         runs = trial.arrays.add(f"runs of {self.plan.flow}", 8, array.array("I", pairs).tobytes())
         code = bpf.assemble(listing(self.plan, self._rules, state, runs))
@@ -193,60 +190,44 @@ def listed_runs(segments: Sequence[int]) -> list[Run]:
     return [Run(number - before - 1, 1) for before, number in pairwise((0, *segments))]
 
 
-def _load(register: int, name: str) -> Line:
-    return bpf.load(register, _STATE, _PLACES[name])
-
-
-def _store(name: str, register: int) -> Line:
-    return bpf.store(_STATE, _PLACES[name], register)
-
-
 def _set(name: str, value: int) -> Sequence[Line]:
-    return (bpf.set_constant(1, value), _store(name, 1))
-
-
-def _count(name: str) -> Sequence[Line]:
-    return (_load(1, name), bpf.alu(bpf.ADD, 1, 1), _store(name, 1))
+    return (bpf.set_constant(1, value), _LOSS_STATE.store(name, 1))
 
 
 def listing(plan: AtInterface, rules: Rules, state: int, runs: int) -> Sequence[Line]:
     """Return the program; after its first part r6 is the state."""
     return (
         *data_segments(plan),
-        bpf.set_constant(1, 0),
-        *element(state, "pass"),
-        bpf.move(_STATE, 0),
+        *_LOSS_STATE.find(state),
         *_is_new(),
         *((*_cut(), *_repaired()) if rules.one_at_a_time else ()),
         *([bpf.jump(EQUAL, 7, 0, "pass")] if rules.spare_retransmissions else ()),
-        _load(1, "run"),
+        _LOSS_STATE.load(1, "run"),
         *element(runs, "undecided"),
         *_decide(rules),
         "undecided",
-        *_count("undecided"),
-        "pass",
-        bpf.set_constant(0, bpf.PASS),
-        bpf.EXIT,
+        *_LOSS_STATE.count("undecided"),
+        *PASSED,
     )
 
 
 def _is_new() -> Sequence[Line]:
     """Set r7 to whether the data ends beyond the highest end so far (a signed difference wraps)."""
     return (
-        _load(1, "started"),
+        _LOSS_STATE.load(1, "started"),
         bpf.jump(DIFFERENT, 1, 0, "started"),
         *_set("started", 1),
-        _store("next_sequence", 8),
+        _LOSS_STATE.store("next_sequence", 8),
         "started",
-        *_count("seen"),
+        *_LOSS_STATE.count("seen"),
         bpf.set_constant(7, 0),
-        _load(1, "next_sequence"),
+        _LOSS_STATE.load(1, "next_sequence"),
         bpf.move(2, 9),
         bpf.alu_reg(SUB, 2, 1),
         bpf.jump(AT_MOST_SIGNED, 2, 0, "old"),
         bpf.set_constant(7, 1),
-        _store("next_sequence", 9),
-        *_count("segments"),
+        _LOSS_STATE.store("next_sequence", 9),
+        *_LOSS_STATE.count("segments"),
         "old",
     )
 
@@ -254,7 +235,7 @@ def _is_new() -> Sequence[Line]:
 def _cut() -> Sequence[Line]:
     """End an event's losses at a retransmission: later segments belong to another window."""
     return (
-        _load(1, "losing"),
+        _LOSS_STATE.load(1, "losing"),
         bpf.jump(EQUAL, 1, 0, "not cut"),
         bpf.jump(DIFFERENT, 7, 0, "not cut"),
         *_end_run(),
@@ -264,15 +245,15 @@ def _cut() -> Sequence[Line]:
 
 
 def _end_run() -> Sequence[Line]:
-    return (*_set("losing", 0), *_set("place", 0), *_count("run"))
+    return (*_set("losing", 0), *_set("place", 0), *_LOSS_STATE.count("run"))
 
 
 def _repaired() -> Sequence[Line]:
     """Let everything pass until the segment with the event's last lost byte repairs it."""
     return (
-        _load(1, "repairing"),
+        _LOSS_STATE.load(1, "repairing"),
         bpf.jump(EQUAL, 1, 0, "armed"),
-        _load(1, "lost_end"),
+        _LOSS_STATE.load(1, "lost_end"),
         bpf.move(2, 9),
         bpf.alu_reg(SUB, 2, 1),
         bpf.jump(BELOW_SIGNED, 2, 0, "pass"),
@@ -288,22 +269,22 @@ def _decide(rules: Rules) -> Sequence[Line]:
     """Decide by the run in r0; segments that pass go to "pass"."""
     return (
         # r3: distance behind the segments that pass
-        _load(3, "place"),
+        _LOSS_STATE.load(3, "place"),
         bpf.move(1, 3),
         bpf.alu(bpf.ADD, 1, 1),
-        _store("place", 1),
+        _LOSS_STATE.store("place", 1),
         bpf.load(1, 0, 0),
         bpf.alu_reg(SUB, 3, 1),
         bpf.jump(BELOW_SIGNED, 3, 0, "pass"),
         bpf.move(1, 3),
         bpf.alu(MOD, 1, rules.spacing),
         bpf.jump(DIFFERENT, 1, 0, "pass"),
-        *_count("dropped"),
+        *_LOSS_STATE.count("dropped"),
         bpf.jump(DIFFERENT, 3, 0, "begun"),
-        *_count("events"),
+        *_LOSS_STATE.count("events"),
         *_set("losing", 1),
         "begun",
-        _store("lost_end", 9),
+        _LOSS_STATE.store("lost_end", 9),
         # was it the run's last?
         bpf.load(1, 0, 4),
         bpf.alu(SUB, 1, 1),

@@ -1,4 +1,4 @@
-"""The first parts of eBPF programs: the packets of one connection, and elements of arrays."""
+"""What eBPF programs on packets' way share: the selection of one connection, and their state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 
-from testbed.plan.losses import AtInterface
+from testbed.plan.packet_programs import AtInterface
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AND,
@@ -21,6 +21,45 @@ from testbed.runner.bpf import (
     SUB,
     Line,
 )
+
+PASSED: Sequence[Line] = ("pass", bpf.set_constant(0, bpf.PASS), bpf.EXIT)
+
+
+class ProgramState:
+    """A program's state: numbers of 32 bits by name, whose address is in a register."""
+
+    def __init__(self, register: int, names: Sequence[str]) -> None:
+        self._register = register
+        self._places = {name: 4 * number for number, name in enumerate(names)}
+
+    @property
+    def at_first(self) -> bytes:
+        """All numbers, zero."""
+        return bytes(4 * len(self._places))
+
+    def values(self, state: bytes) -> dict[str, int]:
+        """Return the numbers by name."""
+        return dict(zip(self._places, struct.unpack(f"={len(self._places)}I", state), strict=True))
+
+    def find(self, array: int) -> Sequence[Line]:
+        """Set the register to the address of the array's one element."""
+        return (
+            bpf.set_constant(1, 0),
+            *element(array, "pass"),
+            bpf.move(self._register, 0),
+        )
+
+    def load(self, register: int, name: str) -> Line:
+        """Load a number."""
+        return bpf.load(register, self._register, self._places[name])
+
+    def store(self, name: str, register: int) -> Line:
+        """Store a number."""
+        return bpf.store(self._register, self._places[name], register)
+
+    def count(self, name: str) -> Sequence[Line]:
+        """Add one to a number, by way of r1."""
+        return (self.load(1, name), bpf.alu(bpf.ADD, 1, 1), self.store(name, 1))
 
 
 def data_segments(plan: AtInterface, no_data: str = "pass") -> Sequence[Line]:

@@ -13,12 +13,11 @@ then on acknowledgements run ahead by nothing, and with each new segment by one 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.plan.losses import ReceiverPlan
+from testbed.plan.packet_programs import ReceiverPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AND,
@@ -36,25 +35,26 @@ from testbed.runner.programme import Answers
 from testbed.scenario.model import Misbehaviour
 from testbed.scenario.transfers import SEGMENT_BYTES
 from testbed.store import RECEIVERS_FILE, Record, write_json
-from testbed.trial.parts.packet_filters import data_segments, element, is_ipv6, of_connection
+from testbed.trial.parts.packet_filters import (
+    PASSED,
+    ProgramState,
+    data_segments,
+    is_ipv6,
+    of_connection,
+)
 from testbed.trial.parts.part import Part, PlannedTrial
 
 DIVISION = 8
 MOST_AHEAD = 8 * SEGMENT_BYTES
-# what is counted, then the state
+# what is reported, then the rest of the state
 MISBEHAVIOUR_COUNTS = ("changed", "added", "concealed_bytes")
-RECEIVER_STATE = (*MISBEHAVIOUR_COUNTS, "started", "reached", "lifted", "ahead")
-_STATE_PLACES = {name: 4 * number for number, name in enumerate(RECEIVER_STATE)}
+_RECEIVER_STATE = ProgramState(7, (*MISBEHAVIOUR_COUNTS, "started", "reached", "ahead"))
 _SKB_MARK, _SKB_INTERFACE = 8, 40  # offsets in struct __sk_buff
 _OWN_MARK = 0x7EAD  # the mark of an acknowledgement that the program has made
-_TCP_NUMBER, _TCP_ACKNOWLEDGEMENT, _TCP_FLAGS, _TCP_CHECKSUM = (
-    4,
-    8,
-    13,
-    16,
-)  # offsets in TCP's header
-_FIN_BIT, _SYN_BIT, _RST_BIT = 1, 2, 4
+# offsets in TCP's header, and in IPv4's
+_TCP_NUMBER, _TCP_ACKNOWLEDGEMENT, _TCP_FLAGS, _TCP_CHECKSUM = 4, 8, 13, 16
 _IP_CHECKSUM = 10
+_FIN_BIT, _SYN_BIT, _RST_BIT = 1, 2, 4
 # the stack, below r10: -4 is the index of an element
 _OLD, _NEW, _BASE, _ADVANCE = -8, -12, -16, -20
 
@@ -75,7 +75,7 @@ class MisbehavingReceivers(Part):
         """Attach the programs."""
         for plan in self._trial.plan.receivers:
             state = self._trial.arrays.add(
-                _counters(plan), 4 * len(RECEIVER_STATE), bytes(4 * len(RECEIVER_STATE))
+                _counters(plan), len(_RECEIVER_STATE.at_first), _RECEIVER_STATE.at_first
             )
             for side, lines in listings(plan, state).items():
                 name = f"receiver of {plan.flow}, {'in' if side == bpf.INGRESS else 'out'}"
@@ -89,12 +89,8 @@ class MisbehavingReceivers(Part):
             self._counted[plan.flow] = self._programme.add("counters", _counters(plan))
 
     def _counts(self, flow: str, answers: Answers) -> dict[str, int]:
-        values = struct.unpack(f"={len(RECEIVER_STATE)}I", answers.of(self._counted[flow]))
-        return {
-            name: value
-            for name, value in zip(RECEIVER_STATE, values, strict=True)
-            if name in MISBEHAVIOUR_COUNTS
-        }
+        values = _RECEIVER_STATE.values(answers.of(self._counted[flow]))
+        return {name: values[name] for name in MISBEHAVIOUR_COUNTS}
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Write each program's counters."""
@@ -131,8 +127,8 @@ def listings(plan: ReceiverPlan, state: int) -> dict[int, Sequence[Line]]:
             return {bpf.INGRESS: _bleached(plan, state)}
 
 
-def _back(plan: ReceiverPlan) -> ReceiverPlan:
-    """Return the connection as seen in its acknowledgements."""
+def _reverse(plan: ReceiverPlan) -> ReceiverPlan:
+    """Return the connection in the direction of its acknowledgements."""
     return replace(
         plan,
         src_address=plan.dst_address,
@@ -145,26 +141,6 @@ def _back(plan: ReceiverPlan) -> ReceiverPlan:
 def _tcp(plan: ReceiverPlan) -> int:
     """Return where TCP's header is: our hosts send no options of IP."""
     return ETHERNET_BYTES + (40 if is_ipv6(plan) else 20)
-
-
-PASSED: Sequence[Line] = ("pass", bpf.set_constant(0, bpf.PASS), bpf.EXIT)
-
-
-def _state(state: int) -> Sequence[Line]:
-    """Set r7 to the state."""
-    return (bpf.set_constant(1, 0), *element(state, "pass"), bpf.move(7, 0))
-
-
-def _load(register: int, name: str) -> Line:
-    return bpf.load(register, 7, _STATE_PLACES[name])
-
-
-def _store(name: str, register: int) -> Line:
-    return bpf.store(7, _STATE_PLACES[name], register)
-
-
-def _count(name: str) -> Sequence[Line]:
-    return (_load(1, name), bpf.alu(bpf.ADD, 1, 1), _store(name, 1))
 
 
 def _set_word(plan: ReceiverPlan, offset: int) -> Sequence[Line]:
@@ -203,15 +179,15 @@ def _put(register: int, place: int) -> Sequence[Line]:
 
 
 def _acknowledgement(plan: ReceiverPlan, state: int, skipped: int) -> Sequence[Line]:
-    """Set r8 to what a packet of the receiver acknowledges; those with `skipped` flags pass."""
+    """Set r8 to a packet's acknowledgement number; packets with any of the `skipped` flags pass."""
     return (
-        *of_connection(_back(plan)),
+        *of_connection(_reverse(plan)),
         bpf.load_packet_at(9, BPF_BYTE, ETHERNET_BYTES + _TCP_FLAGS),
         bpf.alu(AND, 0, skipped),
         bpf.jump(DIFFERENT, 0, 0, "pass"),
         bpf.load_packet_at(9, BPF_WORD, ETHERNET_BYTES + _TCP_ACKNOWLEDGEMENT),
         bpf.move(8, 0),
-        *_state(state),
+        *_RECEIVER_STATE.find(state),
     )
 
 
@@ -222,22 +198,22 @@ def _ack_division(plan: ReceiverPlan, state: int) -> Sequence[Line]:
         *_acknowledgement(plan, state, _FIN_BIT | _SYN_BIT | _RST_BIT),
         bpf.load(1, 6, _SKB_MARK),
         bpf.jump(EQUAL, 1, _OWN_MARK, "own"),
-        _load(1, "started"),
+        _RECEIVER_STATE.load(1, "started"),
         bpf.jump(DIFFERENT, 1, 0, "started"),
         bpf.set_constant(1, 1),
-        _store("started", 1),
-        _store("reached", 8),
+        _RECEIVER_STATE.store("started", 1),
+        _RECEIVER_STATE.store("reached", 8),
         bpf.jump_to("pass"),
         "started",
-        _load(1, "reached"),
+        _RECEIVER_STATE.load(1, "reached"),
         bpf.store(10, _BASE, 1),
         bpf.move(2, 8),
         bpf.alu_reg(bpf.SUB, 2, 1),
         bpf.low_word(2),
         bpf.jump(BELOW_SIGNED, 2, DIVISION, "pass"),
         bpf.store(10, _ADVANCE, 2),
-        _store("reached", 8),
-        *_count("changed"),
+        _RECEIVER_STATE.store("reached", 8),
+        *_RECEIVER_STATE.count("changed"),
         *_put(8, _OLD),
         *set_mark,
         *(line for part in range(1, DIVISION) for line in _part_of_ack(plan, part)),
@@ -246,14 +222,14 @@ def _ack_division(plan: ReceiverPlan, state: int) -> Sequence[Line]:
         *_set_word(plan, _TCP_ACKNOWLEDGEMENT),
         bpf.jump_to("pass"),
         "own",
-        *_count("added"),
+        *_RECEIVER_STATE.count("added"),
         *clear_mark,
         *PASSED,
     )
 
 
 def _part_of_ack(plan: ReceiverPlan, part: int) -> Sequence[Line]:
-    """Send a copy that acknowledges these eighths of the advance."""
+    """Send a copy of the acknowledgement that advances by `part` eighths of the whole advance."""
     return (
         bpf.load(2, 10, _ADVANCE),
         bpf.alu(bpf.MUL, 2, part),
@@ -272,49 +248,48 @@ def _part_of_ack(plan: ReceiverPlan, part: int) -> Sequence[Line]:
 
 
 def _concealed_losses(plan: ReceiverPlan, state: int) -> Sequence[Line]:
-    """Return what gives the data behind a gap the numbers of the gap.
+    """Lower the sequence numbers of what arrives, so that TCP sees no gap where data is missing.
 
-    `reached` is the number behind all that has arrived, and `lifted` what was missing of it.
+    `reached` is the highest end of data so far, and `concealed_bytes` what is missing below it.
     """
     return (
         *data_segments(plan, "no data"),
-        *_state(state),
-        _load(1, "started"),
+        *_RECEIVER_STATE.find(state),
+        _RECEIVER_STATE.load(1, "started"),
         bpf.jump(DIFFERENT, 1, 0, "started"),
         bpf.set_constant(1, 1),
-        _store("started", 1),
-        _store("reached", 8),
+        _RECEIVER_STATE.store("started", 1),
+        _RECEIVER_STATE.store("reached", 8),
         "started",
-        _load(1, "reached"),
+        _RECEIVER_STATE.load(1, "reached"),
         bpf.move(2, 8),
         bpf.alu_reg(bpf.SUB, 2, 1),
         bpf.low_word(2),
         bpf.jump(BELOW_SIGNED, 2, 0, "again"),
-        _load(3, "lifted"),
+        _RECEIVER_STATE.load(3, "concealed_bytes"),
         bpf.alu_reg(bpf.ADD, 3, 2),
-        _store("lifted", 3),
-        _store("concealed_bytes", 3),
-        _load(3, "ahead"),
+        _RECEIVER_STATE.store("concealed_bytes", 3),
+        _RECEIVER_STATE.load(3, "ahead"),
         bpf.alu(bpf.ADD, 3, SEGMENT_BYTES),
         bpf.jump(AT_MOST_SIGNED, 3, MOST_AHEAD, "still ahead"),
         bpf.set_constant(3, MOST_AHEAD),
         "still ahead",
-        _store("ahead", 3),
-        _store("reached", 9),
+        _RECEIVER_STATE.store("ahead", 3),
+        _RECEIVER_STATE.store("reached", 9),
         bpf.jump_to("lower"),
         "again",
         bpf.set_constant(3, 0),
-        _store("ahead", 3),
+        _RECEIVER_STATE.store("ahead", 3),
         bpf.move(2, 9),
         bpf.alu_reg(bpf.SUB, 2, 1),
         bpf.low_word(2),
         bpf.jump(AT_MOST_SIGNED, 2, 0, "lower"),
-        _store("reached", 9),
+        _RECEIVER_STATE.store("reached", 9),
         bpf.jump_to("lower"),
         "no data",
-        *_state(state),
+        *_RECEIVER_STATE.find(state),
         "lower",
-        _load(1, "lifted"),
+        _RECEIVER_STATE.load(1, "concealed_bytes"),
         bpf.jump(EQUAL, 1, 0, "pass"),
         bpf.move(9, 8),
         bpf.alu_reg(bpf.SUB, 9, 1),
@@ -328,14 +303,14 @@ def _concealed_losses(plan: ReceiverPlan, state: int) -> Sequence[Line]:
 def _optimistic_acks(plan: ReceiverPlan, state: int) -> Sequence[Line]:
     return (
         *_acknowledgement(plan, state, _SYN_BIT | _RST_BIT),
-        _load(1, "started"),
+        _RECEIVER_STATE.load(1, "started"),
         bpf.jump(EQUAL, 1, 0, "pass"),
-        _load(1, "lifted"),
-        _load(2, "ahead"),
+        _RECEIVER_STATE.load(1, "concealed_bytes"),
+        _RECEIVER_STATE.load(2, "ahead"),
         bpf.alu_reg(bpf.ADD, 1, 2),
         bpf.move(9, 8),
         bpf.alu_reg(bpf.ADD, 9, 1),
-        *_count("changed"),
+        *_RECEIVER_STATE.count("changed"),
         *_put(8, _OLD),
         *_put(9, _NEW),
         *_set_word(plan, _TCP_ACKNOWLEDGEMENT),
@@ -359,8 +334,8 @@ def _bleached(plan: ReceiverPlan, state: int) -> Sequence[Line]:
         bpf.move(8, 0),
         bpf.alu(AND, 0, bits),
         bpf.jump(EQUAL, 0, 0, "pass"),
-        *_state(state),
-        *_count("changed"),
+        *_RECEIVER_STATE.find(state),
+        *_RECEIVER_STATE.count("changed"),
         bpf.move(1, 8),
         bpf.to_network_order(1, 16),
         bpf.store(10, _OLD, 1),
