@@ -111,7 +111,11 @@ main() { # a function, so that all of the script is read before it runs for minu
         --path) only_path=yes ;;
         --whole) only_path=yes whole=yes ;;
         --symbols) symbols=yes ;;
-        --flavour) flavour=${2-} && shift ;;
+        --flavour)
+            [ $# -gt 1 ] || die "--flavour: no name" "there are $(flavours | paste -sd ' ')"
+            flavour=$2
+            shift
+            ;;
         *) break ;;
         esac
         shift

@@ -106,12 +106,12 @@ def _how_to_build(name: str) -> str:
 def is_whole(folder: Path) -> bool:
     """Return whether a kernel's files have the hashes that were noted when it was built."""
     noted = folder / "sha256"
-    if not noted.exists():  # an older one, or of the user's own
-        return all((folder / name).is_file() for name in ("linux", "config"))
-    lines = (line.split() for line in noted.read_text().splitlines())
     try:
-        return all(hash_of(folder / name) == digest for digest, name in lines)
-    except OSError:
+        if not noted.exists():  # an older one
+            return all((folder / name).stat().st_size for name in ("linux", "config"))
+        lines = [line.split() for line in noted.read_text().splitlines()]
+        return bool(lines) and all(hash_of(folder / name) == digest for digest, name in lines)
+    except (OSError, ValueError):
         return False
 
 

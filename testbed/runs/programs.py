@@ -201,7 +201,7 @@ def record_text(value: object) -> str:
 def copy_in_place(files: Path, folder: Path) -> list[str]:
     """Copy a run's files into the program's own folder; return those left out.
 
-    Behind a link, and where a folder would be in the place of a file or a file in that of a folder.
+    They are behind a link, or a folder has their place, or a file has the place of their folder.
     """
     left_out = []
     for name in _plain_files(files):

@@ -75,11 +75,21 @@ def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
     assert not kernels.is_whole(tmp_path)
 
 
+@pytest.mark.parametrize("noted", [b"", b"x\n", b"\xff", b"a b c\n"])
+def test_damaged_hashes_of_a_kernel_are_no_hashes(tmp_path: Path, noted: bytes) -> None:
+    for name in ("linux", "config"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "sha256").write_bytes(noted)
+    assert not kernels.is_whole(tmp_path)
+
+
 def test_an_older_kernel_without_a_file_does_not_boot(tmp_path: Path) -> None:
     """No hashes were noted then."""
     for name in ("linux", "config"):
         (tmp_path / name).write_bytes(b"x")
     assert kernels.is_whole(tmp_path)
+    (tmp_path / "config").write_bytes(b"")
+    assert not kernels.is_whole(tmp_path)
     (tmp_path / "config").unlink()
     assert not kernels.is_whole(tmp_path)
 
