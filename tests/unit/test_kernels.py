@@ -422,6 +422,14 @@ def test_a_damaged_image_is_built_again(faked: list[str]) -> None:
     assert kernels.is_whole(built) and (built / "linux").stat().st_size == len(whole)
 
 
+def test_the_container_gets_the_image_of_whole_programs(faked: list[str]) -> None:
+    recipe = (kernels.SOURCE_FOLDER.parent / "Containerfile").read_text()
+    (words,) = re.findall(r"kernel/image\.sh (.*) &&", recipe)
+    script = [*faked, *words.split()]
+    built = Path(run(script).stdout.strip())
+    assert (built / "linux").exists() and words.split()[-1] == kernels.MACHINE_FLAVOUR
+
+
 @pytest.mark.parametrize(("more", "status"), [("", 0), ("7+", 1)])
 def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, status: int) -> None:
     """A second build adds them, and is refused if it has other code than the first."""
