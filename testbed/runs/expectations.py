@@ -12,6 +12,7 @@ import json
 import math
 import re
 import tomllib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -164,9 +165,12 @@ def _faults_of(each: Expectation) -> Iterator[str]:
     if not is_capture and (each.src, each.dst) != ("*", "*"):
         yield ".file: only captures have src and dst"
     try:
-        groups = re.compile(each.pattern).groups
+        with warnings.catch_warnings(action="error"):
+            groups = re.compile(each.pattern).groups
     except re.error as error:
         yield f".pattern: {error}"
+    except FutureWarning as warning:  # a later Python may read it differently
+        yield f".pattern: {warning}: put a backslash before a character that means itself"
     else:
         if each.pattern and groups != 1 and each.take is not Take.COUNT:
             yield f".pattern: {groups} groups: the number's is the only one, others are (?:…)"

@@ -150,6 +150,10 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 2026-01-01", "expect[0].at_most: "),
         ("[[expect]]\nwhat = 'a'\npattern = '(a)'\nat_most = 1\ntake = 'median'", "'median'"),
+        (
+            "[[expect]]\nwhat = 'a'\npattern = '([[])'\nat_most = 1",
+            "expect[0].pattern: Possible nested set at position 2: put a backslash before",
+        ),
     ],
 )
 def test_a_file_that_is_not_of_expectations(tmp_path: Path, text: str, fault: str) -> None:
