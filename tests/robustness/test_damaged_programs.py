@@ -70,7 +70,7 @@ def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
     engine.__dict__["kernel"] = tmp_path
     for damage in (b"", b"linuX"):
         (tmp_path / "linux").write_bytes(damage)
-        assert "is damaged: ./setup.sh builds it" in engine.ready()
+        assert engine.ready() == f"kernel {engine.kernel_name} is damaged: ./setup.sh builds it"
     (tmp_path / "linux").unlink()
     assert not kernels.is_whole(tmp_path)
 
