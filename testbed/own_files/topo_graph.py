@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
+from testbed.plan.check_network import MOST_NODES
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Queue
 
@@ -192,7 +193,7 @@ def _limited_nodes(name: TopoName) -> Iterator[None]:
         if next(count) > MOST_TOPO_NODES:
             raise UsageError(
                 f"--topo {name.text}: more than {MOST_TOPO_NODES} nodes",
-                "a smaller one: a guest's memory has room for 250",
+                f"a smaller one: a guest's memory has room for {MOST_NODES}",
             )
         return add_node(topo, *positional, **named)
 
