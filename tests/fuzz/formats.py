@@ -164,17 +164,24 @@ def _sound(name: str) -> Callable[[], tuple[bytes, ...]]:
     return content
 
 
-def read_in_trial(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
-    """Return what puts a file into a sound trial, and reads it there."""
+def read_in_folder(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
+    """Return what writes a file, and reads it by its folder."""
 
     def in_place(data: bytes, folder: Path) -> None:
-        file = _trial(folder) / name
+        file = folder / name
         file.parent.mkdir(exist_ok=True)
         file.unlink(missing_ok=True)  # it may be mapped
         file.write_bytes(data)
-        read(_trial(folder))
+        read(folder)
 
     return in_place
+
+
+def read_in_trial(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
+    """Return what puts a file into a sound trial, and reads it there."""
+
+    in_folder = read_in_folder(name, read)
+    return lambda data, folder: in_folder(data, _trial(folder))
 
 
 def _read_verdict(trial: Path) -> None:
@@ -210,14 +217,6 @@ def read_packetdrill(data: bytes, folder: Path) -> None:
     ET.fromstring(junit([end]).partition("?>")[2])
 
 
-def _in_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], None]:
-    def in_place(data: bytes, folder: Path) -> None:
-        (folder / name).write_bytes(data)
-        read(folder)
-
-    return in_place
-
-
 def _read_run(folder: Path) -> None:
     run_command(folder)
     listed_trials(folder)
@@ -231,20 +230,9 @@ PACKETDRILL_OUTPUT = (
 )
 FIGURES = json.dumps({"made_of": "ab", "figures": ["one.png", "two.png"], "own_tables": False})
 RUN = json.dumps({"command": "testbed run variants", "ended": "now", "trials": ["a", "b"]})
-QDISCS = json.dumps(
-    {
-        "router": [
-            {
-                "kind": "codel",
-                "handle": "30:",
-                "dev": "router-eth0",
-                "packets": 9,
-                "drops": 1,
-                "requeues": 0,
-                "pdrop": 0,
-            }
-        ]
-    }
+QDISCS = (
+    b'{"router": [{"kind": "codel", "handle": "30:", "dev": "router-eth0", '
+    b'"packets": 9, "drops": 1, "requeues": 0, "pdrop": 0}]}'
 )
 FORMATS: dict[str, Format] = {
     "scenario": Format(
@@ -283,7 +271,7 @@ FORMATS: dict[str, Format] = {
     ),
     "expectations": Format(
         lambda: (EXPECTATIONS.read_bytes(),),
-        _in_file("x.toml", lambda folder: read_expectations(folder / "x.toml")),
+        read_in_folder("x.toml", lambda folder: read_expectations(folder / "x.toml")),
         damaged_text,
     ),
     "reduction": Format(
@@ -293,26 +281,26 @@ FORMATS: dict[str, Format] = {
         _write_reduced_trial,
     ),
     "queues": Format(
-        lambda: (QDISCS.encode(),),
+        lambda: (QDISCS,),
         read_in_trial(QDISCS_FILE, _reduce_again),
         damaged_json,
         _write_reduced_trial,
     ),
     "trace": Format(
         lambda: (b"1\n1\n2\n5\n5\n5\n9\n30\n", b"10\n20\n20\n1000\n"),
-        _in_file("link.trace", lambda folder: parse_trace(read_trace("link.trace", folder))),
+        read_in_folder("link.trace", lambda folder: parse_trace(read_trace("link.trace", folder))),
         damaged_text,
     ),
     "path": Format(
         lambda: (PATHS,),
-        _in_file("path.csv", lambda folder: read_path_file(folder / "path.csv")),
+        read_in_folder("path.csv", lambda folder: read_path_file(folder / "path.csv")),
         damaged_text,
     ),
     "packetdrill": Format(lambda: (PACKETDRILL_OUTPUT,), read_packetdrill, damaged_text),
     "figures": Format(
         lambda: (FIGURES.encode(),),
-        _in_file("x.drawn.json", lambda folder: figure_cache.read(folder, "x", "ab")),
+        read_in_folder("x.drawn.json", lambda folder: figure_cache.read(folder, "x", "ab")),
         damaged_json,
     ),
-    "run": Format(lambda: (RUN.encode(),), _in_file(RUN_FILE, _read_run), damaged_json),
+    "run": Format(lambda: (RUN.encode(),), read_in_folder(RUN_FILE, _read_run), damaged_json),
 }

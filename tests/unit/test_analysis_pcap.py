@@ -223,7 +223,5 @@ def test_damaged_captures_break_nothing(root: Path) -> None:
 
 def test_what_the_fuzzer_found(root: Path) -> None:
     """Times whose difference does not fit its type: they wrap around, whatever they mean."""
-    rows = read_capture(
-        root / "tests" / "fuzz" / "corpus" / "captures" / "absurd-times.pcapng"
-    ).rows
+    rows = read_capture(root / "tests/fuzz/corpus/captures/absurd-times.pcapng").rows
     assert len(rows) == 4 and rows["payload"].tolist() == [0, 0, 0, 1000]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
@@ -331,6 +331,24 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
     assert graded(10) == [Grade.VALID, Grade.INVALID]
 
 
+def marks_received(
+    data: Mapping[str, object],
+    flags: Sequence[int],
+    receiver: Misbehaviour | None = None,
+    address: str = "10.0.0.2",
+) -> Iterator[Check]:
+    """Yield the checks of marks of a flow: with these data packets, and acknowledgements' flags."""
+    packets = SimpleNamespace(data=pd.DataFrame(data), acks=pd.DataFrame({"flags": flags}))
+    flow = SimpleNamespace(dst="receiver", receiver=receiver)
+    evidence = SimpleNamespace(
+        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address=address),),
+        packets=SimpleNamespace(part=lambda _role, _flow: packets),
+        trial=SimpleNamespace(scenario=SimpleNamespace(flow=lambda _name: flow)),
+        virtual_time=True,
+    )
+    return iter(queues.marks_received(cast(Evidence, evidence)))
+
+
 @pytest.mark.parametrize(
     ("payload", "receiver", "grade"),
     [
@@ -344,21 +362,8 @@ def test_marks_of_packets_with_data_alone_are_echoed(
     payload: int, receiver: Misbehaviour | None, grade: str
 ) -> None:
     """DCTCP's SYN can be marked, too, which nobody echoes."""
-    packets = SimpleNamespace(
-        data=pd.DataFrame({"ecn": [CE, 0], "payload": [payload, 1000]}),
-        acks=pd.DataFrame({"flags": [16, 16]}),
-    )
-    evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address="10.0.0.2"),),
-        packets=SimpleNamespace(part=lambda _role, _flow: packets),
-        trial=SimpleNamespace(
-            scenario=SimpleNamespace(
-                flow=lambda _name: SimpleNamespace(dst="receiver", receiver=receiver)
-            )
-        ),
-        virtual_time=True,
-    )
-    echo = next(iter(queues.marks_received(cast(Evidence, evidence))))
+    data = {"ecn": [CE, 0], "payload": [payload, 1000]}
+    echo = next(marks_received(data, [16, 16], receiver))
     assert echo.name == "ECN echo" and echo.verdict == grade
 
 
@@ -373,21 +378,9 @@ def test_accurate_ecn_counts_marks_in_three_flags(
 ) -> None:
     bits = ((4, AE), (2, CWR), (1, ECE))
     flags = [16 | sum(bit for weight, bit in bits if each % 8 & weight) for each in counters]
-    packets = SimpleNamespace(
-        data=pd.DataFrame({"ecn": [CE] * marked + [1], "payload": 1000}),
-        acks=pd.DataFrame({"flags": [SYN | 16 | AE, *flags, RESET]}),
-    )
-    evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address="10.0.0.2"),),
-        packets=SimpleNamespace(part=lambda _role, _flow: packets),
-        trial=SimpleNamespace(
-            scenario=SimpleNamespace(
-                flow=lambda _name: SimpleNamespace(dst="receiver", receiver=None)
-            )
-        ),
-        virtual_time=True,
-    )
-    assert next(iter(queues.marks_received(cast(Evidence, evidence)))).verdict == grade
+    data = {"ecn": [CE] * marked + [1], "payload": 1000}
+    echo = next(marks_received(data, [SYN | 16 | AE, *flags, RESET]))
+    assert echo.name == "ECN echo" and echo.verdict == grade
 
 
 @pytest.mark.parametrize(("address", "grade"), [("10.0.0.2", "invalid"), ("2001:db8::2", "valid")])
@@ -395,18 +388,8 @@ def test_marks_over_ipv6_are_not_in_the_hosts_count(
     monkeypatch: pytest.MonkeyPatch, address: str, grade: str
 ) -> None:
     monkeypatch.setattr(queues, "read_counters", lambda _trial, _node: {"IpExtInCEPkts": 0, "x": 1})
-    packets = SimpleNamespace(
-        data=pd.DataFrame({"ecn": [CE], "payload": [1000]}),
-        acks=pd.DataFrame({"flags": [16 | ECE]}),
-    )
-    flow = SimpleNamespace(dst="receiver", receiver=None)
-    evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address=address),),
-        packets=SimpleNamespace(part=lambda _role, _flow: packets),
-        trial=SimpleNamespace(scenario=SimpleNamespace(flow=lambda _name: flow)),
-        virtual_time=True,
-    )
-    *_, counted = queues.marks_received(cast(Evidence, evidence))
+    data = {"ecn": [CE], "payload": [1000]}
+    *_, counted = marks_received(data, [16 | ECE], address=address)
     assert (counted.name, counted.subject, counted.verdict) == ("ECN", "receiver", grade)
 
 
