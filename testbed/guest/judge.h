@@ -1,4 +1,4 @@
-/* Judges what was observed while the command runs, by a process of Python's that has the rules. */
+/* Judging what was observed while the command runs, by a Python process that has the rules. */
 #ifndef JUDGE_H
 #define JUDGE_H
 

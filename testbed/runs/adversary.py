@@ -78,7 +78,7 @@ class AdversarySearch:
             wanted=lambda s: s.seed == seed and s.axes[self.evaluation.axis] in compared,
         )
 
-    def effects(self, settings: Sequence[DrawnSetting], seed: int = 1) -> list[float]:
+    def effects(self, settings: Sequence[DrawnSetting], seed: int = SEARCH_SEED) -> list[float]:
         """Return the adversary's effect in each setting, 0 where there is no valid one."""
         assert self.experiment.space is not None
         settings = [with_fixed(each, self.evaluation.fixed) for each in settings]
@@ -154,8 +154,8 @@ def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
     worst = confirmed(search, has_time)
     plain = plainest(search, worst, has_time)
     others = tuple(search.effects([plain.setting], seed)[0] for seed in CONFIRMING_SEEDS)
-    tried = len({key for key, seed in search.known if seed == 1})
-    shown = search.selection([plain.setting], 1).scenarios(1)
+    tried = len({key for key, seed in search.known if seed == SEARCH_SEED})
+    shown = search.selection([plain.setting], SEARCH_SEED).scenarios(1)
     subject = search.evaluation.subject
     scenario = next(each for each in shown if each.axes[search.evaluation.axis] == subject)
     return AdversaryFinding(tried, worst, plain, others, scenario)
@@ -166,7 +166,7 @@ def confirmed(search: AdversarySearch, has_time: Callable[[], bool]) -> WorstSet
 
     Chance alone can be bad: a connection whose first packets are all lost is starved.
     """
-    worse = [(effect, key) for (key, seed), effect in search.known.items() if seed == 1]
+    worse = [(effect, key) for (key, seed), effect in search.known.items() if seed == SEARCH_SEED]
     ranked = [WorstSetting(dict(key), effect) for effect, key in sorted(worse, reverse=True)]
     for each in ranked[:CANDIDATES]:
         if each.effect <= 0 or not has_time():
