@@ -48,6 +48,12 @@ def written_names(value: Any) -> Sequence[str]:
     return [n for n in names if n not in values or getattr(value, n) != values[n]]
 
 
+def field_names(value: Any) -> Sequence[str]:
+    """Return the names of all fields of a dataclass, added ones, too."""
+    kind: Any = type(value)
+    return _names(kind)
+
+
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
     """Return the names of a dataclass's fields; there are few types, and many values."""

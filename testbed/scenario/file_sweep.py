@@ -48,7 +48,7 @@ class FieldAxis:
         """Return what the field holds for one of the values, in place of `now`."""
         if text in self.contents:
             return self.contents[text]
-        return text if isinstance(now, str) else _parsed(text)
+        return text if isinstance(now, str) and text != "null" else _parsed(text)
 
 
 def sweep(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -218,14 +218,17 @@ class Scenario:
         return min(self.duration_s, flow.start_s + flow.duration_s)
 
 
-def plain(value: Any) -> Any:
-    """Return JSON's own types; 60.0 and 60 are written alike, so that they hash alike."""
+def plain(value: Any, names: Callable[[Any], Sequence[str]] = written_names) -> Any:
+    """Return JSON's own types; 60.0 and 60 are written alike, so that they hash alike.
+
+    `names` are those of the fields of a dataclass that are written.
+    """
     if value is None or isinstance(value, str | int):  # the most frequent first
         return value
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(each, names) for each in value]
     if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return {name: plain(getattr(value, name)) for name in written_names(value)}
+        return {key: plain(each, names) for key, each in value.items()}
+    return {name: plain(getattr(value, name), names) for name in names(value)}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import UsageError, listed, near, place, quoted
+from testbed.scenario.added_fields import field_names
 from testbed.scenario.fault_hints import SCENARIO_HINT, hint_of
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
@@ -48,10 +49,10 @@ class ScenarioDocument:
     @property
     def data(self) -> dict[str, Any]:
         """The complete document in JSON's types, with the network as the file describes it."""
-        data: dict[str, Any] = plain(self.scenario)
+        data: dict[str, Any] = plain(self.scenario, field_names)
         if self.named is None:
             return data
-        named = {TOPOLOGY_KEY: plain(self.named)}
+        named = {TOPOLOGY_KEY: plain(self.named, field_names)}
         return {
             k: v
             for key in data

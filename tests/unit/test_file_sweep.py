@@ -74,6 +74,9 @@ def test_values_of_several_fields_are_all_combined() -> None:
         ("topology.bottleneck.queue.discipline", "fq_codel", "fq_codel"),
         ("flows.0.duration_s", "2", 2),
         ("flows.tcp.rto_min_ms", "null", None),
+        ("flows.tcp.receiver", "ack-division", "ack-division"),
+        ("flows.tcp.ip", "6", 6),
+        ("flows.tcp.variant", "null", None),
         ("profile", "ns2", "ns2"),
     ],
 )
