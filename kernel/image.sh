@@ -134,7 +134,7 @@ main() { # a function, so that all of the script is read before it runs for minu
     fi
     check_tools
     need_source "$version"
-    lay_out "$version" $flavour
+    lay_out "$version" "$flavour"
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"
