@@ -33,9 +33,10 @@ FOLDERS = "docs|kernel|analysis|testbed|experiments|tests|topologies|benchmarks"
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
-TO_BE_WRITTEN = {  # by the reader
+TO_BE_WRITTEN = {  # by the reader, or by a command
     "kernel/congestion/tcp_NAME.c",
     "kernel/queues/sch_NAME.c",
+    "tests/fuzz/found",
 }
 
 
