@@ -91,8 +91,9 @@ def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_named_files_exist(root: Path, name: str) -> None:
-    for path in LINKED.findall((root / name).read_text()):
-        assert path in TO_BE_WRITTEN or (root / path.rstrip(".")).exists(), path
+    for found in LINKED.findall((root / name).read_text()):
+        path = found.rstrip(".")
+        assert path in TO_BE_WRITTEN or (root / path).exists(), path
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
