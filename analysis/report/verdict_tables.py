@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,11 +12,12 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.figures.sheet import Cell, Head, Sheet
-from analysis.results.reduction import stored_verdict, verdict_of
+from analysis.results.reduction import judge_again, stored_verdict, verdict_of
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict
+from testbed.errors import TestbedError
 from testbed.store import Trial, trials_in
 
 PART_OF = "of the "
@@ -175,10 +177,17 @@ CHECK_HEADS = (
 COUNTED_GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 
 
+def _made_again(trial: Trial) -> Verdict | None:
+    """Return a verdict that was lost; None if its trial did not run, or has lost its captures."""
+    with contextlib.suppress(TestbedError, OSError):  # the trial's numbers may be stored
+        return judge_again(trial)
+    return None
+
+
 def checks_sheet(trials: Iterable[Trial]) -> Sheet:
     """Return one row per check that was made of any of the trials."""
     lines = []
-    verdicts = (stored_verdict(trial) or verdict_of(trial) for trial in trials)
+    verdicts = (stored_verdict(trial) or _made_again(trial) for trial in trials)
     for found in tally(filter(None, verdicts)):
         rule = found.rule
         words = (rule.name, rule.measured, rule.expected, tolerance(rule))

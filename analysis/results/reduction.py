@@ -108,8 +108,8 @@ class Reduction:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on the trial; None if it did not run."""
-        return self.judged or stored_verdict(self.trial) or _judge_again(self.trial)
+        """The verdict on the trial; None if it did not run, or the verdict is lost."""
+        return self.judged or stored_verdict(self.trial) or judge_again(self.trial)
 
 
 def typed_flows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -202,10 +202,14 @@ def _stored(trial: Trial, present: str) -> Reduction | None:
     found, of_revision = stored
     if of_revision == present:
         return found
-    if any(not capture.file for capture in trial.record.captures):
+    if _has_dropped_captures(trial):
         warning = "its captures were dropped, so its numbers are of an earlier version"
         return Reduction(trial, found.tables, (f"{trial.path.name}: {warning}",))
     return None
+
+
+def _has_dropped_captures(trial: Trial) -> bool:
+    return any(not capture.file for capture in trial.record.captures)
 
 
 def _computed(trial: Trial, *, older: bool = False) -> Reduction:
@@ -227,9 +231,8 @@ def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for first in range(0, len(trials), MOST_AT_ONCE):
             own = trials[first : first + MOST_AT_ONCE]
-            stored = [
-                _stored(trial, present) for trial in own
-            ]  # in threads they wait for Python's lock
+            # not in threads, which would wait for Python's lock
+            stored = [_stored(trial, present) for trial in own]
             computed = pool.map(
                 _in_any_case, [t for t, known in zip(own, stored, strict=True) if not known]
             )
@@ -376,9 +379,9 @@ def stored_verdict(trial: Trial) -> Verdict | None:
     return None
 
 
-def _judge_again(trial: Trial) -> Verdict | None:
-    """Replace a verdict that is missing or damaged."""
-    if trial.record.status is not Status.OK:
+def judge_again(trial: Trial) -> Verdict | None:
+    """Replace a verdict that is missing or damaged; None if the trial has no packets for that."""
+    if trial.record.status is not Status.OK or _has_dropped_captures(trial):
         return None
     computed = reduce_trial(trial)
     store(computed)
@@ -386,5 +389,5 @@ def _judge_again(trial: Trial) -> Verdict | None:
 
 
 def verdict_of(trial: Trial) -> Verdict | None:
-    """Return the verdict on a trial, reducing it if needed; None if it did not run."""
+    """Return the verdict on a trial, reducing it if needed; None if it did not run, or is lost."""
     return reduction_of(trial).verdict

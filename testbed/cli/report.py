@@ -219,7 +219,8 @@ def _print_checks(trial: Trial) -> None:
 
     verdict = verdict_of(trial)
     if verdict is None:
-        console.print(f"{trial.record.status}: {trial.record.reason}")
+        reason = trial.record.reason or "its verdict is lost, as are its captures: run it again"
+        console.print(f"{trial.record.status}: {reason}")
         return
     shown = checks_table(verdict)
     console.print(_rich_table(shown))

@@ -151,10 +151,28 @@ def test_a_trial_without_its_captures_stops_no_report(
     for name in ("good", "bad"):
         write_trial(tmp_path / "x" / name)
     shutil.rmtree(tmp_path / "x" / "bad" / "captures")
+    for _ in range(2):  # the first stores nothing that the second takes for numbers
+        assert main(["report", str(tmp_path / "x")]) == 0
+        assert "bad: it cannot be reduced: " in capsys.readouterr().err
+        page = (tmp_path / "x" / REPORT).read_text()
+        assert "1 failed" in page and "<td>tcp 0." in page
+
+
+@pytest.mark.parametrize("dropped", [True, False], ids=["dropped", "removed"])
+def test_a_verdict_that_is_lost_with_the_captures_costs_no_number(
+    tmp_path: Path, dropped: bool
+) -> None:
+    trial = open_trial(write_trial(tmp_path / "x" / "trial"))
+    before = reduction_of(trial).tables
+    shutil.rmtree(trial.path / "captures")
+    (trial.path / VERDICT_FILE).unlink()
+    if dropped:
+        captures = tuple(dataclasses.replace(c, file="") for c in trial.record.captures)
+        record = dataclasses.replace(trial.record, captures=captures)
+        (trial.path / RECORD).write_text(record.to_json())
     assert main(["report", str(tmp_path / "x")]) == 0
-    assert "bad: it cannot be reduced: " in capsys.readouterr().err
-    page = (tmp_path / "x" / REPORT).read_text()
-    assert "1 failed" in page and "<td>tcp 0." in page
+    after = reduction_of(open_trial(trial.path)).tables
+    assert all(after[name].equals(before[name]) for name in before)
 
 
 @pytest.mark.parametrize("make", [fifo, endless], ids=lambda make: make.__name__)
