@@ -1,11 +1,11 @@
-"""Go on with the soak: python -m tests.soak FOLDER [--trials N] [--minutes M] [--round N].
+"""Kill sweeps again and again: python -m tests.soak FOLDER [--trials N] [--minutes M] [--round N].
 
 A round is three sweeps at once on one results folder, whose processes are killed at random moments:
 sweeps, guests, their helpers, and what reduces trials; every third round's disk is too small (root
-only). Then the sweeps run again, undisturbed, and must come to what a sweep that nobody disturbed
-came to, with nothing left behind: no file, no process. The first sweep is also watched for
-descriptors and memory that grow. FOLDER/rounds.jsonl says what was done; the same command goes on
-after it, so that N trials can be done in pieces.
+only). Then the sweeps run again, undisturbed, and must have the same results as a sweep that nobody
+disturbed, with nothing left behind: no file, no process. That sweep is also watched for descriptors
+and memory that grow. FOLDER/rounds.jsonl says which rounds were done; the same command continues
+after them, so that N trials can be done in pieces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.results.reduction import reduction_of
-from testbed.store import is_trial, trials_in
+from testbed.store import Trial, is_trial, trials_in
 from tests.robustness.killing import Laboratory, children_of_server, hashes, written
 
 ROUNDS = "rounds.jsonl"
@@ -72,16 +72,8 @@ class Soak:
 
     def argv(self, out: Path, trials: int) -> list[str]:
         """The command of a sweep."""
-        return [
-            "run",
-            self.scenario,
-            "--seeds",
-            str(trials),
-            "--engine",
-            "guest",
-            "--out",
-            str(out),
-        ]
+        words = f"--seeds {trials} --engine guest --out"
+        return ["run", self.scenario, *words.split(), str(out)]
 
     def undisturbed(self) -> tuple[Path, list[str]]:
         """Run the trials once, unless that was done; return where they are, and what grew."""
@@ -142,7 +134,7 @@ class Soak:
 
 
 def differences(out: Path, wanted: Path) -> list[str]:
-    """What is otherwise in a folder of trials than in the undisturbed one."""
+    """What differs in a folder of trials from the undisturbed one."""
     there = {trial.path.name: trial for trial in trials_in(out)}
     found = []
     for trial in trials_in(wanted):
@@ -155,15 +147,14 @@ def differences(out: Path, wanted: Path) -> list[str]:
         except (AssertionError, OSError) as error:
             found.append(f"{name}: {error or 'damaged'}")
             continue
-        if not same or rows(there[name].path) != rows(trial.path):
+        if not same or rows(there[name]) != rows(trial):
             found.append(f"{name}: other captures or numbers")
     return found
 
 
-def rows(trial: Path) -> object:
+def rows(trial: Trial) -> object:
     """A trial's numbers."""
-    (opened,) = [each for each in trials_in(trial.parent) if each.path == trial]
-    return reduction_of(opened).flows.to_json()
+    return reduction_of(trial).flows.to_json()
 
 
 @contextlib.contextmanager
@@ -217,9 +208,8 @@ def main() -> int:
     options = parser.parse_args()
     begun, soak = time.monotonic(), Soak(options.folder.absolute(), options.round)
     journal = soak.folder / ROUNDS
-    done = (
-        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    )
+    journal.touch()
+    done = [json.loads(line) for line in journal.read_text().splitlines()]
     while sum(each["trials"] for each in done) < options.trials:
         if time.monotonic() - begun > 60 * options.minutes:
             break
@@ -231,10 +221,9 @@ def main() -> int:
         print(json.dumps(done[-1]), flush=True)
     killed = sum((Counter(each["killed"]) for each in done), Counter())
     faults = [fault for each in done for fault in each["faults"]]
-    print(
-        f"{sum(each['trials'] for each in done)} of {options.trials} trials in {len(done)} rounds,"
-    )
-    print(f"killed: {', '.join(f'{count} {kind}' for kind, count in killed.items())};", end=" ")
+    trials = sum(each["trials"] for each in done)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in killed.items())
+    print(f"{trials} of {options.trials} trials in {len(done)} rounds; killed: {kinds}")
     print(f"{len(faults)} faults")
     return int(bool(faults))
 

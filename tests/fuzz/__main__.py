@@ -1,7 +1,7 @@
-"""Go on with fuzzing: python -m tests.fuzz [--minutes M] [--first N] [FORMAT…].
+"""Fuzz readers of what others write: python -m tests.fuzz [--minutes M] [--first N] [FORMAT…].
 
-Each format's share of the time is the same. What breaks a reader is kept in
-tests/fuzz/found/FORMAT; once it is mended it belongs into tests/fuzz/corpus/FORMAT.
+Each format gets the same share of the time. What breaks a reader is kept in
+tests/fuzz/found/FORMAT; once the reader is mended, it belongs in tests/fuzz/corpus/FORMAT.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--first", type=int, default=int(time.time()), help="the first number")
+    parser.add_argument("--first", type=int, default=int(time.time()), help="first input's number")
     options = parser.parse_args()
     if unknown := set(options.formats) - set(FORMATS):
         parser.error(f"no format {', '.join(sorted(unknown))}: {', '.join(FORMATS)}")

@@ -106,9 +106,7 @@ def _read_all(
 ) -> None:
     chosen.prepare(folder)
     signal.signal(signal.SIGVTALRM, _hung)
-    data_pages = int(Path("/proc/self/statm").read_text().split()[5])
-    most = data_pages * resource.getpagesize() + MOST_MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_limit(), resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for place, data in enumerate(inputs):
         begun[:] = (place + 1).to_bytes(NUMBER_BYTES, "little")
@@ -117,6 +115,12 @@ def _read_all(
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         if answer is not None:
             os.write(told, json.dumps([place, answer]).encode() + b"\n")
+
+
+def memory_limit() -> int:
+    """Return RLIMIT_DATA for MOST_MEMORY_BYTES beyond what this process has now."""
+    data_pages = int(Path("/proc/self/statm").read_text().split()[5])
+    return data_pages * resource.getpagesize() + MOST_MEMORY_BYTES
 
 
 class _Hang(BaseException):

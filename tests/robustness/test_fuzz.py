@@ -51,7 +51,7 @@ FAULTY: dict[str, Callable[[bytes, Path], object]] = {
     "MemoryError at test_fuzz.py": lambda _data, _folder: bytearray(8 << 30),
     "_Hang at test_fuzz.py": hang,
     "a message that is no line": refuse_in_lines,
-    "status -11": lambda _data, _folder: os.kill(os.getpid(), signal.SIGSEGV),
+    "status -9": lambda _data, _folder: os.kill(os.getpid(), signal.SIGKILL),
 }
 
 

@@ -26,6 +26,7 @@ from testbed.scenario.discipline import timer_ticks
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.reading import read_scenario
 from testbed.store import QDISCS_FILE, Status, Trial, open_trial, read_json, trial_folder
+from tests.fuzz.attempts import MOST_MEMORY_BYTES, memory_limit
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated
 
@@ -35,7 +36,6 @@ LONGEST_S = 10  # of processor time
 PATIENCE_S = 300
 LONGEST_LINE = 8000  # characters: twenty faults
 WIDTH = 80  # of an output that is no terminal
-MOST_MEMORY_BYTES = 1 << 30
 
 
 @pytest.fixture
@@ -55,9 +55,7 @@ def alarm() -> Iterator[None]:
 def bounded() -> Iterator[None]:
     """What takes more memory than MOST_MEMORY_BYTES on top of what is held now raises."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    data_pages = int(Path("/proc/self/statm").read_text().split()[5])
-    most = data_pages * resource.getpagesize() + MOST_MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_limit(), hard))
     yield
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
