@@ -258,7 +258,7 @@ def _evaluate_options(parser: Parser) -> None:
     _value(parser, "--budget", "30min", about, default="")
     about = "search for the worst setting (10min unless --budget says), and write it as a scenario"
     _value(parser, "--adversary", "starvation|stall|harm", about, default="")
-    about = "test cases, step by step: those of the BBR draft, or RFC 9331's demands of L4S"
+    about = "test cases, step by step: those of the BBR draft, or RFC 9331's requirements for L4S"
     _value(parser, "--suite", "bbr-draft|l4s", about, default="")
     about = "as --budget, until every mean effect is known"
     _value(parser, "--until", "decided", about, default="")
@@ -347,7 +347,7 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--config", "FILE", about, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
     _flag(parser, "--machine", "build: the image of whole programs (`testbed exec`)")
-    _flag(parser, "--debug", "build: one that looks for the kernel's own errors: VERSION-debug")
+    _flag(parser, "--debug", "build: VERSION-debug, which looks for the kernel's own errors")
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
@@ -367,7 +367,7 @@ def _program_options(parser: Parser) -> None:
     _number(parser, "--seed", about, default=1)
     _machine_options(parser)
     _flag(parser, "--in-place", "also copy the files of files/ into the working folder")
-    about = "stop where something is wrong with the laboratory, with status 3 (docs/mininet.md)"
+    about = "status 3, often at once, if something is wrong with the laboratory (docs/mininet.md)"
     _flag(parser, "--check", about)
 
 
