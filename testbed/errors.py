@@ -133,4 +133,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close := near(name, names):
         return f"did you mean {close!r}?"
     more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
-    return f"known: {', '.join(names[:MOST_KNOWN])}{more}"
+    return f"known: {', '.join(map(printable, names[:MOST_KNOWN]))}{more}"
