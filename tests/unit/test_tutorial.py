@@ -33,11 +33,11 @@ FOLDERS = "docs|kernel|analysis|testbed|experiments|tests|topologies|benchmarks"
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
-TO_BE_WRITTEN = {  # by the reader, or by a command
+TO_BE_WRITTEN = (  # by the reader, or by a command
     "kernel/congestion/tcp_NAME.c",
     "kernel/queues/sch_NAME.c",
     "tests/fuzz/found",
-}
+)
 
 
 def test_its_experiment_can_be_planned() -> None:
@@ -93,7 +93,7 @@ def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch
 def test_named_files_exist(root: Path, name: str) -> None:
     for found in LINKED.findall((root / name).read_text()):
         path = found.rstrip(".")
-        assert path in TO_BE_WRITTEN or (root / path).exists(), path
+        assert path.startswith(TO_BE_WRITTEN) or (root / path).exists(), path
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
