@@ -1,3 +1,4 @@
+#!/bin/sh
 # Runs a command in a guest whose kernel looks for its own errors, and then brings what the kernel has
 # to say (debug_kernel.py): its log in the file LOG, and GCOV's counts for net/ipv4 in the folder COVERAGE.
 #
@@ -5,7 +6,7 @@
 #
 # kmemleak counts as leaked what is 5 s old and nothing points to, and only in a second scan after that
 # what it has not doubted in the first one.
-log=$1 coverage=$2 debug=/sys/kernel/debug
+log=$1 coverage=$2 debug=/sys/kernel/debug leaks=/dev/null
 shift 2
 "$@"
 status=$?
@@ -18,7 +19,7 @@ if [ -e $debug/kmemleak ]; then
 fi
 {
     dmesg
-    cat $leaks </dev/null
+    cat "$leaks"
 } >"$log"
 if [ -e $debug/gcov ]; then
     mkdir "$coverage"
