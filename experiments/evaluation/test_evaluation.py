@@ -287,7 +287,7 @@ def test_the_sentence_is_made_of_the_rows() -> None:
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
     evaluations = [each for each in EXPERIMENTS.values() if each.compares]
-    assert len(evaluations) == 21
+    assert len(evaluations) == 23
     for each in evaluations:
         assert each.scores and all(isinstance(score, Score) for score in each.scores())
         assert set(each.compares) <= set(each.axes)

@@ -254,6 +254,8 @@ def _changed(
 
 def _sized(queue: Queue, factor: float) -> Queue:
     """Return the queue with another limit in the same unit; a packet is the smallest step."""
+    if not DISCIPLINES[queue.discipline].limit.keyword:  # tc can set no other
+        return queue
     limits: dict[str, Any] = {}
     for name in ("limit_bytes", "limit_packets"):
         if (limit := getattr(queue, name)) is not None:

@@ -162,8 +162,8 @@ def test_root_runs_no_kernel_that_another_user_could_change(
     engine.__dict__["kernel"] = tmp_path / "cache"
     linux = tmp_path / "cache" / "linux"
     linux.parent.mkdir()
-    linux.touch()
-    linux.with_name("config").touch()
+    for file in (linux, linux.with_name("config")):
+        file.write_text("whole")
     assert engine.ready() == ""
     os.chown(linux, NOBODY, NOBODY)
     assert f"{linux} belongs to user {NOBODY}" in engine.ready()

@@ -293,7 +293,7 @@ class Sent:
     )
     own_port: str = "src_port"
     scenario_flow: SimpleNamespace = dataclasses.field(
-        default_factory=lambda: SimpleNamespace(captured=True)
+        default_factory=lambda: SimpleNamespace(captured=True, conceals_losses=False)
     )
 
     @property
