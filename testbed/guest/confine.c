@@ -346,6 +346,10 @@ static void write_program(void)
 	for (each = 0; each < COMMANDS; each++)
 		ADD(UNLESS(BPF_JEQ, commands[each][0], 4), ARGUMENT(1),
 		    UNLESS(BPF_JEQ, commands[each][1], 1), ANSWER(NO), FIELD(nr));
+	/* A kernel that panics sends itself this signal until it ends, which the first process of a
+	 * namespace never does of it. */
+	ADD(UNLESS(BPF_JEQ, SYS_kill, 4), ARGUMENT(1), UNLESS(BPF_JEQ, SIGABRT, 1),
+	    ANSWER(SECCOMP_RET_KILL_PROCESS), FIELD(nr));
 	/* what has been looked into, and may be */
 	ADD(UNLESS(BPF_JEQ, SYS_fcntl, 1), ANSWER(SECCOMP_RET_ALLOW));
 	ADD(UNLESS(BPF_JEQ, SYS_ioctl, 1), ANSWER(SECCOMP_RET_ALLOW));

@@ -226,6 +226,18 @@ def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> No
     assert not list((target.folder / MEMORY).iterdir())
 
 
+def test_a_guest_whose_kernel_panics_ends(target: Target) -> None:
+    """Its first process has one on the host, as all others have; without it, the kernel panics."""
+    guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
+    deadline = time.monotonic() + 30
+    while len(descendants(guest.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    _kernel, *processes = sorted(descendants(guest.pid))
+    for pid in processes:
+        os.kill(pid, signal.SIGKILL)
+    assert guest.wait(60)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user too")
 def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
     """As another user on the host, who looks at the trial's folder during a run."""
