@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import UsageError, require_known
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
@@ -54,8 +54,7 @@ def scenario(
     count = int(senders)
     if count < 1:
         raise UsageError(f"senders: {senders:g}: at least one")
-    if queue not in QUEUES:
-        raise UsageError(f"queue: unknown {quoted(queue)}", nearest(queue, QUEUES))
+    require_known("queue", queue, QUEUES)
     part = -(-int(request_bytes) // count)
     return Scenario(
         experiment="incast",

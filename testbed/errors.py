@@ -6,7 +6,7 @@ import errno
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from unicodedata import category
 
 HINTS = {  # by the number of a system error
@@ -125,6 +125,12 @@ def near(name: str, known: Iterable[str]) -> str:
 
     names = sorted(known)
     return next(iter(difflib.get_close_matches(name[:LONGEST_QUOTE].lower(), names, 1, 0.6)), "")
+
+
+def require_known(what: str, name: str, known: Collection[str]) -> None:
+    """Raise an error that names the nearest known value, unless the value is known."""
+    if name not in known:
+        raise UsageError(f"{what}: unknown {quoted(name)}", nearest(name, known))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -50,15 +50,24 @@ def make_report(
 
     Its figures are in `STEM-figures/` and its trials' series in `STEM-series/` beside it.
     `answers` is the ledger of claims; without any the page has none. `compared` has the
-    differences between two folders, `standings` the summary of an evaluation. A `single` file has
-    everything in it and nothing beside it.
+    differences between two folders, `standings` the summary of an evaluation; a suite of test cases
+    has its steps there. A `single` file has everything in it and nothing beside it.
     """
     with _folder(out, single) as folder:
         parts = [_part(results, folder, out, single) for results in found.experiments]
     laid = overlay(found.experiments, None if single else out.with_name(f"{out.stem}-series"))
-    text = page.render(_whole(found, parts, answers, compared, laid, standings))
+    first = (standings,) if standings else tuple(_suites_steps(found))
+    text = page.render(_whole(found, parts, answers, compared, laid, first))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
+
+
+def _suites_steps(found: ResultSet) -> Iterator[page.Standings]:
+    """Yield the steps of each suite of test cases, with the number of those that are met."""
+    for results in found.experiments:
+        if (suite := results.definition) and suite.is_suite and suite.summary:
+            steps = suite.summary(results)
+            yield page.Standings(suite.paper, (steps.note,), as_sheet(steps.header, steps.rows), "")
 
 
 @contextlib.contextmanager
@@ -132,7 +141,7 @@ def _whole(
     answers: Sequence[Answer],
     compared: page.Compared | None,
     laid: Overlay | None,
-    standings: page.Standings | None,
+    standings: tuple[page.Standings, ...],
 ) -> page.Page:
     numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
     stems = [figure.stem for part in parts for figure in part.figures]

@@ -91,7 +91,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Standings:
-    """An evaluation's summary: how its subject stands beside each of the others."""
+    """What a page begins with: how an evaluation's subject stands, or the steps of a suite."""
 
     title: str
     conclusions: tuple[str, ...]
@@ -112,7 +112,7 @@ class Page:
     again: int  # trials that lay in more than one folder
     compared: Compared | None = None
     overlay: Overlay | None = None  # of any two trials
-    standings: Standings | None = None
+    standings: tuple[Standings, ...] = ()
 
     @property
     def profiles(self) -> list[str]:

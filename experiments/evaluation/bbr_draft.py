@@ -10,8 +10,7 @@ import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
 from experiments.evaluation.path_evaluations import reordering_network
-from testbed.errors import UsageError, nearest, quoted
-from testbed.scenario.experiment import Experiment, on_demand
+from testbed.errors import require_known
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Change, Graph, Queue
@@ -79,8 +78,7 @@ DRAFT_PATHS = {
 
 def bbr_draft_trial(*, variant: str, path: str, seed: int) -> Scenario:
     """Watch one flow of a variant on a path of the draft's test cases."""
-    if path not in DRAFT_PATHS:
-        raise UsageError(f"path: unknown {quoted(path)}", nearest(path, DRAFT_PATHS))
+    require_known("path", path, DRAFT_PATHS)
     drawn = DRAFT_PATHS[path]
     return Scenario(
         experiment="bbr-draft",
@@ -94,14 +92,13 @@ def bbr_draft_trial(*, variant: str, path: str, seed: int) -> Scenario:
     )
 
 
-BBR_DRAFT = Experiment(
+BBR_DRAFT = settings.suite(
     name="bbr-draft",
     paper="draft-ietf-ccwg-bbr, BBR Example Test Cases",
     about="the draft's 22 test cases, step by step, by what a socket shows every millisecond",
-    axes={"variant": ("bbr",), "path": tuple(DRAFT_PATHS)},
+    variant="bbr",
+    paths=DRAFT_PATHS,
+    quick=("plain", "faster"),
     build=bbr_draft_trial,
-    quick={"path": ("plain", "faster")},
-    tables=on_demand("experiments.evaluation.bbr_draft_checks", "draft_tables"),
-    summary=on_demand("experiments.evaluation.bbr_draft_checks", "draft_summary"),
-    is_suite=True,
+    summary="draft_summary",
 )

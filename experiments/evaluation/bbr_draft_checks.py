@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from analysis.figures.sheet import Sheet, as_sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.bbr_draft import CHANGE_AT_S, SPIKE_S
@@ -367,7 +366,7 @@ DRAFT_CASES = (
     )),
     untestable(22, "application-limited in PROBE_REFILL", NO_PAUSE),
 )  # fmt: skip
-DRAFT_HEADS = ("case", "what", "step", "asked", "measured", "so")
+DRAFT_HEADS = ("control", "case", "what", "step", "asked", "measured", "so")
 
 
 def draft_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
@@ -396,11 +395,6 @@ def judged_step(step: DraftStep, seen: BbrSamples | None) -> tuple[str, StepVerd
 
 
 def draft_summary(results: ExperimentResults) -> TextTable:
-    """Tabulate the steps for the terminal."""
+    """Tabulate the steps."""
     what = f"{len(DRAFT_CASES)} cases of draft-ietf-ccwg-bbr"
-    return suite_summary(("control", *DRAFT_HEADS), tuple(draft_rows(results)), what, "steps")
-
-
-def draft_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Tabulate the steps for the page."""
-    yield "Test cases of the BBR draft", as_sheet(("control", *DRAFT_HEADS), draft_rows(results))
+    return suite_summary(DRAFT_HEADS, tuple(draft_rows(results)), what, "steps")

@@ -7,7 +7,7 @@ network in which nothing is random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from testbed.scenario import named_networks
 from testbed.scenario.experiment import Axes, Experiment, on_demand
@@ -68,6 +68,33 @@ def evaluation(
         laws=on_demand(f"{ROOM}.theory", laws) if laws else None,
         conclusion=on_demand(f"{ROOM}.{shown_by}", conclusion) if conclusion else None,
         space=space,
+    )
+
+
+def suite(
+    *,
+    name: str,
+    paper: str,
+    about: str,
+    variant: str,
+    paths: Collection[str],
+    quick: tuple[str, ...],
+    build: Callable[..., Scenario],
+    summary: str,
+) -> Experiment:
+    """Declare a suite of test cases: a variant on each of its paths.
+
+    `summary` is the function that judges the steps, in the module `NAME_checks` of this room.
+    """
+    return Experiment(
+        name=name,
+        paper=paper,
+        about=about,
+        axes={"variant": (variant,), "path": tuple(paths)},
+        build=build,
+        quick={"path": quick},
+        summary=on_demand(f"{ROOM}.{name.replace('-', '_')}_checks", summary),
+        is_suite=True,
     )
 
 

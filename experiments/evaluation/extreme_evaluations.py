@@ -7,7 +7,7 @@ import dataclasses
 from experiments.evaluation import evaluation_settings as settings
 from experiments.evaluation.flow_evaluations import MOST_PAIRS
 from experiments.evaluation.path_evaluations import losses, transfers
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import require_known
 from testbed.scenario.call import Call, Media
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
@@ -161,8 +161,7 @@ def call_trial(*, variant: str, queue: str, tcp: str, duration_s: float, seed: i
     flow of the variant; with `short`, transfers of 100 kB that arrive as a Poisson process and use
     half of the link.
     """
-    if tcp not in CALLS_TCP:
-        raise UsageError(f"tcp: unknown {quoted(tcp)}", nearest(tcp, CALLS_TCP))
+    require_known("tcp", tcp, CALLS_TCP)
     beside = settings.flow("tcp", 2, variant)
     if tcp == "short":
         sizes = Sizes(Distribution.CONSTANT, mean_bytes=BESIDE_BYTES)

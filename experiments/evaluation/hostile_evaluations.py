@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import require_known
 from testbed.scenario.model import Misbehaviour, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Direction, Queue
@@ -68,8 +68,7 @@ def misbehaving_receivers_trial(
     With an honest receiver the two are alike, and each has half of the link. Bleached ECN is behind
     a CoDel that marks, the others behind a buffer of 1 BDP.
     """
-    if receiver not in RECEIVERS:
-        raise UsageError(f"receiver: unknown {quoted(receiver)}", nearest(receiver, RECEIVERS))
+    require_known("receiver", receiver, RECEIVERS)
     how = None if receiver == HONEST else Misbehaviour(receiver)
     marking = Queue("codel", limit_bdp=MARKING_LIMIT_BDP, ecn=True)
     queue = marking if how is Misbehaviour.BLEACHED_ECN else settings.buffer(settings.FIFO)

@@ -1,4 +1,4 @@
-"""L4S: what RFC 9331 demands of a scalable control (`testbed evaluate dctcp-l4s --suite l4s`).
+"""L4S: what RFC 9331 requires of a scalable control (`testbed evaluate dctcp-l4s --suite l4s`).
 
 A control runs alone and beside Classic ones, through DualPI2 and through single queues that mark
 as RFC 3168 has it or only drop, on Linux 7.3, the first kernel here with DualPI2 and accurate ECN.
@@ -10,8 +10,7 @@ import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
 from experiments.evaluation.path_evaluations import reordering_network
-from testbed.errors import UsageError, nearest, quoted
-from testbed.scenario.experiment import Experiment, on_demand
+from testbed.errors import require_known
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.network import Graph, Queue
 from testbed.scenario.queues import DUALPI2_PACKETS
@@ -77,8 +76,7 @@ L4S_PATHS = {
 
 def l4s_trial(*, variant: str, path: str, seed: int) -> Scenario:
     """Run a scalable control on a path of the suite, alone or beside a Classic one."""
-    if path not in L4S_PATHS:
-        raise UsageError(f"path: unknown {quoted(path)}", nearest(path, L4S_PATHS))
+    require_known("path", path, L4S_PATHS)
     drawn = L4S_PATHS[path]
     pairs = len(drawn.rtts_ms)
     flows = [
@@ -107,14 +105,13 @@ def l4s_trial(*, variant: str, path: str, seed: int) -> Scenario:
     )
 
 
-L4S = Experiment(
+L4S = settings.suite(
     name="l4s",
     paper="RFC 9331, 4",
-    about="what RFC 9331 demands of a scalable control, and its neighbours, on Linux 7.3",
-    axes={"variant": ("dctcp-l4s",), "path": tuple(L4S_PATHS)},
+    about="what RFC 9331 requires of a scalable control, and its neighbours, on Linux 7.3",
+    variant="dctcp-l4s",
+    paths=L4S_PATHS,
+    quick=("fast", "beside-marks", "codel"),
     build=l4s_trial,
-    quick={"path": ("fast", "beside-marks", "codel")},
-    tables=on_demand("experiments.evaluation.l4s_checks", "l4s_tables"),
-    summary=on_demand("experiments.evaluation.l4s_checks", "l4s_summary"),
-    is_suite=True,
+    summary="l4s_summary",
 )

@@ -1,7 +1,7 @@
-"""RFC 9331's demands of a scalable control: what was measured of each, and whether it is met.
+"""RFC 9331's requirements of a scalable control: what was measured of each, and whether it is met.
 
 Where the text has a number, that is the bound; where it has none, the bound is ours, and the words
-of the demand or of the reading say so.
+of the requirement or of the reading say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.tcp import CE, SYN
-from analysis.figures.sheet import Sheet, as_sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.accurate_ecn import AE, CWR, ECE, reported_marks
@@ -124,8 +123,8 @@ L4sCheck = Callable[[L4sTrials], StepReading]
 
 
 @dataclass(frozen=True)
-class L4sDemand:
-    """A demand of RFC 9331, the paths that it is tested on, and its check or why it has none."""
+class L4sRequirement:
+    """A requirement of RFC 9331, the paths of its test, and the check or why there is none."""
 
     section: str
     words: str
@@ -229,45 +228,47 @@ def bursts_briefly(seen: L4sTrials) -> StepReading:
     return StepReading(f"{found:.2f} ms, 99 %, at most {MOST_BURST_MS:g}", found <= MOST_BURST_MS)
 
 
-L4S_DEMANDS = (
-    L4sDemand("1", "roughly the rate of Cubic that asks for ECN", ("beside-marks",),
-              beside("beside-marks", MOST_ROUGHLY)),
-    L4sDemand("1", "roughly the rate of Cubic without ECN", ("beside-drops",),
-              beside("beside-drops", MOST_ROUGHLY)),
-    L4sDemand("1", "queue below 1 ms, mean, beside Cubic", ("beside-marks",),
-              queues_briefly("beside-marks", "queue_mean_ms", MEAN_QUEUE_MS)),
-    L4sDemand("1", "queue of 1 to 2 ms, here 95 %, beside Cubic", ("beside-marks",),
-              queues_briefly("beside-marks", "queue_p95_ms", HIGH_QUEUE_MS)),
-    L4sDemand("4.1", "MUST set ECT(1)", ("fast",), sends_ect1),
-    L4sDemand("4.2", "MUST have accurate feedback: asks for it", ("fast",), asks_for_accurate_ecn),
-    L4sDemand("4.2", "MUST report the extent of marking", ("fast",), reports_marks),
-    L4sDemand("4.3", "SHOULD: time between marks does not grow with the rate", ("slow", "fast"),
-              marks_keep_their_distance),
-    L4sDemand("4.3, 1", "MUST be replaceable by a Classic control, without ECT(1)",
-              ("beside-marks",), classic_sends_no_ect1),
-    L4sDemand("4.3, 2", "MUST react to loss", ("loss",), halves_after_a_loss),
-    L4sDemand("4.3, 2", "… so as to coexist with Reno: tail drop", ("tail-drop",),
-              beside("tail-drop", MOST_ORDERS)),
-    L4sDemand("4.3, 3", "SHOULD coexist in a queue with Classic ECN: CoDel", ("codel",),
-              beside("codel", MOST_ORDERS)),
-    L4sDemand("4.3, 3", "SHOULD coexist in a queue with Classic ECN: PIE", ("pie",),
-              beside("pie", MOST_ORDERS)),
-    L4sDemand("4.3, 3", "MUST monitor for, and detect, such a queue", (),
-              "no socket shows what a control has detected; the two lines above show its effect"),
-    L4sDemand("4.3, 4", "MUST have a rate as independent of RTT as possible", ("two-rtts",),
-              rates_by_round_trip),
-    L4sDemand("4.3, 5", "SHOULD stay responsive where the fair window is below a packet",
-              ("tiny-window",), stays_responsive),
-    L4sDemand("4.3, 6", "SHOULD tolerate reordering, by time", ("reordered",),
-              tolerates_reordering),
-    L4sDemand("4.3, 7", "is expected to limit bursts to 0.25 ms", ("fast",), bursts_briefly),
-    L4sDemand("4.4", "smoothing of ECN feedback", (), "the section demands nothing in particular"),
+L4S_REQUIREMENTS = (
+    L4sRequirement("1", "roughly the rate of Cubic that asks for ECN", ("beside-marks",),
+        beside("beside-marks", MOST_ROUGHLY)),
+    L4sRequirement("1", "roughly the rate of Cubic without ECN", ("beside-drops",),
+        beside("beside-drops", MOST_ROUGHLY)),
+    L4sRequirement("1", "queue below 1 ms, mean, beside Cubic", ("beside-marks",),
+        queues_briefly("beside-marks", "queue_mean_ms", MEAN_QUEUE_MS)),
+    L4sRequirement("1", "queue of 1 to 2 ms, here 95 %, beside Cubic", ("beside-marks",),
+        queues_briefly("beside-marks", "queue_p95_ms", HIGH_QUEUE_MS)),
+    L4sRequirement("4.1", "MUST set ECT(1)", ("fast",), sends_ect1),
+    L4sRequirement("4.2", "MUST have accurate feedback: asks for it", ("fast",),
+        asks_for_accurate_ecn),
+    L4sRequirement("4.2", "MUST report the extent of marking", ("fast",), reports_marks),
+    L4sRequirement("4.3", "SHOULD: time between marks does not grow with the rate",
+        ("slow", "fast"), marks_keep_their_distance),
+    L4sRequirement("4.3, 1", "MUST be replaceable by a Classic control, without ECT(1)",
+        ("beside-marks",), classic_sends_no_ect1),
+    L4sRequirement("4.3, 2", "MUST react to loss", ("loss",), halves_after_a_loss),
+    L4sRequirement("4.3, 2", "… so as to coexist with Reno: tail drop", ("tail-drop",),
+        beside("tail-drop", MOST_ORDERS)),
+    L4sRequirement("4.3, 3", "SHOULD coexist in a queue with Classic ECN: CoDel", ("codel",),
+        beside("codel", MOST_ORDERS)),
+    L4sRequirement("4.3, 3", "SHOULD coexist in a queue with Classic ECN: PIE", ("pie",),
+        beside("pie", MOST_ORDERS)),
+    L4sRequirement("4.3, 3", "MUST monitor for, and detect, such a queue", (),
+        "no socket shows what a control has detected; the two lines above show its effect"),
+    L4sRequirement("4.3, 4", "MUST have a rate as independent of RTT as possible", ("two-rtts",),
+        rates_by_round_trip),
+    L4sRequirement("4.3, 5", "SHOULD stay responsive where the fair window is below a packet",
+        ("tiny-window",), stays_responsive),
+    L4sRequirement("4.3, 6", "SHOULD tolerate reordering, by time", ("reordered",),
+        tolerates_reordering),
+    L4sRequirement("4.3, 7", "is expected to limit bursts to 0.25 ms", ("fast",), bursts_briefly),
+    L4sRequirement("4.4", "smoothing of ECN feedback", (),
+        "the section requires nothing in particular"),
 )  # fmt: skip
 L4S_HEADS = ("control", "RFC 9331", "asked", "measured", "so")
 
 
 def l4s_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each variant, kernel and demand."""
+    """Yield a row for each variant, kernel and requirement."""
     groups: dict[str, dict[str, L4sTrial]] = {}
     for trial in results.trials:
         axes = trial.scenario.axes
@@ -276,23 +277,18 @@ def l4s_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
             name = f"{axes['variant']} on {trial.scenario.kernel}"
             groups.setdefault(name, {}).setdefault(axes["path"], L4sTrial(trial, own))
     for name, trials in groups.items():
-        for demand in L4S_DEMANDS:
-            said, verdict = judged_demand(demand, trials)
-            yield name, demand.section, demand.words, said, verdict
+        for requirement in L4S_REQUIREMENTS:
+            said, verdict = judged_requirement(requirement, trials)
+            yield name, requirement.section, requirement.words, said, verdict
 
 
-def judged_demand(demand: L4sDemand, seen: L4sTrials) -> tuple[str, StepVerdict]:
-    """Return what was measured of a demand, and whether it is met."""
-    missing = [path for path in demand.paths if path not in seen]
+def judged_requirement(requirement: L4sRequirement, seen: L4sTrials) -> tuple[str, StepVerdict]:
+    """Return what was measured of a requirement, and whether it is met."""
+    missing = [path for path in requirement.paths if path not in seen]
     without = f"not run, or not valid: {', '.join(missing)}"
-    return judged(demand.check, None if missing else seen, without)
+    return judged(requirement.check, None if missing else seen, without)
 
 
 def l4s_summary(results: ExperimentResults) -> TextTable:
-    """Tabulate the demands for the terminal."""
-    return suite_summary(L4S_HEADS, tuple(l4s_rows(results)), "RFC 9331, section 4", "demands")
-
-
-def l4s_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Tabulate the demands for the page."""
-    yield "Demands of RFC 9331", as_sheet(L4S_HEADS, l4s_rows(results))
+    """Tabulate the requirements."""
+    return suite_summary(L4S_HEADS, tuple(l4s_rows(results)), "RFC 9331, section 4", "requirements")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from experiments.evaluation import evaluation_settings as settings
 from experiments.evaluation.path_evaluations import losses
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import UsageError, require_known
 from testbed.scenario.experiment import ALONE, on_demand
 from testbed.scenario.model import CapturePoint, Flow, Scenario
 from testbed.scenario.network import Change, Queue, Schedule
@@ -41,8 +41,7 @@ def parts_of_flows(flows: int, mix: str) -> tuple[int, int]:
     """Return the numbers of the subject's and of the victim's flows, each at least one."""
     if flows < 2:
         raise UsageError(f"flows: {flows}: the subject and the victim have at least one each")
-    if mix not in MIXES:
-        raise UsageError(f"mix: unknown {quoted(mix)}", nearest(mix, MIXES))
+    require_known("mix", mix, MIXES)
     one, other = MIXES[mix]
     subjects = min(flows - 1, max(1, round(flows * one / (one + other))))
     return subjects, flows - subjects
@@ -137,8 +136,7 @@ def space_trial(
     """
     if rate_mbit <= 0:
         raise UsageError(f"rate_mbit: {rate_mbit:g} is not above 0")
-    if signal not in SIGNALS:
-        raise UsageError(f"signal: unknown {quoted(signal)}", nearest(signal, SIGNALS))
+    require_known("signal", signal, SIGNALS)
     lasts_s = duration_s(rate_mbit, rtt_ms)
     number = round(flows)
     marks = signal == "marks" and queue != settings.FIFO

@@ -1,4 +1,4 @@
-"""The L4S suite: its paths, what asks for L4S, and how its demands are judged."""
+"""The L4S suite: its paths, what asks for L4S, and how its requirements are judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analysis.captures.tcp import CE
 from analysis.trials.accurate_ecn import AE, CWR, ECE
 from experiments.evaluation import l4s_checks as checks
 from experiments.evaluation.l4s import L4S, L4S_PATHS, l4s_trial
-from experiments.evaluation.l4s_checks import ECT1, L4S_DEMANDS, L4sTrial
+from experiments.evaluation.l4s_checks import ECT1, L4S_REQUIREMENTS, L4sTrial
 from experiments.evaluation.suite_steps import StepVerdict
 from testbed.errors import UsageError
 from testbed.plan.plan import Plan, make_plan
@@ -61,16 +61,18 @@ def test_an_unknown_path_is_refused() -> None:
         l4s_trial(variant="dctcp-l4s", path="pi", seed=1)
 
 
-def test_every_demand_has_its_paths_or_says_why_not_and_every_path_is_used() -> None:
-    for demand in L4S_DEMANDS:
-        assert set(demand.paths) <= set(L4S_PATHS)
-        assert isinstance(demand.check, str) == (not demand.paths)
-    assert {path for demand in L4S_DEMANDS for path in demand.paths} == set(L4S_PATHS)
+def test_every_requirement_has_its_paths_or_says_why_not_and_every_path_is_used() -> None:
+    for requirement in L4S_REQUIREMENTS:
+        assert set(requirement.paths) <= set(L4S_PATHS)
+        assert isinstance(requirement.check, str) == (not requirement.paths)
+    assert {path for requirement in L4S_REQUIREMENTS for path in requirement.paths} == set(
+        L4S_PATHS
+    )
     assert set(L4S.quick["path"]) <= set(L4S_PATHS)
 
 
-def test_a_demand_whose_path_did_not_run_is_open() -> None:
-    said, verdict = checks.judged_demand(L4S_DEMANDS[0], {})
+def test_a_requirement_whose_path_did_not_run_is_open() -> None:
+    said, verdict = checks.judged_requirement(L4S_REQUIREMENTS[0], {})
     assert (said, verdict) == ("not run, or not valid: beside-marks", StepVerdict.OPEN)
 
 
@@ -120,7 +122,7 @@ def test_marks_are_counted_modulo_eight_in_the_acknowledgements(
     assert not checks.reports_marks({"fast": trial(monkeypatch, data, acks, FLOWS)}).met
 
 
-def test_a_control_that_sends_ect0_or_asks_for_old_ecn_does_not_meet_the_demand(
+def test_a_control_that_sends_ect0_or_asks_for_old_ecn_does_not_meet_the_requirement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data, acks = packets([0, ECT1, ECT1], [0x10])

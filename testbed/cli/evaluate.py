@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
-from testbed.errors import UsageError, nearest, number_of, quoted
+from testbed.errors import UsageError, number_of, require_known
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
 from testbed.indented import indented
@@ -131,34 +131,25 @@ def _evaluate_space(options: argparse.Namespace) -> int:
 def _run_suite(options: argparse.Namespace) -> int:
     """Run a suite of test cases, which is an experiment of its own, and write its page."""
     from analysis.figures.general.presentation import summaries
-    from analysis.figures.sheet import as_sheet
     from analysis.report import make_report
-    from analysis.report.page import Standings
 
-    experiment = options.experiments.get(options.suite)
-    if experiment is None or not experiment.is_suite:
-        suites = [name for name, each in options.experiments.items() if each.is_suite]
-        raise UsageError(
-            f"--suite: unknown {quoted(options.suite)}", nearest(options.suite, suites)
-        )
+    suites = [name for name, each in options.experiments.items() if each.is_suite]
+    require_known("--suite", options.suite, suites)
     settings = dict(_settings(options))
     if options.name and "variant" in settings:
         raise UsageError(f"--set variant: it is {options.name} already", "leave out one of the two")
     settings |= {"variant": (options.name,)} if options.name else {}
     planned, done = plan_and_carry_out(
-        select_experiment(experiment, settings, quick=options.quick),
+        select_experiment(options.experiments[options.suite], settings, quick=options.quick),
         _run_options(options, name=f"evaluate-{options.name or options.suite}"),
         shlex.join(("testbed", *options.arguments)),
         ConsoleListener(),
     )
     print_missing_features(planned.choice.engine, done.trials)
     found = run_output.collected([done.folder], options)
-    standings = None
     for table in summaries(list(found.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
-        steps = as_sheet(table.header, table.rows)
-        standings = Standings(experiment.paper, (table.note,), steps, "")
-    page = make_report(found, options.out or done.folder / REPORT, standings=standings)
+    page = make_report(found, options.out or done.folder / REPORT)
     console.print(f"report: {page}", soft_wrap=True)
     return 0
 
@@ -186,11 +177,7 @@ def _in_space(
 def _find_worst(options: argparse.Namespace) -> int:
     """Search for the subject's worst setting, and write it as a scenario that runs again."""
     evaluation, experiment, space = _in_space(options)
-    if options.adversary not in space.adversaries:
-        raise UsageError(
-            f"--adversary: unknown {quoted(options.adversary)}",
-            nearest(options.adversary, space.adversaries),
-        )
+    require_known("--adversary", options.adversary, space.adversaries)
     if len(evaluation.others) > 1:
         raise UsageError("--adversary: --against takes one name here", "e.g. --against cubic")
     adversary = space.adversaries[options.adversary]

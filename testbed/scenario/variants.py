@@ -187,7 +187,7 @@ VARIANTS = {
             receiver_route={"congctl": "dctcp"},
             deviations=(
                 "Linux's DCTCP sends ECT(0): a filter at its host makes ECT(1) of it, but for SYNs",
-                "no demand of RFC 9331 beyond DCTCP's own: `testbed evaluate --suite l4s` has them",
+                "of RFC 9331's requirements it meets a part (`testbed evaluate --suite l4s`)",
                 MENDING,
             ),
             by_marks=True,
