@@ -22,10 +22,11 @@ find_source() { # version
     packaged=$(<"$fetched/$1/version")
 }
 
-mirror() { # Debian's, as this machine's apt has it
-    # shellcheck disable=SC2016  # apt's own variable
-    apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' |
-        grep -m 1 -E '/debian(\.list)?/$'
+# Debian's mirror, as this machine's apt has it; also where its lists were never fetched, or deleted.
+mirror() {
+    local places
+    places=$(apt-get --print-uris update | sed -nE "s|^'(.*/debian(\.list)?/)dists/.*|\1|p")
+    [ "$places" ] && echo "${places%%$'\n'*}"
 }
 
 # Prints the configuration of an apt that keeps everything in a folder.
@@ -60,6 +61,15 @@ reason() { # file with what it said
     { grep -m 1 -iE '^[EW]: .*(signature|not signed)' "$1" || grep -m 1 '^E: ' "$1"; } | cut -c 4-
 }
 
+# Ends with why apt failed, and what to do.
+cannot_fetch() { # package, suite, mirror, file with what apt said
+    local why hint="it comes from $3; is the network there?"
+    why=$(reason "$4")
+    [[ $why != *[Ss]ign* && $why != *'Hash Sum'* ]] ||
+        hint="what $3 has is not what Debian signed: try again later, or with another mirror in apt's sources"
+    die "cannot fetch $1 of $2: $why" "$hint"
+}
+
 # Fetches the package; a second build at the same time waits, and finds it.
 fetch_source() { # version
     local name=linux-source-$1 suite root place
@@ -83,8 +93,7 @@ fetch_source() { # version
     say "fetching $name of $suite, about 150 MB, once"
     (cd "$root" && apt-get -q -c "$root/apt.conf" update &&
         apt-get -q -c "$root/apt.conf" download "$name") >"$root/log" 2>&1 ||
-        die "cannot fetch $name of $suite: $(reason "$root/log")" \
-            "it comes from $place; is the network there?"
+        cannot_fetch "$name" "$suite" "$place" "$root/log"
     dpkg-deb -f "$root/$name"_*.deb Version >"$root/new/version"
     dpkg-deb --fsys-tarfile "$root/$name"_*.deb |
         tar -xO "./usr/src/$name.tar.xz" >"$root/new/$name.tar.xz" ||

@@ -15,9 +15,9 @@ from types import FrameType
 from typing import NoReturn
 
 from testbed.cli.parser import build_parser
-from testbed.errors import FAULT_BREAK, HINTS, TestbedError, UsageError, hint_for, printable
+from testbed.errors import HINTS, TestbedError, UsageError, hint_for
 from testbed.machine.journal import STATE_HINT, state_folder
-from testbed.runs.progress import errors
+from testbed.runs.progress import errors, print_error
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
@@ -51,9 +51,9 @@ def main(
         status: int = options.act(options)
         return status
     except UsageError as error:
-        return _fail(error, 2)
+        return print_error(error, 2)
     except TestbedError as error:
-        return _fail(error, 1)
+        return print_error(error, 1)
     except KeyboardInterrupt:
         errors.print(f"testbed: interrupted{_what_remains(options)}")
         return INTERRUPTED
@@ -64,12 +64,12 @@ def main(
         if "can't start new thread" not in str(error):
             raise
         limits = "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"
-        return _fail(TestbedError("no other thread can be started", limits), 1)
+        return print_error(TestbedError("no other thread can be started", limits), 1)
     except MemoryError:
-        return _fail(TestbedError("too little memory", HINTS[errno.ENOMEM]), 1)
+        return print_error(TestbedError("too little memory", HINTS[errno.ENOMEM]), 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(TestbedError(f"{where}{error.strerror or error}", _hint(error)), 1)
+        return print_error(TestbedError(f"{where}{error.strerror or error}", _hint(error)), 1)
 
 
 def _refuse_few_addresses() -> None:
@@ -109,13 +109,3 @@ def _what_remains(options: argparse.Namespace) -> str:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
-
-
-def _fail(error: TestbedError, status: int) -> int:
-    message = f"testbed: {printable(error.message)}"
-    if len(message) > errors.width:  # a fault a line
-        message = message.replace(FAULT_BREAK, "\n    ")
-    errors.print(message, soft_wrap=True)
-    if error.hint:
-        errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)
-    return status

@@ -13,7 +13,7 @@ from testbed.guest.kernel_sources import build_source, check_unlike, kernel_sour
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.kernel_tests import SuiteEnd
-from testbed.runs.progress import console, errors, folding_table
+from testbed.runs.progress import console, errors, folding_table, print_error
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
@@ -26,6 +26,7 @@ COMPARE_EXAMPLE = "testbed kernel compare ~/linux@v6.1 ~/linux, or: … ~/linux 
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 SAME_FOLDER = "kernel-same"
 SAME_PACKETS, OTHER_PACKETS, SKIP = 0, 1, 125  # exit statuses for `git bisect run`
+COMPARING = ("same", "compare")  # what ends with them
 FORMATS = ("mail", "md", "json")  # of `compare`
 SAME_EXAMPLE = (
     "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
@@ -38,7 +39,12 @@ def kernel(options: argparse.Namespace) -> int:
     what, *words = options.words or ["list"]
     if what not in ACTS:
         raise UsageError(f"kernel {what}: unknown action", nearest(what, ACTS))
-    return ACTS[what](options, words)
+    try:
+        return ACTS[what](options, words)
+    except TestbedError as error:
+        if what in COMPARING and not isinstance(error, UsageError):
+            return print_error(error, SKIP)
+        raise
 
 
 def say(line: str) -> None:
@@ -142,16 +148,9 @@ def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
     name = options.name or CANDIDATE
     changes = (options.patches, options.config, options.add)
     wanted = kernels.CustomKernel(name, str(options.source), *changes, like=options.good)
-    try:
-        kernels.build_custom(wanted, say)
-        out = options.out or results_folder(SAME_FOLDER)
-        pairs = run_on_both(scenarios, options.good, name, out)
-    except UsageError:
-        raise
-    except TestbedError as error:
-        say(f"testbed: {error.message}")
-        return SKIP
-    return print_comparison(pairs, options.good)
+    kernels.build_custom(wanted, say)
+    out = options.out or results_folder(SAME_FOLDER)
+    return print_comparison(run_on_both(scenarios, options.good, name, out), options.good)
 
 
 def run_on_both(
@@ -194,19 +193,11 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     first = kernel_source(words[0])
     second = kernel_source(words[1], first)
     check_unlike(first, second)
-    try:
-        one, _ = build_source(first, COMPARED_NAMES[0], "", say)
-        other, _ = build_source(second, COMPARED_NAMES[1], one, say)
-    except UsageError:
-        raise
-    except TestbedError as error:
-        say(f"testbed: {error.message}")
-        if error.hint:
-            say(f"    hint: {error.hint}")
-        return SKIP
     chosen = [each for each in comparison_trials() if options.only in each.label]
     if not chosen:
         raise UsageError(f"--only {options.only}: no such trial", "a condition or a variant")
+    one, _ = build_source(first, COMPARED_NAMES[0], "", say)
+    other, _ = build_source(second, COMPARED_NAMES[1], one, say)
     out = options.out or results_folder(EXPERIMENT)
     found = compare_kernels(chosen, (one, other), out, lambda _event: None, options.jobs)
     about = [
@@ -227,6 +218,7 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     if not words:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
     names, asked = words[0].split(","), words[1:]
+    kernels.require_known(names)
     queue_names = [word for word in asked if word != KUNIT]
     ends: list[Iterable[SuiteEnd]] = []
     count = 0

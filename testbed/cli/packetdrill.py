@@ -36,6 +36,7 @@ def packetdrill(options: argparse.Namespace) -> int:
     tool = PacketdrillTool(find_packetdrill(options.packetdrill), options.tolerance)
     places += [selftests(options.selftests, PACKETDRILL_TESTS)] if options.selftests else []
     names = options.kernel.split(",") if options.kernel else [kernels.default_kernel()]
+    kernels.require_known(names)
     runs = script_runs(places, names)
     out = options.out or results_folder(PACKETDRILL)
     print_lines("KTAP version 1", f"1..{len(runs)}")

@@ -315,6 +315,14 @@ def at_instant() -> bool:
     return bool(gdb.newest_frame().name() == INSTANT)
 
 
+def second_of(word: str) -> float:
+    """Return the second that the user typed."""
+    try:
+        return float(word)
+    except ValueError:
+        raise gdb.GdbError(f"{word or 'nothing'}: no second, such as 3.217") from None
+
+
 class SessionCommands(gdb.Command):  # type: ignore[misc]
     """The commands of a session: `trial`, and what follows."""
 
@@ -336,14 +344,14 @@ class SessionCommands(gdb.Command):  # type: ignore[misc]
         acts[what](rest.strip())
 
     def _until(self, second: str) -> None:
-        self._events.add(float(second))
+        self._events.add(second_of(second))
         set_silent(True)
         gdb.execute("continue", to_string=True)
         set_silent(False)
         self._time("")
 
     def _back(self, second: str) -> None:
-        Path(ORDERS["back"]).write_text(f"{float(second)}\n")
+        Path(ORDERS["back"]).write_text(f"{second_of(second)}\n")
         gdb.execute("quit")
 
     def _tcp(self, _words: str) -> None:
@@ -388,6 +396,9 @@ def look() -> None:
     set_silent(True)
     events = attach()
     SessionCommands(events)
+    traced = [name for pattern in ORDERS["functions"] for name in functions(pattern)]
+    if ORDERS["functions"] and not traced:
+        raise gdb.GdbError(f"the kernel has no function {', '.join(ORDERS['functions'])}")
     events.add(ORDERS["at_s"])
     if not run_until(at_instant):
         raise gdb.GdbError(f"the trial was over before second {ORDERS['at_s']}")
@@ -396,10 +407,7 @@ def look() -> None:
         run_until(lambda: gdb.newest_frame().name() == "packet_seen")
         stop.delete()
     FLOW_SOCKETS.update(sockets())
-    if ORDERS["functions"]:
-        traced = [name for pattern in ORDERS["functions"] for name in functions(pattern)]
-        if not traced:
-            raise gdb.GdbError(f"the kernel has no function {', '.join(ORDERS['functions'])}")
+    if traced:
         for name in traced:
             Probe(name, ORDERS["expressions"], traced)
         if ORDERS["until_s"] is not None:

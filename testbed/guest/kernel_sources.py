@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import TestbedError, UsageError, nearest
+from testbed.errors import UsageError, nearest
 from testbed.guest import kernels
 from testbed.guest.worker import cache_folder
 from testbed.machine.process import run
@@ -45,7 +45,7 @@ def kernel_source(words: str, base: KernelSource | None = None) -> KernelSource:
     known = [*kernels.versions(), *kernels.custom_names()]
     raise UsageError(
         f"{words}: no kernel, source tree, TREE@COMMIT or patch file",
-        f"{nearest(words, known)}; a patch's name ends in {' or '.join(PATCH_SUFFIXES)}",
+        f"a patch's name ends in {' or '.join(PATCH_SUFFIXES)}; kernels: {nearest(words, known)}",
     )
 
 
@@ -149,4 +149,4 @@ def has_symbols(name: str) -> bool:
 def check_unlike(a: KernelSource, b: KernelSource) -> None:
     """Raise if both are the same."""
     if dataclasses.replace(a, words="") == dataclasses.replace(b, words=""):
-        raise TestbedError(f"{a.words} and {b.words} are the same", "name two kernels")
+        raise UsageError(f"{a.words} and {b.words} are the same", "name two kernels")

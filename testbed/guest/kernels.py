@@ -156,7 +156,7 @@ def not_built(name: str) -> TestbedError:
     hint = nearest(name, [*versions(), *custom_names()])
     return UsageError(
         f"there is no kernel {name}",
-        f"{hint}; one of your own: testbed kernel build --source DIR --name {name}",
+        f"one of your own: testbed kernel build --source DIR --name {name}; others: {hint}",
     )
 
 
@@ -215,12 +215,19 @@ def build_custom(kernel: CustomKernel, progress: Progress) -> Path:
     return _run_build([str(CUSTOM_SCRIPT), *kernel.arguments()], progress)
 
 
+def require_known(names: Iterable[str]) -> None:
+    """Raise unless each is one of Debian's kernels, or one of the user's own that is built."""
+    for name in names:
+        if name not in debian_names() and built_folder(name) is None:
+            raise not_built(name)
+
+
 def build_missing(names: Iterable[str], progress: Progress) -> None:
     """Build those of Debian's kernels that are not built; raise for one of the user's own."""
-    for name in dict.fromkeys(names):
+    unique = list(dict.fromkeys(names))
+    require_known(unique)
+    for name in unique:
         if built_folder(name) is None:
-            if name not in debian_names():
-                raise not_built(name)
             build_version(name, progress)
 
 

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from testbed.errors import printable_lines
+from testbed.errors import FAULT_BREAK, TestbedError, printable, printable_lines
 from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import (
     ClusterExposed,
@@ -53,6 +53,17 @@ _console = functools.partial(PrintableConsole, highlight=False, markup=False, em
 # a log or a pipe has no width: let tables be as wide as they are
 console = _console(width=None if sys.stdout and sys.stdout.isatty() else 200)
 errors = _console(stderr=True)
+
+
+def print_error(error: TestbedError, status: int) -> int:
+    """Print an error with its hint, and return the exit status."""
+    message = f"testbed: {printable(error.message)}"
+    if len(message) > errors.width:  # a fault a line
+        message = message.replace(FAULT_BREAK, "\n    ")
+    errors.print(message, soft_wrap=True)
+    if error.hint:
+        errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)
+    return status
 
 
 def wide_console() -> Console:

@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.captures.inspection import Point, flow_record, view_of
 from analysis.statistics.packet_comparison import capture_differences
-from analysis.trials.packets import TrialPackets, capture_interface, epoch_ns
+from analysis.trials.packets import TrialPackets, capture_files, capture_interface, epoch_ns
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.debugged import CapturedPacket, DebuggedGuest, DebuggerOrders
@@ -50,6 +50,7 @@ class RewindEnd:
 
 def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
     """Return where gdb is to stop, and for which sockets."""
+    _check_repeatable(trial)
     flow = flow_record(trial, request.flow)
     packet, packet_s = None, None
     if request.packet:
@@ -62,6 +63,7 @@ def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
             "rewind: to which instant or packet?",
             "for example --at 3.217, or --packet retransmission",
         )
+    _check_second(trial, at_s)
     if request.until_s is not None and request.until_s < at_s:
         raise UsageError(
             f"--until {request.until_s}: before second {at_s}", "calls are printed from --at on"
@@ -77,6 +79,36 @@ def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
         request.until_s,
         request.interactive,
     )
+
+
+def _check_repeatable(trial: Trial) -> None:
+    """Raise unless the trial's packets are the same whenever it runs."""
+    if trial.record.status is not Status.OK:
+        raise TestbedError(
+            f"{trial.path}: the trial did not end well: {trial.record.reason}",
+            "rewind a trial that did; testbed run runs this one again",
+        )
+    if not trial.record.virtual_time:
+        raise TestbedError(
+            f"{trial.path}: it ran in real time, and would have other packets now",
+            "run it in virtual time: testbed run … --engine guest",
+        )
+
+
+def _check_second(trial: Trial, at_s: float) -> None:
+    """Raise if the trial is over at this second, or has not begun."""
+    if at_s < 0:
+        raise UsageError(f"--at {at_s:g}: a trial begins at second 0", "for example --at 3.217")
+    if at_s > trial.scenario.duration_s:  # the last packets come later
+        packets = TrialPackets(trial)
+        times_ns = [
+            packets.read(path).rows["time_ns"].max() for path in capture_files(trial).values()
+        ]
+        if times_ns and at_s > (last_s := (max(times_ns) - epoch_ns(trial)) / 1e9):
+            raise UsageError(
+                f"--at {at_s:g}: the trial's last packet is at second {last_s:.6f}",
+                "an earlier second",
+            )
 
 
 def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, float]:
@@ -120,19 +152,13 @@ def rewind(
 
     What gdb shows goes to the terminal, or to the file `output`.
     """
-    record = trial.record
-    if not record.virtual_time or record.status is not Status.OK:
-        raise TestbedError(
-            f"{trial.path}: it cannot run again with the same packets",
-            "that needs a trial that ended well, in virtual time (--engine guest)",
-        )
     require("gdb")
     (task,) = tasks([trial.scenario])
     kernel = trial.scenario.kernel or kernels.default_kernel()
     engine = DebuggedGuest(kernel, kernels.symbols_of(kernel, say), orders, output)
     if problem := engine.ready():
         raise TestbedError(problem)
-    if identify(trial.scenario, task.plan, engine) != record.identity:
+    if identify(trial.scenario, task.plan, engine) != trial.record.identity:
         say("the trial was run by another version: its packets may have been others")
     with interrupts_for_programs():
         (done,) = run_all([task], Choice(engine, "rewind"), out, lambda _event: None, rerun=True)

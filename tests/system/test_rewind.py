@@ -76,7 +76,6 @@ def test_a_change_is_told(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--at", "1000"), "the trial was over before second 1000"),
         (("--at", "1", "--probe", "no_such"), "the kernel has no function no_such"),
         (("--at", "1", "--trace", "zzz*"), "the kernel has no function zzz*"),
     ],

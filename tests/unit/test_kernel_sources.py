@@ -35,7 +35,8 @@ class Apt:
 
     def fetch(self, update: str = "", download: str = "", mirror: str = MIRROR) -> tuple[int, str]:
         """Fetch the source; return the exit status and what was said last."""
-        for name, text in {"update": update, "download": download, "mirror": mirror}.items():
+        uris = f"'{mirror}dists/bookworm/InRelease' x_dists_bookworm_InRelease 0"
+        for name, text in {"update": update, "download": download, "uris": uris}.items():
             (self.folder / name).write_text(text.format(m=MIRROR) + "\n")
         env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
         argv = ["bash", "-c", SCRIPT, "test", str(kernels.SOURCE_FOLDER)]
@@ -59,7 +60,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
     subprocess.run(argv, check=True, capture_output=True)
     (folder / "apt-get").write_text(f"""#!/bin/sh
 here={folder}
-[ "$1" != indextargets ] || exec cat $here/mirror
+[ "$1" != --print-uris ] || exec cat $here/uris
 cp "$3" $here/apt.conf
 for last; do :; done
 case $* in *" update") said=$here/update ;; *) said=$here/download ;; esac
@@ -86,20 +87,39 @@ def test_a_source_is_fetched_by_an_apt_of_its_own(apt: Apt) -> None:
 
 
 @pytest.mark.parametrize(
-    ("update", "download", "line"),
+    ("update", "download", "line", "advice"),
     [
-        (NO_SUITE, "", "The repository '{m} x Release' does not have a Release file."),
-        (UNSIGNED, "", "GPG error: {m} x InRelease: The following signatures couldn't be verified"),
-        ("", "E: Unable to locate package x", "Unable to locate package x"),
+        (
+            NO_SUITE,
+            "",
+            "The repository '{m} x Release' does not have a Release file.",
+            "is the network there?",
+        ),
+        (
+            UNSIGNED,
+            "",
+            "GPG error: {m} x InRelease: The following signatures couldn't be verified",
+            "not what Debian signed",
+        ),
+        ("", "E: Unable to locate package x", "Unable to locate package x", "the network"),
+        (
+            "",
+            "E: Failed to fetch x  Hash Sum mismatch",
+            "Failed to fetch x  Hash Sum mismatch",
+            "not what Debian signed",
+        ),
     ],
 )
-def test_what_apt_refuses_is_one_line(apt: Apt, update: str, download: str, line: str) -> None:
+def test_what_apt_refuses_is_one_line(
+    apt: Apt, update: str, download: str, line: str, advice: str
+) -> None:
     status, said = apt.fetch(update, download)
     *_, message, hint = said.splitlines()
     reason = line.format(m=MIRROR)
     assert status == 1
     assert message == f"kernel: error: cannot fetch {PACKAGE} of trixie-backports: {reason}"
-    assert MIRROR in hint and [path.name for path in apt.sources.iterdir()] == ["lock"]
+    assert MIRROR in hint and advice in hint
+    assert [path.name for path in apt.sources.iterdir()] == ["lock"]
 
 
 def test_a_machine_without_a_mirror(apt: Apt) -> None:

@@ -48,6 +48,8 @@ def test_an_instant_comes_before_the_packets(trial: Path) -> None:
         (["--packet", "999999"], "no such TCP or UDP packet", "testbed inspect"),
         (["--packet", "3", "--flow", "tpc"], "no flow 'tpc'", "tcp"),
         (["--packet", RETRANSMISSION, "--flow", "cbr"], "retransmitted nothing", "--flow"),
+        (["--at", "-1"], "a trial begins at second 0", "--at 3.217"),
+        (["--at", "1000"], "--at 1000: the trial's last packet is at second", "an earlier second"),
         (["--at", "1", "--until", "0.5", "--probe", "tcp_ack"], "before second 1", "--at"),
         (["--at", "1", "--packet", "3"], "at one of them", "leave out the other"),
         (["--at", "1", "--gdb", "--probe", "tcp_ack"], "only one of them", "leave out --probe"),
@@ -73,5 +75,13 @@ def test_a_trial_in_real_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     trial = write_trial(tmp_path / "trial", record=record)
     assert main(["rewind", str(trial), "--at", "1"]) == 1
     said, advice = capsys.readouterr().err.splitlines()
-    assert "cannot run again with the same packets" in said
+    assert "it ran in real time" in said
     assert "--engine guest" in advice
+
+
+def test_a_trial_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = Record(Status.FAILED, "the kernel panicked", virtual_time=True)
+    trial = write_trial(tmp_path / "trial", record=record)
+    assert main(["rewind", str(trial), "--at", "1"]) == 1
+    said, _ = capsys.readouterr().err.splitlines()
+    assert said.endswith("the trial did not end well: the kernel panicked")
