@@ -53,19 +53,22 @@ from analysis.results import reduction
 from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
 from experiments.catalogue import EXPERIMENTS
+from testbed.cli.evaluate import seeds_of, standard
+from testbed.cli.parser import build_parser
+from testbed.cli.run import selected
 from testbed.errors import TestbedError
+from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import make_plan
 from testbed.runs.identity import project_parts
-from testbed.runs.selection import parse_settings, select
 from testbed.runs.sources import of_kernel
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import RADIO_FILE, Trial, trial_folder, trials_in
+from testbed.store import EVALUATION_JSON, RADIO_FILE, REPORT, Trial, trial_folder, trials_in
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 STORED, STALE_LIST = "answers.json", "docs/stale.json"
 ORACLE_NAME = "ns2"  # beside a paper's page: the results of the simulator that its claims are about
 MARK = re.compile(
-    r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->"
+    r"<!-- (?P<kind>run|summary|layers|radio|evaluation): testbed (?P<commands>.+) -->"
     r"|<!-- (?P<kind2>answers|sheet): (?P<title>.+) by (?P<commands2>run .*) -->"
 )
 END_MARK = "<!-- end -->"
@@ -348,20 +351,17 @@ def revision_of(command: str, files: PageFiles) -> str:
 
 def scenarios_of(command: str) -> list[Scenario]:
     """Return the trials that a command runs."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("verb", choices=("run",))
-    parser.add_argument("experiment")
-    parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--seeds", type=int, default=1)
-    for flag in ("--quick", "--sensitivity"):
-        parser.add_argument(flag, action="store_true")
-    for printed in ("--format", "--columns"):
-        parser.add_argument(printed)
+    parser = build_parser()
+    parser.set_defaults(experiments=EXPERIMENTS)
     options = parser.parse_args(shlex.split(command))
-    settings = parse_settings(options.set, command)
-    selection = select(options.experiment, settings, EXPERIMENTS, quick=options.quick)
-    selection = selection.with_variations() if options.sensitivity else selection
-    return selection.scenarios(options.seeds)
+    if options.verb == "run":
+        return selected(options).scenarios(options.seeds)
+    evaluation, seeds = standard(options), seeds_of(options)
+    return [
+        scenario
+        for each in evaluation.experiments(EXPERIMENTS.values())
+        for scenario in evaluation.selection(each, quick=options.quick).scenarios(seeds)
+    ]
 
 
 @contextlib.contextmanager
@@ -447,6 +447,16 @@ def sheet_lines(sheet: Sheet) -> list[str]:
     return as_markdown(TextTable(header, rows, "")).splitlines()
 
 
+def _evaluation(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Make a line per score, from the data beside the evaluation's page."""
+    page = Path(out).absolute() / "evaluation" / REPORT
+    make_folder(page.parent)
+    words = shlex.split(table.commands[0])
+    _run([*words, "--engine", "guest", "--captures", "drop", "--out", str(page)], page.parent)
+    rows = json.loads(page.with_name(EVALUATION_JSON).read_text(encoding="utf-8"))["table"]
+    return _made(table, _table(tuple(rows[0]), (tuple(row.values()) for row in rows)))
+
+
 def _radio(table: MarkedTable, out: Path | str) -> StoredTable:
     """Make a line per trial: what one flow gets over the radio, and what became of the frames."""
     with with_files(table.files) as folder:
@@ -525,6 +535,7 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
 
 MAKERS = {
     "answers": _answers,
+    "evaluation": _evaluation,
     "layers": _layers,
     "radio": _radio,
     "run": _printed,

@@ -64,7 +64,7 @@ def metrics_of(
 
 def same_latency(ms: float) -> Numbers:
     """By all three definitions."""
-    return {"recovery_latency_mean_ms": ms, "rtt_mean_ms": ms, "owd_mean_ms": ms / 2}
+    return {"recovery_latency_mean_ms": ms, "srtt_mean_ms": ms, "owd_mean_ms": ms / 2}
 
 
 SMALL = {  # throughput at CBR 7, 8, 9, 10, and before

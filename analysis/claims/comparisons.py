@@ -61,7 +61,7 @@ MEASURES = {
     "goodput_mbps": RATE,
     "drop_rate": DROP_RATE,
     "owd_mean_ms": DELAY,
-    "rtt_mean_ms": DELAY,
+    "srtt_mean_ms": DELAY,
     "recovery_latency_mean_ms": DELAY,
     "share": SHARE,
 }

@@ -22,7 +22,7 @@ KERNEL = f"{AXIS}{KERNEL_AXIS}"
 TABLED = (  # metric, heading, unit, what a value is multiplied by
     ("throughput_mbps", "throughput", "Mbit/s", 1),
     ("drop_rate", "dropped", "%", 100),
-    ("rtt_mean_ms", "RTT", "ms", 1),
+    ("srtt_mean_ms", "RTT", "ms", 1),
 )
 
 

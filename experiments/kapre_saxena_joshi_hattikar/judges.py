@@ -32,7 +32,7 @@ METRICS = {
     "goodput_mbps": "goodput_mbps",
     "drop_rate": "drop_rate",
     "owd_mean_ms": "oneway_ms",
-    "rtt_mean_ms": "rtt_ms",
+    "srtt_mean_ms": "rtt_ms",
     "recovery_latency_mean_ms": "recovery_latency_ms",
 }
 VARIANT_WORDS = {
@@ -123,7 +123,8 @@ CONGESTED = tuple(range(7, 11))
 LOAD_CELLS = ("axis_cbr_mbit", "axis_order")
 LATENCIES = {
     "recovery latency": "recovery_latency_mean_ms",
-    "RTT": "rtt_mean_ms",
+    # TCP's own: as in ns-2, it includes the sender's link, behind which packets are captured
+    "RTT": "srtt_mean_ms",
     "one-way delay": "owd_mean_ms",
 }
 NAMES = {

@@ -123,7 +123,7 @@ def test_linux_beside_ns2(tmp_path: Path) -> None:
     place = {"variant": "reno", "window": "large", "cbr_mbit": 5.0}
     usual = {**place, "profile": "ns2", "order": "cbr-first", "kernel": "6.1"}
     others = ({"order": "tcp-first"}, {"profile": "modern"}, {"kernel": "6.12"}, {"cbr_mbit": 4.0})
-    numbers = {"kind": "tcp", "throughput_mbps": 3.25, "drop_rate": 0.125, "rtt_mean_ms": 64.5}
+    numbers = {"kind": "tcp", "throughput_mbps": 3.25, "drop_rate": 0.125, "srtt_mean_ms": 64.5}
     axes = [{f"axis_{n}": v for n, v in {**usual, **other}.items()} for other in ({}, *others)]
     rows = pd.DataFrame([{**each, **numbers} for each in axes])
     results = ExperimentResults("dumbbell-load", "guest", (), rows, rows, pd.DataFrame())

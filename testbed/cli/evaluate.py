@@ -225,9 +225,7 @@ def _run_options(options: argparse.Namespace, **usual: Any) -> RunOptions:
 
 def _evaluate_all(options: argparse.Namespace) -> int:
     """Run all standard evaluations, with --realistic both ways."""
-    against = tuple(options.against.split(",")) if options.against else ()
-    exact = standard_evaluation(options.name, options.queue, against)
-    exact = _with_options(exact, options, exact.experiments(options.experiments.values()))
+    exact = standard(options)
     found = _evaluated(options, exact, options.out)
     if options.realistic:
         from analysis.evaluation.standing import changes
@@ -237,6 +235,18 @@ def _evaluate_all(options: argparse.Namespace) -> int:
         for line in changes(found, _evaluated(options, realistic, page)):
             console.print(f"realistic: {line}", soft_wrap=True)
     return 0
+
+
+def standard(options: argparse.Namespace) -> StandardEvaluation:
+    """Return what the options of `evaluate` compare in all standard evaluations."""
+    against = tuple(options.against.split(",")) if options.against else ()
+    exact = standard_evaluation(options.name, options.queue, against)
+    return _with_options(exact, options, exact.experiments(options.experiments.values()))
+
+
+def seeds_of(options: argparse.Namespace) -> int:
+    """Return the number of repeats that they ask for."""
+    return options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
 
 
 def _with_options(
@@ -262,7 +272,7 @@ def _evaluated(
 ) -> Sequence[ScoreLine]:
     """Run an evaluation, and write its page."""
     experiments = list(options.experiments.values())
-    seeds = options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
+    seeds = seeds_of(options)
     _print_cost(options, evaluation, seeds)
     given = _given(options)
     folders = evaluate(

@@ -376,7 +376,7 @@ def test_an_order_that_was_run_at_some_loads_only_does_not_count() -> None:
 
 def test_readings_that_disagree_leave_a_claim_open() -> None:
     table = made.load_metrics("large")
-    table.loc[table["variant"] == "vegas", "rtt_mean_ms"] *= 2
+    table.loc[table["variant"] == "vegas", "srtt_mean_ms"] *= 2
     found = one(table, "JH1.4")[0]
     assert found.verdict is ClaimVerdict.OPEN and "does not define its latency" in found.why
     assert "by RTT, contradicted" in found.statement

@@ -201,6 +201,31 @@ def test_another_command_makes_a_table_stale(page: Path) -> None:
     assert of_run(page).is_stale()
 
 
+def test_the_table_of_an_evaluation_is_that_beside_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = "evaluate bbr --against cubic --quick"
+
+    def evaluate(arguments: list[str], _place: Path) -> str:
+        page = Path(arguments[arguments.index("--out") + 1])
+        row = {"evaluation": "lossy", "score": "goodput (%)", "bbr": "92", "beside cubic": "better"}
+        page.with_name("evaluation.json").write_text(json.dumps({"table": [row]}))
+        return ""
+
+    monkeypatch.setattr(papers, "_run", evaluate)
+    page = tmp_path / "page.md"
+    page.write_text(f"<!-- evaluation: testbed {command} -->\n\n<!-- end -->\n")
+    (table,) = marked(page)
+    made = papers.MAKERS[table.kind](table, tmp_path)
+    assert made.lines == (
+        "| evaluation | score | bbr | beside cubic |",
+        "|---|---|---|---|",
+        "| lossy | goodput (%) | 92 | better |",
+    )
+    variants = {flow.variant for each in papers.scenarios_of(command) for flow in each.flows}
+    assert {"bbr", "cubic"} <= variants
+
+
 def test_the_list_names_stale_tables_with_the_reason(page: Path, tmp_path: Path) -> None:
     tables = marked(page)
     papers.list_stale(tables, "no reason", tmp_path)
