@@ -13,7 +13,8 @@ from experiments.evaluation.path_evaluations import reordering_network
 from testbed.errors import require_known
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
-from testbed.scenario.network import Change, Graph, Queue
+from testbed.scenario.network import Change, Direction, Graph, Queue
+from testbed.scenario.queues import POLICE, polices
 
 DRAFT_MBIT, FAST_MBIT, DRAFT_RTT_MS = 10.0, 100.0, 40.0
 BUFFER_BDP, SHALLOW_BDP = 2.0, 0.1
@@ -24,6 +25,7 @@ REORDERED_PERCENT = 1.0
 FAR_MBIT, FAR_RTT_MS = 1.0, 4000.0
 BATCH_PACKETS, BATCH_MS = 32, 20.0
 TINY_MBIT, TINY_RTT_MS = 0.5, 4.0
+BUCKET_BDP = 1.0  # of the policer
 
 
 DEEP = Queue("pfifo", limit_bdp=BUFFER_BDP)
@@ -47,6 +49,8 @@ class DraftPath:
         if self.reordered:
             return reordering_network(REORDERED_PERCENT)
         batches = (BATCH_PACKETS, BATCH_MS) if self.batched else (1, 0.0)
+        one_way = polices(self.buffer.discipline)
+        reverse = Direction(delay_ms=self.rtt_ms / 8) if one_way else None
         bottleneck = LinkSettings(
             self.rate_mbit,
             self.rtt_ms / 8,
@@ -54,6 +58,7 @@ class DraftPath:
             schedule=self.schedule,
             aggregate_packets=batches[0],
             aggregate_ms=batches[1],
+            reverse=reverse,
         )
         return dumbbell(bottleneck, 1, rtts_ms=(self.rtt_ms,))
 
@@ -70,6 +75,7 @@ DRAFT_PATHS = {
     "shallow": DraftPath(6.0, buffer=Queue("pfifo", limit_bdp=SHALLOW_BDP)),
     "batches": DraftPath(8.0, batched=True),
     "sub-packet": DraftPath(20.0, TINY_MBIT, TINY_RTT_MS, Queue("pfifo", limit_packets=20)),
+    "policer": DraftPath(20.0, buffer=Queue(POLICE, limit_bdp=BUCKET_BDP)),
     "reordered": DraftPath(8.0, reordered=True),
     "spike": DraftPath(10.0, schedule=SPIKE),
     "long": DraftPath(90.0, FAR_MBIT, FAR_RTT_MS),

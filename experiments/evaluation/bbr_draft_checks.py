@@ -1,7 +1,7 @@
 """The steps of the draft's test cases: what was measured, and whether it is as the draft says.
 
 Steps that need a variable which BBRv1 does not have, or which no socket shows, say so; so do the
-cases that need a sender that pauses, and that of policers.
+cases that need a sender that pauses.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.bbr_draft import CHANGE_AT_S, SPIKE_S
-from experiments.evaluation.bbr_states import PACING_PART, STARTUP_GAIN, BbrSamples, Phase
+from experiments.evaluation.bbr_states import (
+    MSS_BYTES,
+    PACING_PART,
+    STARTUP_GAIN,
+    BbrSamples,
+    Phase,
+)
 from experiments.evaluation.suite_steps import StepReading, StepVerdict, judged, suite_summary
 from testbed.store import Status, Trial
 
 CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
+LOSS_THRESHOLD = 0.02  # the draft's: of a round trip's packets, more are too many
 STARTUP_S, PROBING_FROM_S = 1.0, 2.0  # when STARTUP and its queue are gone on the plain path
 LEAST_PROBE_RTT_S = 0.2
 NO_PAUSE = "no sender here is limited by its application and sampled"
@@ -213,6 +220,24 @@ def used(begin_s: float) -> StepCheck:
     return check
 
 
+def few_losses(begin_s: float) -> StepCheck:
+    """Return a check of the segments that are sent again from a time on."""
+
+    def check(seen: BbrSamples) -> StepReading:
+        end_s = seen.scenario.duration_s
+        again = seen.at("total_retrans", end_s) - seen.at("total_retrans", begin_s)
+        bits = 1e6 * seen.goodput_mbit(begin_s, end_s) * (end_s - begin_s)
+        part = again / (again + bits / 8 / MSS_BYTES)
+        return StepReading(f"{100 * part:.1f} % sent again", part <= LOSS_THRESHOLD)
+
+    return check
+
+
+def of_last_half(check: Callable[[float], StepCheck]) -> StepCheck:
+    """Return a check that begins at a time as one that begins in the middle of the trial."""
+    return lambda seen: check(seen.scenario.duration_s / 2)(seen)
+
+
 def least_window(seen: BbrSamples) -> StepReading:
     """Read the smallest window."""
     least = float(seen.between(STARTUP_S, seen.scenario.duration_s)["cwnd"].min())
@@ -346,7 +371,11 @@ DRAFT_CASES = (
         DraftStep("3", "bw_shortterm", NOT_IN_V1),
         DraftStep("4", "max_bw drops to the new rate", adapts_down),
     )),
-    untestable(17, "policers", "no trial here; the evaluation `policer` has a token bucket"),
+    DraftCase(17, "policers", "policer", (
+        DraftStep("3", "inflight_shortterm, bw_shortterm", NOT_IN_V1),
+        DraftStep("4", "conforms to the token rate", of_last_half(used)),
+        DraftStep("4", "without excessive loss", of_last_half(few_losses)),
+    )),
     DraftCase(18, "spurious fast recovery", "reordered", (
         DraftStep("1", "occurs", in_state("recovery")),
         DraftStep("4", "estimate within 2 %", same_estimate),

@@ -106,6 +106,22 @@ def test_probe_rtt_is_where_the_window_is_four_packets(monkeypatch: pytest.Monke
     assert not checks.probe_rtt_window(seen).met  # half of 33 packets
 
 
+def test_what_is_sent_again_behind_a_policer_counts_from_the_middle_of_the_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policed = next(each for each in checks.DRAFT_CASES if each.number == 17)
+    conforms, losses = (step.check for step in policed.steps if step.number == "4")
+    assert callable(conforms) and callable(losses)
+    seen = samples(monkeypatch, STARTUP + CYCLE * 12)
+    half_s = seen.scenario.duration_s / 2
+    seen.rows["total_retrans"] = np.where(seen.time_s < half_s / 2, 0, 500)
+    assert losses(seen).met  # all of them in the first half
+    packets = PAYLOAD_MBIT * 1e6 * half_s / 8 / MSS_BYTES
+    seen.rows["total_retrans"] = packets / 40 * seen.time_s / half_s
+    assert losses(seen) == StepReading("2.4 % sent again", False)
+    assert conforms(seen).met
+
+
 def test_the_bdp_is_of_full_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = samples(monkeypatch, CYCLE)
     assert seen.bdp_packets() == pytest.approx(PAYLOAD_MBIT * 1e6 * 0.04 / 8 / MSS_BYTES)
