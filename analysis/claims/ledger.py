@@ -446,6 +446,10 @@ def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
 
 
 def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
+    if claim.window and group.window not in ("", claim.window) and not claim.declared:
+        why = f"The paper's figures fit the window {claim.window!r}; with this profile only "
+        other = DeclaredAnswer(ClaimVerdict.OPEN, f"{why}{group.window!r} was run.")
+        claim = replace(claim, declared=other)
     try:
         finding = claim.judge(group)
     except NotMeasured as error:
