@@ -236,6 +236,23 @@ def test_the_judge_stops_a_run_at_the_command_that_is_wrong(tmp_path: Path) -> N
     assert answers == [b"g", b"g", b"g", b"s"]
 
 
+def test_the_judge_reads_a_line_that_begins_in_one_block_and_ends_in_the_next(
+    tmp_path: Path,
+) -> None:
+    """It reads blocks of 65,536 bytes; here the first ends within the command's process id."""
+    lines, (ours, its) = tmp_path / "lines", socket.socketpair()
+    filler = "x" * (65536 - 1 - len("command 70"))
+    wrong = executed("tc qdisc add dev e root x", 1)
+    lines.write_text("".join(f"{line}\n" for line in (filler, *wrong)))
+    with lines.open() as file, subprocess.Popen(JUDGE, stdin=file, stdout=its.fileno()) as judge:
+        its.close()
+        ours.send(b"?")
+        answer = ours.recv(1)
+        ours.close()
+        assert judge.wait() == 0
+    assert answer == b"s"
+
+
 def pair(time_ns: int, *queues: str) -> list[str]:
     """Return how a host and another look at an instant, with the host's queues."""
     return [
