@@ -26,7 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.results.reduction import reduction_of
+from testbed.machine.process import interruptible
 from testbed.store import Trial, is_trial, trials_in
+from tests.lab import alive, wait_until
 from tests.robustness.killing import Laboratory, children_of_server, hashes, written
 
 ROUNDS = "rounds.jsonl"
@@ -37,6 +39,7 @@ LOOK_S = 0.1  # between two looks at a sweep's descriptors and memory
 BEGINNING = 20  # trials, from which on other processes reduce
 MOST_DESCRIPTORS = 3  # more in a sweep's second half than in its first
 MOST_GROWTH_MB = 20.0
+ENDING_S = 60.0  # from a sweep's SIGTERM on: its guests end at once, and nothing is drawn
 
 
 @dataclass
@@ -82,13 +85,16 @@ class Soak:
             return place / "out", []
         shutil.rmtree(aside := self.folder / "aside", ignore_errors=True)
         lab, growth = Laboratory(aside), Growth()
-        lab.begin(*self.argv(lab.out, self.trials))
         over = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(lab.out, growth, over))
-        watcher.start()
-        ended = lab.end()
-        over.set()
-        watcher.join()
+        with ended_sweeps(aside, 1):
+            lab.begin(*self.argv(lab.out, self.trials))
+            watcher.start()
+            try:
+                ended = lab.end()
+            finally:
+                over.set()
+                watcher.join()
         assert ended.status == 0, ended.said
         aside.rename(place)
         return place / "out", growth.faults()
@@ -111,7 +117,8 @@ class Soak:
         labs = [Laboratory(place / str(each), server=each) for each in range(self.sweeps)]
         out, dice = labs[0].out, random.Random(number)
         too_small = number % 3 == 0 and os.geteuid() == 0
-        with disk(out, wanted) if too_small else contextlib.nullcontext():
+        small = disk(out, wanted) if too_small else contextlib.nullcontext()
+        with ended_sweeps(place, self.sweeps), small:
             for each, lab in enumerate(labs):
                 lab.begin(*self.argv(out, max(1, self.trials - each)))
             killed = kill_some(dice, kills, self.sweeps)
@@ -168,6 +175,21 @@ def disk(out: Path, wanted: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", out], check=True)
 
 
+@contextlib.contextmanager
+def ended_sweeps(place: Path, sweeps: int) -> Iterator[None]:
+    """End the sweeps and remove what they wrote if the soak itself is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        begun = processes_of(sweeps)
+        for pid in (pid for pid, kind in begun.items() if kind == "sweep"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not any(map(alive, begun)), ENDING_S)
+        shutil.rmtree(place)
+        raise
+
+
 def kill_some(dice: random.Random, kills: int, sweeps: int) -> Counter[str]:
     """Kill processes of the sweeps at random moments; return how many of each kind."""
     killed: Counter[str] = Counter()
@@ -200,6 +222,13 @@ def processes_of(sweeps: int) -> dict[int, str]:
 
 def main() -> int:
     """Run rounds until the trials or the time are done; status 1 if there was a fault."""
+    with interruptible(), contextlib.suppress(KeyboardInterrupt):
+        return run_rounds()
+    return 128 + signal.SIGINT
+
+
+def run_rounds() -> int:
+    """Do what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--trials", type=int, default=10_000)

@@ -74,13 +74,14 @@ def moments(count: int, longest_s: float) -> list[float]:
 
 @functools.cache
 def _server(_number: int) -> subprocess.Popen[str]:
-    """It ends with us, as its input does."""
+    """It ends with us, as its input does; ^C is for us alone."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.robustness.killing"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        start_new_session=True,
     )
 
 
@@ -155,7 +156,7 @@ class Laboratory:
     def left(self) -> list[str]:
         """What should not be there when nothing runs: temporary files, journals, processes."""
         deadline = time.monotonic() + PATIENCE_S
-        while processes := _processes_in(self.out) | _processes_with(str(self.state)):
+        while processes := processes_in(self.out) | processes_with(str(self.state)):
             if time.monotonic() > deadline:
                 return [f"{pid} {words!r}" for pid, words in processes.items()]
             time.sleep(0.02)
@@ -185,11 +186,11 @@ def hashes(trial: Trial) -> dict[str, str]:
 
 def guests_in(folder: Path) -> list[int]:
     """The guests' kernels that run there."""
-    found = _processes_in(folder)
+    found = processes_in(folder)
     return [pid for pid, words in found.items() if b"\0um_seed=" in words]
 
 
-def _processes_in(folder: Path) -> dict[int, bytes]:
+def processes_in(folder: Path) -> dict[int, bytes]:
     """Each with its words."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -199,7 +200,7 @@ def _processes_in(folder: Path) -> dict[int, bytes]:
     return found
 
 
-def _processes_with(variable: str) -> dict[int, bytes]:
+def processes_with(variable: str) -> dict[int, bytes]:
     """Each that was started with a variable of this value, such as gdb, with its words."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):

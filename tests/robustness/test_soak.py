@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from testbed.store import trial_paths
+from tests.lab import wait_until
+from tests.robustness.killing import ROOT, guests_in, processes_in, processes_with
 from tests.soak import Growth, Soak, differences
 
 
@@ -21,6 +27,18 @@ def test_sweeps_that_are_killed_come_to_the_same(tmp_path: Path) -> None:
     (tmp_path / trials[1].name).symlink_to(trials[1])
     (only,) = differences(tmp_path, wanted)
     assert only == f"{trials[0].name}: other captures or numbers"
+
+
+def test_a_soak_that_is_ended_ends_its_sweeps_and_leaves_nothing(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "tests.soak", str(tmp_path), "--round", "50"]
+    with subprocess.Popen(argv, cwd=ROOT, start_new_session=True) as soak:
+        try:
+            wait_until(lambda: guests_in(tmp_path), 300)
+        finally:
+            os.killpg(soak.pid, signal.SIGTERM)  # the whole group, as a terminal does
+    assert soak.returncode == 130
+    assert not processes_in(tmp_path) and not processes_with(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.json", "rounds.jsonl"]
 
 
 def test_growth_is_a_fault() -> None:

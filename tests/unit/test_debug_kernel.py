@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.guest import kernels
 from testbed.guest.debug_kernel import first_report, looks_for_errors, reports_raised
+from testbed.runs.kernel_tests import ktap_plan, ktap_suite
 from testbed.runs.kunit import read_suites
 from testbed.store import GUEST_CONSOLE, KERNEL_LOG
 
@@ -105,3 +107,18 @@ def test_the_results_of_kunit() -> None:
         (True, True),
     ]
     assert not list(read_suites("6.1", "kunit: disabled\n"))
+
+
+def test_what_we_print_of_kernel_tests_is_ktap() -> None:
+    """Read as KUnit's own output is, it says the same again."""
+    lists, token = ends = list(read_suites("6.1", KUNIT_LOG))
+    suites = itertools.chain(*(ktap_suite(number, end) for number, end in enumerate(ends, 1)))
+    printed = [*ktap_plan(2), *suites]
+    again = list(read_suites("6.1", "\n".join(printed)))
+    assert [each.suite for each in again] == [f"kunit 6.1 {each.suite}" for each in ends]
+    assert [each.name for each in again[0].tests] == [each.name for each in lists.tests]
+    results = [[(each.passed, each.skipped) for each in end.tests] for end in again]
+    assert results[0] == [(True, False), (False, False)]
+    assert results[1] == [(each.passed, each.skipped) for each in token.tests]
+    assert printed[:3] == ["KTAP version 1", "1..2", "    KTAP version 1"]
+    assert printed[-1] == "not ok 2 6.1 kunit mptcp-token"
