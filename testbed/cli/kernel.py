@@ -12,7 +12,7 @@ from testbed.guest import kernels
 from testbed.guest.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
-from testbed.runs.kernel_tests import SuiteEnd
+from testbed.runs.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.runs.progress import console, errors, folding_table, print_error
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
@@ -238,15 +238,10 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _print_suites(ends: Iterable[SuiteEnd], count: int) -> int:
     """Print the results of suites as they come, and return the exit status."""
-    print_lines("KTAP version 1", f"1..{count}")
+    print_lines(*ktap_plan(count))
     passed: dict[str, list[bool]] = {}
     for number, end in enumerate(ends, 1):
-        print_lines("    KTAP version 1", f"    1..{len(end.tests)}")
-        for position, test in enumerate(end.tests, 1):
-            print_lines(*(f"    # {line}" for line in test.said))
-            mark = "ok" if test.passed else "not ok"
-            print_lines(f"    {mark} {position} {test.name}{' # SKIP' if test.skipped else ''}")
-        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.kernel} {end.suite}")
+        print_lines(*ktap_suite(number, end))
         passed.setdefault(end.kernel, []).extend(test.passed for test in end.tests)
     for name, results in passed.items():
         print_lines(f"# {name}: pass:{sum(results)} fail:{len(results) - sum(results)}")

@@ -13,6 +13,7 @@ from testbed.cli.kernel import print_lines, say
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.machine import atomic
+from testbed.runs.kernel_tests import ktap_plan, ktap_result
 from testbed.runs.packetdrill import (
     PACKETDRILL,
     PACKETDRILL_TESTS,
@@ -39,13 +40,11 @@ def packetdrill(options: argparse.Namespace) -> int:
     kernels.require_known(names)
     runs = script_runs(places, names)
     out = options.out or results_folder(PACKETDRILL)
-    print_lines("KTAP version 1", f"1..{len(runs)}")
+    print_lines(*ktap_plan(len(runs)))
     ends = []
     for number, end in enumerate(run_scripts(runs, tool, out, say, options.jobs), 1):
-        print_lines(*(f"# {line}" for line in end.said))
-        if end.kept:
-            print_lines(f"# packets: {end.kept}")
-        print_lines(f"{'ok' if end.passed else 'not ok'} {number} {end.run.name}")
+        said = [*end.said, f"packets: {end.kept}"] if end.kept else end.said
+        print_lines(*ktap_result(number, end.run.name, end.passed, said))
         ends.append(end)
     print_lines(*(f"# {line}" for line in summary(ends)))
     if options.junit:

@@ -13,7 +13,7 @@ from testbed.guest.boot import Boot, boot, guest_options, run_in_guest
 from testbed.guest.debug_kernel import first_report
 from testbed.guest.worker import core_locks, reserve_core
 from testbed.machine import atomic
-from testbed.runs.kernel_tests import KernelTest, SuiteEnd
+from testbed.runs.kernel_tests import KTAP_VERSION, KernelTest, SuiteEnd
 from testbed.store import GUEST_OUTPUT
 
 KUNIT = "kunit"  # the word for all its suites
@@ -23,7 +23,6 @@ KUNIT_MEMORY_MB = 1024
 KUNIT_PATIENCE_S = 600.0  # of wall time
 _SUITE_RESULT = re.compile(r"(not )?ok \d+ (?:- )?(?P<name>[^#\n]+?)(?P<skipped> # SKIP.*)?$")
 _TEST_RESULT = re.compile(r" {4}(not )?ok \d+ (?:- )?(?P<name>[^#\n]+?)(?P<skipped> # SKIP.*)?$")
-_BEGIN = "KTAP version 1"
 
 
 def run_kunit(name: str, progress: kernels.Progress) -> list[SuiteEnd]:
@@ -56,7 +55,7 @@ def _boot_log(folder: Path) -> str:
 
 def read_suites(kernel: str, log: str) -> Iterator[SuiteEnd]:
     """Yield the suites in a kernel's log; a test during which it reported an error has failed."""
-    lines = log.partition(f"{_BEGIN}\n")[2].splitlines()
+    lines = log.partition(f"{KTAP_VERSION}\n")[2].splitlines()
     tests: list[KernelTest] = []
     said: list[str] = []
     for line in lines:
@@ -68,5 +67,5 @@ def read_suites(kernel: str, log: str) -> Iterator[SuiteEnd]:
         elif result := _SUITE_RESULT.match(line):
             yield SuiteEnd(kernel, f"{KUNIT} {result['name']}", tuple(tests))
             tests, said = [], []
-        elif line.strip() != _BEGIN:
+        elif line.strip() != KTAP_VERSION:
             said.append(line.strip())
