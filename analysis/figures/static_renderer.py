@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import re
@@ -55,6 +56,7 @@ from testbed.store import spreadsheet_frame
 
 TITLE_INCHES, LINE_INCHES, LEGEND_INCHES = 0.19, 0.15, 0.25  # heights of the head's lines
 TITLE_POINTS = 7  # of a panel
+LABELS_APART = 4.0  # pixels of the PNG, between the labels of neighbouring ticks
 SCALE_INCHES = 0.6  # beside a panel, for its scale
 LETTER = 0.62  # the mean width of a letter, of its height
 LEGEND_LINE = 1.7  # between the lines of a legend, of the letters' height
@@ -147,10 +149,45 @@ def _lay_out(drawn: DrawnFigure) -> None:
     if engine is None:  # a figure of the user's, or one that is laid out
         return
     engine.execute(drawn)
+    turned = [_separate_labels(axes) for axes in drawn.axes if axes.get_visible()]
+    if any(turned):
+        engine.execute(drawn)
     drawn.set_layout_engine("none")
     for axes in drawn.axes:
         left, bottom, width, height = (round(float(part), 6) for part in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))
+
+
+def _separate_labels(axes: Axes) -> bool:
+    """Turn names below a panel that overlap, or leave numbers out; return whether names turned."""
+    low, high = sorted(axes.get_xlim())
+    labels = [
+        label
+        for label in axes.get_xticklabels()
+        if label.get_text() and low <= label.get_position()[0] <= high
+    ]
+    boxes = [label.get_window_extent() for label in labels]
+    last = -math.inf  # where the label before ends
+    clear = list[bool]()
+    for box in boxes:
+        clear.append(box.x0 - last > LABELS_APART)
+        last = box.x1 if clear[-1] else last
+    if all(clear) or any(label.get_rotation() for label in labels):
+        return False
+    if all(_is_number(label.get_text()) for label in labels):
+        for label, visible in zip(labels, clear, strict=True):
+            label.set_visible(visible)
+        return False
+    for label in labels:
+        label.set(rotation=45, ha="right", rotation_mode="anchor")
+    return True
+
+
+def _is_number(text: str) -> bool:
+    """Say whether a tick's label is a number, written with matplotlib's minus sign or ours."""
+    with contextlib.suppress(ValueError):
+        return math.isfinite(float(text.replace("\N{MINUS SIGN}", "-")))
+    return False
 
 
 # ---- the frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -93,6 +94,32 @@ def test_every_kind_of_mark_is_in_both_pictures() -> None:
     artists = [*axes.lines, *axes.collections, *axes.patches, *axes.texts]
     # two lines, two sorts of points and their bars, a cell's words, the name of the reference
     assert len(artists) == len(MARKS) + 4
+
+
+NAMES = ("pfifo", "codel", "fq_codel", "pie")
+
+
+@pytest.mark.parametrize(
+    ("x", "shown", "rotation"),
+    [
+        (Axis(ticks=(0.05, 0.25, 0.5, 1, 2, 4)), ("0.05", "1", "2", "4"), 0),
+        (Axis(scale="log", limits=(9, 600)), ("10", "20", "50", "200", "500"), 0),
+        (Axis(names=NAMES), NAMES, 45),
+    ],
+)
+def test_labels_below_a_narrow_panel_do_not_overlap(
+    x: Axis, shown: tuple[str, ...], rotation: float
+) -> None:
+    """Names are turned, and of numbers some are left out."""
+    panel = Panel([Curve([0.05, 1, 2, 3], [1, 2, 3, 4], BLUE)], x, PLAIN)
+    drawn = static_renderer.draw(Figure("stem", "title", ((panel,) * 6,)))
+    for axes in drawn.axes:
+        low, high = axes.get_xlim()
+        labels = [each for each in axes.get_xticklabels() if low <= each.get_position()[0] <= high]
+        assert tuple(label.get_text() for label in labels) == shown
+        assert {label.get_rotation() for label in labels} == {rotation}
+        boxes = [label.get_window_extent() for label in labels]
+        assert rotation or all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 def test_a_version_in_a_figures_foot_is_no_long_decimal() -> None:
