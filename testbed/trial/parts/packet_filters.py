@@ -147,7 +147,7 @@ def _of_ipv6(plan: AtInterface) -> Sequence[Line]:
 
 
 def element(array: int, otherwise: str) -> Sequence[Line]:
-    """Set r0 to the array's element with the index in r1; jump to `otherwise` if there is none."""
+    """Look up the array's element number r1: r0 points to it; without one, jump to `otherwise`."""
     return (
         bpf.store(10, -4, 1),
         *bpf.load_map(1, array),

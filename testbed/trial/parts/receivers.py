@@ -146,14 +146,19 @@ def _tcp(plan: ReceiverPlan) -> int:
 def _set_word(plan: ReceiverPlan, offset: int) -> Sequence[Line]:
     """Put the number at _NEW in place of that at _OLD into TCP's header, and mend the checksum."""
     tcp = _tcp(plan)
+    mended = _with_checksum(bpf.L4_CHECKSUM, tcp + _TCP_CHECKSUM, 4)
+    return (*mended, *_stored(tcp + offset, 4))
+
+
+def _with_checksum(function: int, place: int, size: int) -> Sequence[Line]:
+    """Mend the checksum at a place for the number at _NEW in place of that at _OLD."""
     return (
         bpf.move(1, 6),
-        bpf.set_constant(2, tcp + _TCP_CHECKSUM),
+        bpf.set_constant(2, place),
         bpf.load(3, 10, _OLD),
         bpf.load(4, 10, _NEW),
-        bpf.set_constant(5, 4),
-        bpf.call(bpf.L4_CHECKSUM),
-        *_stored(tcp + offset, 4),
+        bpf.set_constant(5, size),
+        bpf.call(function),
     )
 
 
@@ -320,14 +325,7 @@ def _optimistic_acks(plan: ReceiverPlan, state: int) -> Sequence[Line]:
 
 def _bleached(plan: ReceiverPlan, state: int) -> Sequence[Line]:
     bits = 0x30 if is_ipv6(plan) else 0x3  # of the first 16 bits of IP's header
-    checksum = (
-        bpf.move(1, 6),
-        bpf.set_constant(2, ETHERNET_BYTES + _IP_CHECKSUM),
-        bpf.load(3, 10, _OLD),
-        bpf.load(4, 10, _NEW),
-        bpf.set_constant(5, 2),
-        bpf.call(bpf.L3_CHECKSUM),
-    )
+    checksum = _with_checksum(bpf.L3_CHECKSUM, ETHERNET_BYTES + _IP_CHECKSUM, 2)
     return (
         *of_connection(plan),
         bpf.load_packet(BPF_HALF, ETHERNET_BYTES),
