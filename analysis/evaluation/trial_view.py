@@ -12,7 +12,6 @@ import pandas as pd
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
-from analysis.trials.packets import NAN
 from analysis.trials.samples import Samples
 from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord, QueueRecord, Trial
@@ -118,10 +117,3 @@ class Score:
     of: Callable[[TrialView], float]
     step: float = 0.0  # smaller differences do not count, even if all seeds show them
     harm: int = 0  # MORE or LESS of a victim's number is better; the score is its harm
-
-
-def jain(values: pd.Series) -> float:
-    """Return Jain's index of the known values."""
-    known = values.dropna().to_numpy(dtype=float)
-    squares = float((known**2).sum())
-    return float(known.sum()) ** 2 / (len(known) * squares) if squares else NAN

@@ -22,8 +22,10 @@ from analysis.metrics.rates import (
     RATE_GROUP,
     STEADINESS_GROUP,
     add_fairness,
+    unknown_fairness,
 )
 from analysis.metrics.video_columns import VIDEO_GROUP
+from analysis.trials.packets import NAN
 from testbed.store import Trial
 
 COLUMN_GROUPS = (
@@ -62,6 +64,7 @@ def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(METRIC_COLUMNS))
     if flows:
         add_fairness(frame, flows)
+        frame[unknown_fairness(trial.scenario)] = NAN
     return frame
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ from analysis.captures.tcp import Rows
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, PORTS, FlowPackets, Interval, whole_interval
 from analysis.trials.tcp_stream import by_ports, delivered_bytes
-from testbed.scenario.model import FlowKind
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Graph
 
 RATE_COLUMNS = (
     Metric("start_s", "s", "when the flow started, on the trial's clock"),
@@ -166,13 +168,14 @@ FAIRNESS_GROUP = ColumnGroup(
             "share",
             "",
             "the flow's goodput over the sum of all captured flows of the trial, while all of "
-            "them are measured; not known if they never are at once",
+            "them are measured; not known if they never are at once, or no two share a link",
         ),
         Metric(
             "jain",
             "",
             "Jain's index over the goodputs of the trial's TCP flows (of all flows if none "
-            "is TCP), while all of these are measured: 1 means equal",
+            "is TCP), while all of these are measured: 1 means equal; not known if no two of them "
+            "share a link",
         ),
     )
 )
@@ -186,6 +189,26 @@ def add_fairness(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> None:
     rows["share"] = goodput / total if total > 0 else NAN
     tcp = rows[rows["kind"] == FlowKind.TCP]
     rows["jain"] = jain(_goodputs(tcp, flows) if len(tcp) else goodput)
+
+
+def unknown_fairness(scenario: Scenario) -> list[str]:
+    """Return the columns that mean nothing in a trial, since no two of their flows share a link."""
+    tcp = [flow for flow in scenario.flows if flow.kind is FlowKind.TCP]
+    flows = {"share": scenario.flows, "jain": tcp or scenario.flows}
+    return [name for name, own in flows.items() if not _share_a_link(scenario.network, own)]
+
+
+def _share_a_link(network: Graph, flows: Sequence[Flow]) -> bool:
+    """Say whether two flows send over one direction of a link, or over one radio link."""
+    radios = {n for n, link in enumerate(network.links) if any(d.radio for d in link.directions)}
+    crossed = Counter[tuple[int, int]]()
+    for flow in flows if len(flows) > 1 else ():
+        ends = [(flow.src, flow.dst)]
+        if flow.kind is FlowKind.COMMAND:  # either side may send
+            ends.append((flow.dst, flow.src))
+        steps = {step for src, dst in ends for step in network.steps_from(src).get(dst, ())}
+        crossed.update({(link, 0 if link in radios else end) for link, end in steps})
+    return any(count > 1 for count in crossed.values())
 
 
 def _goodputs(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> pd.Series[float]:
@@ -214,7 +237,7 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
 
 
 def jain(rates: Iterable[float]) -> float:
-    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
+    """Return Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
     array = np.asarray(list(rates), dtype=np.float64)
     squares = float((array**2).sum())
     return float(array.sum() ** 2 / (len(array) * squares)) if squares > 0 else NAN

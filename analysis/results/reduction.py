@@ -36,6 +36,7 @@ from analysis.metrics.columns import (
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
+from analysis.metrics.rates import unknown_fairness
 from analysis.transfers import transfer_rows
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
@@ -312,7 +313,7 @@ def _read(trial: Trial) -> tuple[Reduction, str] | None:
         tables = {name: _as_table(whole[name]) for name in TABLES}
         if not _is_of(tables, trial):
             return None
-        tables["flows"] = _named(tables["flows"], trial)
+        tables["flows"] = _corrected(tables["flows"], trial)
         warnings = tuple(json.loads(metadata[_WARNINGS]))
         return Reduction(trial, tables, warnings), metadata[_REVISION].decode()
     return None
@@ -366,10 +367,19 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
-def _named(flows: pa.Table, trial: Trial) -> pa.Table:
-    """Put the directory's present name into the rows: it may have been renamed since."""
-    names = pa.array([trial.path.name] * len(flows), pa.large_string())  # as it was computed
-    return flows.set_column(flows.schema.get_field_index("trial"), "trial", names)
+def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
+    """Return stored rows with the directory's present name: it may have been renamed since.
+
+    Shares that mean nothing, which earlier versions stored, are unknown.
+    """
+    unknown = unknown_fairness(trial.scenario)
+    columns = {"trial": pa.array([trial.path.name] * len(flows), pa.large_string())}
+    for name in flows.column_names:
+        if name in unknown:
+            columns[name] = pa.nulls(len(flows), pa.float64())
+    for name, column in columns.items():
+        flows = flows.set_column(flows.schema.get_field_index(name), name, column)
+    return flows
 
 
 def stored_verdict(trial: Trial) -> Verdict | None:

@@ -127,11 +127,10 @@ def variant_means(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
     """Return the metrics that matter at a glance, in the table's order."""
-    several = metrics.groupby("trial")["flow"].nunique().gt(1).any()
     marked = metrics["mark_rate"].gt(0).any()
     wanted = {
         *USUAL_METRICS,
-        "share" if several else "rtt_p95_ms",
+        "share" if metrics["share"].notna().any() else "rtt_p95_ms",
         *(("mark_rate",) * bool(marked)),
         *(name for name in WHERE_KNOWN if metrics[name].notna().any()),
     }

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
+from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
+from analysis.metrics.rates import jain
 from analysis.trials.packets import NAN
 from testbed.scenario.queues import FRAME_BYTES
 
@@ -46,7 +47,12 @@ LATE_PART = 1 / 3  # of a trial: where a latecomer has had time
 def jain_over_time(seen: TrialView) -> float:
     """Return the mean of Jain's index over the seconds in which several flows ran, in percent."""
     rates = _shared(seen.rates())
-    return 100 * float(rates.apply(jain, axis=1).mean())
+    return 100 * float(rates.apply(_jain_of_known, axis=1).mean())
+
+
+def _jain_of_known(rates: pd.Series) -> float:
+    """Return Jain's index of the flows that ran."""
+    return jain(rates.dropna())
 
 
 def time_to_fair_s(seen: TrialView) -> float:
@@ -63,7 +69,7 @@ def _waits(seen: TrialView, rates: pd.DataFrame, changes: list[float]) -> Iterat
     for came in arrivals:
         until = min(t for t in changes if t > came + 1)
         between = rates[(rates.index >= came) & (rates.index + 1 <= until)]
-        index = _shared(between).apply(jain, axis=1)
+        index = _shared(between).apply(_jain_of_known, axis=1)
         fair = index[index >= FAIR_INDEX].index.to_numpy()
         yield (float(fair[0]) + 1 if len(fair) else until) - came
 

@@ -15,8 +15,9 @@ import pytest
 
 from analysis.evaluation import findings, standing
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_pairs, over_settings, with_harm
-from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
+from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.metrics.digest import THROUGHPUT_SERIES
+from analysis.metrics.rates import jain
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS

@@ -20,13 +20,19 @@ from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.identification import settings
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
-from analysis.metrics.rates import COMPLETION_GROUP, add_fairness, steady_after_s
+from analysis.metrics.rates import (
+    COMPLETION_GROUP,
+    add_fairness,
+    steady_after_s,
+    unknown_fairness,
+)
 from analysis.metrics.video_columns import VIDEO_GROUP
-from analysis.results.reduction import reduce_trial
+from analysis.results.reduction import as_arrow, reduce_trial, reduction_of, store
 from analysis.trials import packets
 from analysis.trials.packets import FlowPackets, Interval, TrialPackets
 from analysis.trials.samples import Samples
 from analysis.trials.tcp_stream import recovery_latencies
+from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Profile
 from testbed.scenario.network import Queue
 from testbed.store import Record, Status, Trial, open_trial
@@ -125,7 +131,7 @@ EXPECTED = {
         "queue_p95_ms": 39 + 0.45 * 20,
         "steady_after_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
-        "jain": 1.0,  # of one TCP flow
+        "jain": math.nan,  # of one TCP flow
         **dict.fromkeys((metric.name for metric in VIDEO_GROUP.columns), math.nan),
         "completion_s": math.nan,
         **dict.fromkeys((metric.name for metric in DATAGRAM_COLUMNS), math.nan),
@@ -155,7 +161,7 @@ EXPECTED = {
         "queue_p95_ms": 39,
         "steady_after_s": math.nan,
         "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
-        "jain": 1.0,
+        "jain": math.nan,
         "completion_s": math.nan,
         "datagrams_lost": 1,
         "datagram_loss_rate": 1 / 5,
@@ -345,6 +351,35 @@ def test_beside_a_flow_that_is_unknown_nothing_is_shared_out() -> None:
 def test_share_of_nothing_is_unknown() -> None:
     frame = side_by_side(tcp=0.0)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
+
+
+ALONE = ["share", "jain"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "unknown"),
+    [
+        ("intra-protocol", {}, []),
+        ("parking-lot", {}, []),  # the long flow shares a link with each of the others
+        ("reverse-traffic", {}, ALONE),
+        ("buffer-sizing", {"flows": ["1"]}, ALONE),
+        ("calls", {}, ["jain"]),  # of one TCP flow beside a call
+        ("video-access", {}, ALONE),
+    ],
+)
+def test_flows_have_shares_and_an_index_where_two_share_a_link(
+    experiment: str, settings: dict[str, list[str]], unknown: list[str]
+) -> None:
+    for scenario in EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=True):
+        assert unknown_fairness(scenario) == unknown
+
+
+def test_an_index_of_one_flow_that_was_stored_is_unknown(tmp_path: Path) -> None:
+    found = reduce_trial(open_trial(write_trial(tmp_path / "trial")))
+    rows = found.flows.assign(jain=1.0)
+    store(dataclasses.replace(found, tables={**found.tables, "flows": as_arrow(rows)}))
+    stored = reduction_of(found.trial).flows
+    assert stored["jain"].isna().all() and stored["share"].notna().all()
 
 
 @pytest.mark.parametrize(

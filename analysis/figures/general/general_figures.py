@@ -110,8 +110,9 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the variants' shares and Jain's index, where flows share the network."""
-    rows = flows_apart(results.tcp)  # calls and programs may ask for less than their share
-    if rows.empty or not variant_shares.several_flows(rows) or rows["variant"].nunique() < 2:
+    tcp = results.tcp  # calls and programs may ask for less than their share
+    rows = flows_apart(tcp[tcp["jain"].notna()])
+    if rows["variant"].nunique() < 2:
         return
     found = variant_shares.by_variant(rows)
     parts = [(cases.case_words(case), own) for case, own in few_cases(found, varied_axes(found))]

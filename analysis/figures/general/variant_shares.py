@@ -19,11 +19,6 @@ SHARES_READING = (
 )
 
 
-def several_flows(rows: pd.DataFrame) -> bool:
-    """Return whether a trial has several flows, which share the link."""
-    return bool(rows.groupby("trial")["flow"].nunique().gt(1).any())
-
-
 def by_variant(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per trial and variant: the sum of its flows' shares, and that of an even split."""
     total = rows.groupby("trial")["goodput_mbps"].transform("sum")
