@@ -174,7 +174,8 @@ compile() {
     done
     [ ! -t 2 ] || printf '\r\033[K' >&2
     wait $make_pid || {
-        errors=$(grep -m 3 -iE 'error|no space' "$log" || tail -n 1 "$log")
+        errors=$(grep -m 3 -E 'error: |^ERROR|No space|undefined reference|\*\*\*' "$log" ||
+            tail -n 1 "$log")
         tail -n +2 <<<"$errors" >&2
         advise >&2
         die "the build failed: ${errors%%$'\n'*}" "the whole log is in $log"

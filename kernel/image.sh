@@ -73,6 +73,7 @@ build() {
     [ ! -e "$cache/$key" ] || say "the kernel in $cache/$key is damaged, and built again"
     # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
+    [ -z "$flavour" ] || say "the flavour $flavour of Linux $version is not built yet"
     # for gdb: a second build of it would have other code, as GCOV's names of files are in it
     [ "$flavour" != debug ] || export SYMBOLS=yes
     "$here/build.sh" "$recipe" "$tarball" "$cache/.new.$$" "$tree" \

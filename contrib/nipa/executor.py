@@ -34,9 +34,10 @@ def main() -> int:
         return 0
     newest = max(branches, key=lambda each: datetime.datetime.fromisoformat(each["date"]))
     subprocess.run(["git", "-C", options.tree, "fetch", "--all", "--quiet"], check=True)
+    commit = commit_of(options.tree, newest["branch"])
     start = datetime.datetime.now(datetime.UTC)
     stamp = int(start.timestamp())
-    results = compare(options, newest["branch"], f"{options.url}/{stamp}.txt")
+    results = compare(options, commit, f"{options.url}/{stamp}.txt")
     entry = {
         "executor": NAME,
         "branch": newest["branch"],
@@ -73,10 +74,20 @@ def read_branches(place: str) -> list[dict[str, Any]]:
     return fetched
 
 
-def compare(options: argparse.Namespace, branch: str, link: str) -> list[dict[str, str]]:
+def commit_of(tree: str, branch: str) -> str:
+    """Return the commit of a branch, which has only been fetched: git knows it by its remote."""
+    places = (f"refs/remotes/*/{branch}", f"refs/heads/{branch}")
+    argv = ["git", "-C", tree, "for-each-ref", "--format=%(objectname)", *places]
+    commits = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    if not commits:
+        raise SystemExit(f"executor: no remote of {tree} has the branch {branch}")
+    return commits[0]
+
+
+def compare(options: argparse.Namespace, commit: str, link: str) -> list[dict[str, str]]:
     """Compare the branch with its base; write the report, and return a result per condition."""
     argv = [options.testbed, "kernel", "compare"]
-    argv += [f"{options.tree}@{options.base}", f"{options.tree}@{branch}"]
+    argv += [f"{options.tree}@{options.base}", f"{options.tree}@{commit}"]
     done = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, check=False)
     linked = options.results / link.rpartition("/")[2]
     if not done.stdout:  # a kernel was not built

@@ -45,7 +45,7 @@ def kernel_source(words: str, base: KernelSource | None = None) -> KernelSource:
     known = [*kernels.versions(), *kernels.custom_names()]
     raise UsageError(
         f"{words}: no kernel, source tree, TREE@COMMIT or patch file",
-        f"a patch's name ends in {' or '.join(PATCH_SUFFIXES)}; kernels: {nearest(words, known)}",
+        f"{nearest(words, known)} (a patch's name ends in {' or '.join(PATCH_SUFFIXES)})",
     )
 
 

@@ -156,7 +156,7 @@ def not_built(name: str) -> TestbedError:
     hint = nearest(name, [*versions(), *custom_names()])
     return UsageError(
         f"there is no kernel {name}",
-        f"one of your own: testbed kernel build --source DIR --name {name}; others: {hint}",
+        f"{hint} (one of your own: testbed kernel build --source DIR --name {name})",
     )
 
 

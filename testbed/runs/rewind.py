@@ -124,11 +124,12 @@ def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, 
                 f"{trial.path}: flow {flow.name} retransmitted nothing", "name another --flow"
             )
     elif request.packet.isdigit():
-        rows = packets.read(view.capture).rows
-        rows = rows[rows["frame"] == int(request.packet)]
+        captured = packets.read(view.capture).rows
+        rows = captured[captured["frame"] == int(request.packet)]
         if rows.empty:
+            last = captured["frame"].max()
             raise UsageError(
-                f"packet {request.packet}: the capture has no such TCP or UDP packet",
+                f"packet {request.packet}: no such TCP or UDP packet, the capture's last is {last}",
                 f"testbed inspect {trial.path} --packets 20",
             )
     else:

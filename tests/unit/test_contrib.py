@@ -23,16 +23,23 @@ exit {status}
 """
 
 
+GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
+
+
 def executed(root: Path, folder: Path, status: int, answer: str) -> list[dict[str, str]]:
     """Run the executor for two branches, and return the results of the newer one."""
     (folder / "results").mkdir(exist_ok=True)
+    (folder / "remote").mkdir()
     branches = [
         {"branch": "old", "date": "2026-11-25T00:00:00+00:00"},
         {"branch": "new", "date": "2026-11-26T00:00:00+00:00"},
     ]
     (folder / "branches").write_text(json.dumps(branches))
     (folder / "answer").write_text(answer)
-    subprocess.run(["git", "init", "-q", str(folder / "tree")], check=True)
+    remote = str(folder / "remote")
+    for act in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["branch", "new"]):
+        subprocess.run([*GIT, "-C", remote, *act], check=True)
+    subprocess.run([*GIT, "clone", "-q", remote, str(folder / "tree")], check=True)
     program = folder / "testbed"
     words = {"calls": folder / "calls", "answer": folder / "answer", "status": status}
     program.write_text(PROGRAM.format(**words))
@@ -63,7 +70,9 @@ def test_a_condition_is_a_test(root: Path, tmp_path: Path, status: int) -> None:
     assert mail.read_text() == "Subject: other packets\n"
     first = (tmp_path / "calls").read_text().splitlines()[0]
     tree = tmp_path / "tree"
-    assert first == f"kernel compare {tree}@main {tree}@new --format json"
+    argv = ["git", "-C", str(tree), "rev-parse", "origin/new"]  # no branch of the clone's
+    new = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+    assert first == f"kernel compare {tree}@main {tree}@{new} --format json"
 
 
 def test_a_kernel_that_cannot_be_built(root: Path, tmp_path: Path) -> None:

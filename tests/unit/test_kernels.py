@@ -209,7 +209,9 @@ def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
 @pytest.mark.parametrize(
     ("program", "script", "message"),
     [
-        ("make", 'case "$*" in *linux*) echo "x.c:1: error: no" ;; *) exit 0 ;; esac; exit 2',
+        ("make", """case "$*" in *linux*) echo "  CC      lib/error.o"
+         echo "x.c:9: warning: unused variable 'error'"; echo "x.c:1: error: no" ;;
+         *) exit 0 ;; esac; exit 2""",
          "error: the build failed: x.c:1: error: no"),
         ("make", """case "$*" in *linux*) echo "x.c:1: error: no member named 'tso_segs'" ;;
          *) exit 0 ;; esac; exit 2""",
