@@ -92,7 +92,8 @@ class TrialView:
         """
         own = self.digest[self.digest["what"] == THROUGHPUT_SERIES]
         seconds = np.floor(own["x"]).astype(int)
-        return own.assign(second=seconds).pivot_table("value", "second", "flow", dropna=False)
+        named = own.assign(second=seconds, flow=own["flow"].astype("str"))
+        return named.pivot_table("value", "second", "flow", dropna=False)
 
     def backlog_packets(self) -> pd.Series:
         """Return the mean backlog of the slowest observed queue in each whole second."""

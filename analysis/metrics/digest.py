@@ -112,6 +112,7 @@ SECOND_VALUES = (
     *(f"{name}_{what}" for name in SECOND_DELAYS for what in ("ms", "n")),
 )
 SECOND_COLUMNS = ("flow", "second", *SECOND_VALUES)
+DELAY_BY_SECOND = f"{SECOND_PREFIX}owd_ms"
 
 
 class NotMeasured(TestbedError):

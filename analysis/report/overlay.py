@@ -24,7 +24,7 @@ from pyarrow import compute
 
 from analysis.figures.cases import text
 from analysis.figures.timeline.timeline_data import sampled_queue
-from analysis.metrics.digest import SECOND_PREFIX, THROUGHPUT_SERIES
+from analysis.metrics.digest import DELAY_BY_SECOND, THROUGHPUT_SERIES
 from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import Json, packed, script_json
@@ -179,7 +179,7 @@ def trial_text(
 ) -> str:
     """Pack a trial's series by flow: compressed JSON in base64, which is safe in a page."""
     digest = _series_by_flow(series)
-    with_seconds = {flow for flow, what in digest if what.startswith(SECOND_PREFIX)}
+    with_seconds = {flow for flow, what in digest if what == DELAY_BY_SECOND}
     has_seconds = with_seconds >= {flow.name for flow in trial.record.flows}
     once = _ReadOnce(trial, digest, has_seconds, sockets, queues)
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
@@ -214,7 +214,7 @@ def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     nothing = np.zeros(0), np.zeros(0)
     yield ("throughput", *once.digest.get((flow.name, THROUGHPUT_SERIES), nothing), 1e-4)
     if once.has_seconds:
-        second, delay_ms = once.digest.get((flow.name, f"{SECOND_PREFIX}owd_ms"), nothing)
+        second, delay_ms = once.digest.get((flow.name, DELAY_BY_SECOND), nothing)
         yield "delay", second + 0.5, delay_ms, 1e-2
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute
 
-from analysis.metrics.digest import SECOND_PREFIX
+from analysis.metrics.digest import DELAY_BY_SECOND, SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
 from analysis.results.reduction import Reduction, reductions_of
 from analysis.results.tables import all_metrics, metrics_of
@@ -23,15 +22,7 @@ from testbed.scenario.variations import is_varied
 from testbed.store import Trial, open_trial, trial_paths
 
 MOST_LEFT_OUT = 10  # trials that are named
-DIGEST_SCHEMA = pa.schema(
-    {
-        "flow": pa.large_string(),
-        "what": pa.large_string(),
-        "x": pa.float64(),
-        "value": pa.float64(),
-        "trial": pa.large_string(),
-    }
-)
+DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")
 
 
 @dataclass(frozen=True)
@@ -40,9 +31,9 @@ class ExperimentResults:
 
     `rows` has a row a flow of every trial, `good` those whose numbers count: of trials that
     ran and are not invalid. Both have the trial's `number` in the report, the verdict, and the
-    axes as columns `axis_…`. `digest` has the good trials' series and quantiles; `series` has
-    those of every trial by its name, with those by second. Whoever shows a trial without something
-    that cannot be read says so in `not_shown`.
+    axes as columns `axis_…`. `digest` has the good trials' series and quantiles, their names as
+    categories; `series` has those of every trial by its name, with what the page shows of those
+    by second. Whoever shows a trial without something that cannot be read says so in `not_shown`.
     """
 
     experiment: str
@@ -185,7 +176,7 @@ def _results_of(
 
     def one_by_one() -> Iterator[Reduction]:
         """Yield each reduction, and store its series: thousands of whole ones fill the memory."""
-        for reduction in reductions_of(trials):
+        for reduction in reductions_of(trials, ("flows", "series")):
             reduced.append(reduction.trial)
             series[reduction.trial.path.name] = _encoded(reduction.tables["series"])
             yield reduction
@@ -205,24 +196,32 @@ def _results_of(
 
 
 def _encoded(series: pa.Table) -> pa.Table:
-    """Return a reduction's series in little memory: names as places in a dictionary."""
+    """Return what is shown of a reduction's series in little memory: names as places."""
     texts = (series[name].cast(pa.large_string()) for name in ("flow", "what"))
     numbers = (series[name].cast(pa.float64()) for name in ("x", "value"))
     columns = [*(each.fill_null("").dictionary_encode() for each in texts), *numbers]
-    return pa.table(columns, ["flow", "what", "x", "value"])
+    table = pa.table(columns, ["flow", "what", "x", "value"])
+    return _only(table, lambda what: what == DELAY_BY_SECOND or not what.startswith(SECOND_PREFIX))
+
+
+def _only(series: pa.Table, shown: Callable[[str], bool]) -> pa.Table:
+    """Return the series with some names: each name is looked at once, not each row."""
+    what = series["what"].combine_chunks()
+    mask = np.array([shown(name) for name in what.dictionary.to_pylist()], dtype=bool)
+    return series.filter(pa.array(mask[what.indices.to_numpy()]))
 
 
 def _digest(series: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """Return the trials' series and quantiles in one table, without the series by second."""
-    table = DIGEST_SCHEMA.empty_table()
-    if series:
-        places = np.repeat(np.arange(len(series), dtype=np.int32), [*map(len, series.values())])
-        trials = pa.DictionaryArray.from_arrays(places, pa.array(series, pa.large_string()))
-        every = pa.concat_tables(series.values()).append_column("trial", trials)
-        what = every["what"].unify_dictionaries().combine_chunks()
-        by_second = compute.starts_with(what.dictionary, SECOND_PREFIX).take(what.indices)
-        table = every.filter(compute.invert(by_second)).cast(DIGEST_SCHEMA)
-    digest: pd.DataFrame = table.to_pandas()
+    """Return the trials' series and quantiles in one table, without the series by second.
+
+    Names are categories, a byte or two each: thousands of trials have a million rows.
+    """
+    if not series:
+        return pd.DataFrame({name: [] for name in DIGEST_COLUMNS})
+    places = np.repeat(np.arange(len(series), dtype=np.int32), [*map(len, series.values())])
+    trials = pa.DictionaryArray.from_arrays(places, pa.array(series, pa.large_string()))
+    every = pa.concat_tables(series.values()).unify_dictionaries().append_column("trial", trials)
+    digest: pd.DataFrame = _only(every, lambda what: what != DELAY_BY_SECOND).to_pandas()
     return digest
 
 

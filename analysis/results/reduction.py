@@ -196,9 +196,9 @@ def reduction_of(trial: Trial) -> Reduction:
     return _stored(trial, revision()) or _computed(trial)
 
 
-def _stored(trial: Trial, present: str) -> Reduction | None:
+def _stored(trial: Trial, present: str, tables: Sequence[str] = TABLES) -> Reduction | None:
     """Return a trial's stored reduction, unless it must be computed: its revision is another."""
-    if (stored := _read(trial)) is None:
+    if (stored := _read(trial, tables)) is None:
         return None
     found, of_revision = stored
     if of_revision == present:
@@ -223,8 +223,8 @@ def _computed(trial: Trial, *, older: bool = False) -> Reduction:
     return computed
 
 
-def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
-    """Yield the reductions of several trials, in their order.
+def reductions_of(trials: Sequence[Trial], tables: Sequence[str] = TABLES) -> Iterator[Reduction]:
+    """Yield the reductions of several trials, in their order, with at least these tables.
 
     Only a few are in memory at a time, unless the caller holds them.
     """
@@ -233,7 +233,7 @@ def reductions_of(trials: Sequence[Trial]) -> Iterator[Reduction]:
         for first in range(0, len(trials), MOST_AT_ONCE):
             own = trials[first : first + MOST_AT_ONCE]
             # not in threads, which would wait for Python's lock
-            stored = [_stored(trial, present) for trial in own]
+            stored = [_stored(trial, present, tables) for trial in own]
             computed = pool.map(
                 _in_any_case, [t for t, known in zip(own, stored, strict=True) if not known]
             )
@@ -301,16 +301,16 @@ def _no_records(table: pa.Table) -> pa.StructArray:
     return pa.array([], pa.struct(table.schema))
 
 
-def _read(trial: Trial) -> tuple[Reduction, str] | None:
+def _read(trial: Trial, names: Sequence[str]) -> tuple[Reduction, str] | None:
     """Return the stored reduction and its revision; None if it is missing or damaged."""
     with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
         with pa.memory_map(str(plain_file(trial.path / REDUCED, None))) as file:
             stored = pq.ParquetFile(file, page_checksum_verification=True)
             if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_STORED_VALUES:
                 return None
-            whole = stored.read(use_threads=False)
+            whole = stored.read([*names], use_threads=False)
         metadata = whole.schema.metadata
-        tables = {name: _as_table(whole[name]) for name in TABLES}
+        tables = {name: _as_table(whole[name]) for name in names}
         if not _is_of(tables, trial):
             return None
         tables["flows"] = _corrected(tables["flows"], trial)

@@ -33,7 +33,7 @@ def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
 
     `attrs["warnings"]` says what to distrust.
     """
-    return metrics_of(reductions_of(trials))
+    return metrics_of(reductions_of(trials, ("flows",)))
 
 
 def metrics_of(reductions: Iterable[Reduction]) -> pd.DataFrame:

@@ -338,7 +338,8 @@ def _packets(results: ExperimentResults) -> Iterator[Figure]:
 def _packets_by_second(digest: pd.DataFrame, trial: str) -> pd.DataFrame:
     """Return the numbers of packets and of errors in each second."""
     own = digest[(digest["trial"] == trial) & digest["what"].isin((VIDEO_PACKETS, VIDEO_ERRORS))]
-    table = own.pivot_table(index="x", columns="what", values="value", aggfunc="sum")
+    named = own.astype({"what": "str"})
+    table = named.pivot_table(index="x", columns="what", values="value", aggfunc="sum")
     table = table.reindex(columns=[VIDEO_PACKETS, VIDEO_ERRORS]).dropna(subset=[VIDEO_PACKETS])
     return table.fillna(0.0).rename_axis(index="time_s", columns=None).reset_index()
 

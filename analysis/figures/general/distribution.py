@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.figures import style
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
+from analysis.figures.general import over_time
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import DELAY_QUANTILES, RTT_QUANTILES
 
@@ -46,7 +47,7 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
 def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFrame:
     """Quantiles averaged over the trials of a series."""
     of = rows.set_index(["trial", "flow"])[series]
-    own = digest[digest["what"].isin(list(DELAY_KINDS))]
+    own = over_time.series_of(rows, digest, list(DELAY_KINDS))
     keys = pd.MultiIndex.from_frame(own[["trial", "flow"]])
     found = own.assign(**{series: of.reindex(keys).to_numpy()}).dropna(subset=[series])
     means = found.groupby([series, "what", "x"], sort=False)["value"].agg(["mean", "count"])

@@ -29,9 +29,9 @@ from analysis.statistics.intervals import CONFIDENCE
 
 def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERIES) -> pd.DataFrame:
     """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
-    keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
-    wanted = pd.MultiIndex.from_frame(rows[["trial", "flow"]])
-    own = digest[keys.isin(wanted) & (digest["what"] == what).to_numpy()]
+    own = series_of(rows, digest, [what])
+    keys = pd.MultiIndex.from_frame(own[["trial", "flow"]])
+    own = own[keys.isin(pd.MultiIndex.from_frame(rows[["trial", "flow"]]))]
     table = own.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
     n = table["count"].to_numpy(dtype=float)
     half = special.stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * table["std"] / np.sqrt(n)
@@ -47,12 +47,18 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERI
     )
 
 
+def series_of(rows: pd.DataFrame, digest: pd.DataFrame, whats: Sequence[str]) -> pd.DataFrame:
+    """Return some kinds of series of the rows' trials: their flows are then found among few."""
+    of_trials = digest["trial"].isin(rows["trial"].unique())
+    return digest[of_trials & digest["what"].isin(whats)]
+
+
 def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and series in which a trial's flows of one variant are one flow: their sum."""
     of = rows.set_index(["trial", "flow"])["variant"]
-    keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
-    own = digest.assign(flow=of.reindex(keys).to_numpy())
-    own = own[own["flow"].notna() & (own["what"] == THROUGHPUT_SERIES)]
+    near = series_of(rows, digest, [THROUGHPUT_SERIES])
+    keys = pd.MultiIndex.from_frame(near[["trial", "flow"]])
+    own = near.assign(flow=of.reindex(keys).to_numpy()).dropna(subset=["flow"])
     sums = own.groupby(["trial", "flow", "what", "x"])[["value"]].sum().reset_index()
     return rows.assign(flow=rows["variant"]).drop_duplicates(["trial", "flow"]), sums
 
