@@ -13,7 +13,7 @@ HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name another disk: --out DIR, or > FILE for what is printed",
     errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
     errno.EACCES: "permission denied: `ls -ld` shows whose it is; --out names another folder",
-    errno.EPERM: "only root may do this: call through sudo",
+    errno.EPERM: "it is another user's, or only root may do it: `ls -ld` shows whose it is",
     errno.EROFS: "nothing can be written there: name another folder with --out",
     errno.ENOENT: "is the name spelt right?",
     errno.EISDIR: "it is a folder: name a file",

@@ -101,8 +101,16 @@ def _take_the_place(parent: int, new: str, name: str) -> None:
     old = JOURNAL.temporary_name(name)
     number = JOURNAL.note_on_disk(aside=str(safe_files.real_path(parent) / old), of=name)
     try:
-        with contextlib.suppress(FileNotFoundError):
+        try:
             os.rename(name, old, src_dir_fd=parent, dst_dir_fd=parent)
+        except FileNotFoundError:
+            pass
+        except PermissionError as error:  # in a sticky folder
+            owner = os.stat(name, dir_fd=parent, follow_symlinks=False).st_uid
+            raise TestbedError(
+                f"{safe_files.real_path(parent) / name}: only user {owner} can replace it",
+                "name another folder with --out",
+            ) from error
         os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
     finally:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,6 +211,28 @@ def test_the_own_links_of_root_are_followed(theirs: Path, tmp_path: Path) -> Non
     (tmp_path / "latest").symlink_to("results")
     replace(tmp_path / "latest" / "metrics.csv", lambda path: path.write_text("ours"))
     assert (theirs / "metrics.csv").read_text() == "ours"
+
+
+@needs_root
+def test_a_trial_of_another_user_is_not_replaced_in_a_sticky_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As an ordinary user, who may rename only what is theirs there."""
+    with tempfile.TemporaryDirectory(prefix="testbed-sticky-") as name:
+        shared = Path(name)
+        shared.chmod(0o1777)
+        (shared / "trial").mkdir()
+        monkeypatch.setenv("XDG_STATE_HOME", str(shared / "state"))
+        os.seteuid(NOBODY)
+        try:
+            with (
+                pytest.raises(TestbedError, match="trial: only user 0 can replace it"),
+                whole_folder(shared / "trial"),
+            ):
+                pass
+        finally:
+            os.seteuid(0)
+        assert {path.name for path in shared.iterdir()} == {"trial", "state"}
 
 
 @needs_root

@@ -271,6 +271,26 @@ def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
         assert list((folder / "out").iterdir()) == []
 
 
+def test_no_variable_of_the_caller_reaches_the_programs_of_a_guest(tmp_path: Path) -> None:
+    """Neither those of the loader nor those of shells and interpreters."""
+    names = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "ENV")
+    hostile = dict.fromkeys((*names, "GCONV_PATH", "OPENSSL_CONF", "IFS"), "/hostile")
+    said = Programs(("/bin/sh", "-c", "tr '\\0' '\\n' </proc/self/environ"))
+    flow = Flow("web", FlowKind.COMMAND, "sender1", "receiver", variant="cubic", command=said)
+    scenario = dataclasses.replace(router(variant="cubic", duration_s=1), flows=(flow,))
+    (tmp_path / "asked.json").write_text(scenario.to_json())
+    subprocess.run(
+        [*TESTBED, "run", "asked.json", "--engine", "guest", "--out", "out"],
+        cwd=tmp_path,
+        env=os.environ | hostile,
+        check=True,
+        capture_output=True,
+    )
+    (output,) = tmp_path.glob("out/*-guest/flows/web.client.out")
+    assert "PATH=" in output.read_text()
+    assert "hostile" not in output.read_text()
+
+
 def descendants(pid: int) -> list[int]:
     """The processes below one."""
     found: list[int] = []
