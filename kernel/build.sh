@@ -66,7 +66,7 @@ apply() { # file
         [[ $name != 0020-* ]] || drop_controls
         return
     fi
-    die "$name does not apply: $(place_of_failure)" "the source is another one there: port the patch"
+    die "${name#own-} does not apply: $(place_of_failure)" "the source is another one there: port the patch"
 }
 
 # What `patch` says of the first change that it cannot make, with the file's name.

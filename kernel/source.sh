@@ -58,7 +58,8 @@ list_sources() { # mirror, suite
 
 # Why apt failed: what is wrong with a signature, or else its first error.
 reason() { # file with what it said
-    { grep -m 1 -iE '^[EW]: .*(signature|not signed)' "$1" || grep -m 1 '^E: ' "$1"; } | cut -c 4-
+    { grep -m 1 -iE '^[EW]: .*(signature|not signed)' "$1" || grep -m 1 '^E: ' "$1"; } |
+        sed -E 's/^[EW]: //; s/^.* (GPG error: )/\1/'
 }
 
 # Ends with why apt failed, and what to do.

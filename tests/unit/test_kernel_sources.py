@@ -16,7 +16,8 @@ MIRROR = "http://mirror.example/debian/"
 PACKAGE = "linux-source-7.3"
 SCRIPT = '. "$1/recipe.sh"; . "$1/source.sh"; fetch_source 7.3; find_source 7.3; echo "$packaged"'
 UNSIGNED = (
-    "W: GPG error: {m} x InRelease: The following signatures couldn't be verified\n"
+    "W: The previous index files will be used. "
+    "GPG error: {m} x InRelease: The following signatures couldn't be verified\n"
     "E: The repository '{m} x InRelease' is not signed."
 )
 NO_SUITE = "E: The repository '{m} x Release' does not have a Release file."
