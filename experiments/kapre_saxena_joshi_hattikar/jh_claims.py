@@ -523,6 +523,11 @@ CLAIMS: tuple[Claim, ...] = (
         "0.000616975.",
         tested="TCP's drop rate over the trial lies within 25 % of each of the four.",
         judge=printed_drop_rates,
+        declared=DeclaredAnswer(
+            ClaimVerdict.OPEN,
+            "JH state neither when their runs end, nor TCP's window, nor RED's thresholds, each of "
+            "which decides a drop rate over the whole of a flow.",
+        ),
     ),
     _queues(
         id="JH3.3",

@@ -33,7 +33,7 @@ RGSJ6.1 RGSJ6.2 RGSJ6.3 RGSJ7.1 RGSJ7.2 RGSJ7.3 RGSJ8.1 RGSJ8.2 RGSJ8.3
 """.split()
 LEFT_OPEN = "PMW2"  # in part, whatever the numbers are
 NOT_TESTABLE = {"GYS1.3", "JH3.1", "RGSJ4.1", "RGSJ4.2", "RGSJ7.3"}
-OPEN_AT_BEST = {"JH1.2", "PMW2", "RGSJ6.3", "RGSJ7.1", "RGSJ7.2"}
+OPEN_AT_BEST = {"JH1.2", "JH3.2", "PMW2", "RGSJ6.3", "RGSJ7.1", "RGSJ7.2"}
 
 
 def answered(claim: str, computed: ClaimVerdict) -> ClaimVerdict:
