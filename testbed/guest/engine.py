@@ -60,6 +60,7 @@ class GuestEngine:
     def __init__(self, kernel_name: str = "") -> None:
         self.kernel_name = kernel_name or kernels.default_kernel()
         self._others: dict[str, GuestEngine] = {}
+        self._found: Path | None = None
 
     def with_kernel(self, name: str) -> GuestEngine:
         """Return the engine whose guests have this kernel."""
@@ -72,10 +73,11 @@ class GuestEngine:
     def _of_kernel(self, name: str) -> GuestEngine:
         return GuestEngine(name)
 
-    @functools.cached_property
+    @property
     def kernel(self) -> Path | None:
-        """The folder of the kernel, or None if it is not built."""
-        return kernels.built_folder(self.kernel_name)
+        """The folder of the kernel, or None if it is not built: a run builds what it lacks."""
+        self._found = self._found or kernels.built_folder(self.kernel_name)
+        return self._found
 
     @functools.cached_property
     def _config(self) -> frozenset[str]:

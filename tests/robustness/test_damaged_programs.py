@@ -67,7 +67,7 @@ def test_a_damaged_kernel_does_not_boot(tmp_path: Path) -> None:
     (tmp_path / "sha256").write_text("".join(lines))
     assert kernels.is_whole(tmp_path)
     engine = GuestEngine()
-    engine.__dict__["kernel"] = tmp_path
+    engine._found = tmp_path
     for damage in (b"", b"linuX"):
         (tmp_path / "linux").write_bytes(damage)
         assert engine.ready() == f"kernel {engine.kernel_name} is damaged: ./setup.sh builds it"

@@ -160,7 +160,7 @@ def test_root_runs_no_kernel_that_another_user_could_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = GuestEngine()
-    engine.__dict__["kernel"] = tmp_path / "cache"
+    engine._found = tmp_path / "cache"
     linux = tmp_path / "cache" / "linux"
     linux.parent.mkdir()
     for file in (linux, linux.with_name("config")):
@@ -353,7 +353,7 @@ def test_what_a_guest_leaves_besides_files(tmp_path: Path, victim: Path) -> None
     trial = tmp_path / "trial"
     trial.mkdir()
     engine = GuestEngine()
-    engine.__dict__["kernel"] = kernel
+    engine._found = kernel
     (task,) = tasks([router()])
     (trial / SCENARIO).write_text(task.scenario.to_json())
     with pytest.raises(TestbedError) as caught:
