@@ -511,17 +511,23 @@ def _printed(table: MarkedTable, out: Path | str) -> StoredTable:
 
 def _answers(table: MarkedTable, out: Path | str) -> StoredTable:
     """Take the answers of a paper, or of some of its claims, from a report of all runs."""
-    for command in table.commands:
-        _testbed(command, Path(out))
-    page = Path(out) / "report.html"
-    folders = dict.fromkeys(_folder(command, Path(out)) for command in table.commands)
-    oracle = store_of(table.page).with_name(ORACLE_NAME)
-    reference = ["--reference", str(oracle)] if oracle.is_dir() else []
-    _run(["report", *map(str, folders), "--claims", *reference, "--out", str(page)])
-    found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
+    found = _claims(table.commands, Path(out), store_of(table.page).with_name(ORACLE_NAME))
     own = [each for each in found if {each["paper"], each["id"]} & set(table.title.split())]
     answers = tuple(map(claim_answer, own))
     return dataclasses.replace(_made(table, ()), answers=answers)
+
+
+@functools.cache  # two papers have the same runs
+def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str, Any]]:
+    """Run the commands, and return all answers of their report."""
+    for command in commands:
+        _testbed(command, out)
+    page = out / "report.html"
+    folders = dict.fromkeys(_folder(command, out) for command in commands)
+    reference = ["--reference", str(oracle)] if oracle.is_dir() else []
+    _run(["report", *map(str, folders), "--claims", *reference, "--out", str(page)])
+    found: list[dict[str, Any]] = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
+    return found
 
 
 def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
