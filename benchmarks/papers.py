@@ -402,8 +402,8 @@ def main() -> None:
         with _trials_folder(options.results) as folder:  # shared by tables of the same commands
             for table in (each for each in due if each.commands == commands):
                 begun = time.monotonic()
-                path = store_of(table.page)
-                store(path, {**stored_tables(path), table.name: MAKERS[table.kind](table, folder)})
+                path, made = store_of(table.page), MAKERS[table.kind](table, folder)
+                store(path, {**stored_tables(path), table.name: made})
                 write_stale({n: r for n, r in known_stale().items() if n != table.name})
                 print(f"{table.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in chosen:
