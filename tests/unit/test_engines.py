@@ -251,7 +251,7 @@ def test_a_kernel_that_is_not_built_may_be_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Path | None] = [None]
-    monkeypatch.setattr(guests.kernels, "built_folder", lambda _: built[0])
+    monkeypatch.setattr("testbed.guest.kernels.built_folder", lambda _: built[0])
     engine = GuestEngine("6.1")
     looked = f"kernel 6.1 is not built (looked for in {cache_folder()}): ./setup.sh"
     assert engine.ready().startswith(looked)
