@@ -15,8 +15,8 @@ kernel_source() {
 }
 
 readonly LAB_PACKAGES=(
-    ethtool hostapd iperf3 iproute2 iputils-ping iw kmod mininet nginx procps python3-venv tcpdump
-    tshark util-linux
+    bridge-utils ethtool hostapd iperf3 iproute2 iputils-ping iw kmod mininet nginx procps
+    python3-venv tcpdump tshark util-linux
 )
 readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils

@@ -345,7 +345,7 @@ def answers(
     places, ns2 = folders or {}, Reference(reference)
     simulators = {paper.id: _simulated(paper, ns2) for paper in papers}
     found = [
-        (claim, each, finding)
+        (each, finding)
         for paper in papers
         for claim in paper.claims
         for each, finding in (
@@ -353,10 +353,10 @@ def answers(
             *_answers(paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2),
         )
     ]
-    verdicts = verdicts_over_all([finding for _, _, finding in found])
+    verdicts = verdicts_over_all([finding for _, finding in found])
     return tuple(
-        replace(each, ledger_verdict=claim.answered(verdict))
-        for (claim, each, _), verdict in zip(found, verdicts, strict=True)
+        replace(each, ledger_verdict=verdict if each.verdict is each.computed else each.verdict)
+        for (each, _), verdict in zip(found, verdicts, strict=True)
     )
 
 

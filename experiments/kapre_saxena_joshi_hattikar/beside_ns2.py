@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.claims.samples import Reference
+from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS, with_axes
 from analysis.results.experiment_results import ExperimentResults
@@ -16,7 +17,8 @@ from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.variations import KERNEL_AXIS
 
 TABLED_LOADS = (2.0, 5.0, 8.0, 9.0, 10.0)
-PLACE = tuple(f"{AXIS}{name}" for name in ("variant", "window", "cbr_mbit"))
+PLACE_AXES = ("variant", "window", "cbr_mbit")
+PLACE = tuple(f"{AXIS}{name}" for name in PLACE_AXES)
 AS_IN_NS2 = {f"{AXIS}profile": "ns2", f"{AXIS}order": "cbr-first"}
 KERNEL = f"{AXIS}{KERNEL_AXIS}"
 TABLED = (  # metric, heading, unit, what a value is multiplied by
@@ -39,14 +41,15 @@ def load_tables(
     if KERNEL in ours:
         ours = ours[ours[KERNEL] == BASE_KERNEL]
     theirs = with_axes(found[found["variant"] != ""])
-    lines = tuple(_lines(ours, theirs))
-    if lines:
-        yield "One flow beside CBR, Linux and ns-2", Sheet(tuple(_heads()), lines)
+    for case, own in cases.split(ours, (), PLACE_AXES):
+        if lines := tuple(_lines(own, theirs)):
+            title = cases.titled("One flow beside CBR, Linux and ns-2", case)
+            yield title, Sheet(tuple(_heads()), lines)
 
 
 def _heads() -> Iterator[Head]:
     yield from (Head("variant"), Head("window"), Head("CBR", "Mbit/s", number=True))
-    yield Head("n", hint="seeds here, and repeats in ns-2", number=True)
+    yield from (Head("n", number=True), Head("n, ns-2", number=True))
     for _, words, unit, _ in TABLED:
         yield from (Head(words, unit, number=True), Head(f"{words}, ns-2", unit, number=True))
 
@@ -55,11 +58,10 @@ def _lines(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[Cell, ...
     own, other = (dict(list(each.groupby(list(PLACE)))) for each in (ours, theirs))
     for place in (place for place in own if place in other and place[2] in TABLED_LOADS):
         pair = own[place], other[place]
-        counts = " and ".join(str(len(each)) for each in pair)
         variant, window, load = place
         yield (
             *(Cell(str(word), str(word)) for word in (variant, window)),
             Cell(f"{load:g}", f"{load:09.3f}", True),
-            Cell(counts, counts, True),
+            *(Cell(str(len(each)), str(len(each)), True) for each in pair),
             *(mean_cell(factor * each[metric]) for metric, *_, factor in TABLED for each in pair),
         )
