@@ -143,12 +143,13 @@ report() { # share in percent, seconds so far
     fi
 }
 
-# The two files have all the words that tell the kernel's files apart.
+# These files have all the words that tell the kernel's files apart.
 read_headers_once() {
     [ "$HEADERS" ] || return 0
     mkdir -p "$HEADERS/all.h.gch"
     cp "$here/headers.h" "$HEADERS/all.h"
     HEADERS_LIKE=plain make_um -j"$(nproc)" lib/ctype.o
+    [ -z "${SYMBOLS-}" ] || HEADERS_LIKE=symbols make_um lib/cmdline.o
     ! grep -qx CONFIG_MAC80211=y "$tree/.config" ||
         HEADERS_LIKE=debug make_um -j"$(nproc)" net/mac80211/util.o
 }
