@@ -53,7 +53,7 @@ from analysis.results import reduction
 from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
 from experiments.catalogue import EXPERIMENTS
-from testbed.cli.evaluate import seeds_of, standard
+from testbed.cli.evaluate import evaluation_of, seeds_of
 from testbed.cli.parser import build_parser
 from testbed.cli.run import selected
 from testbed.errors import TestbedError
@@ -356,7 +356,7 @@ def scenarios_of(command: str) -> list[Scenario]:
     options = parser.parse_args(shlex.split(command))
     if options.verb == "run":
         return selected(options).scenarios(options.seeds)
-    evaluation, seeds = standard(options), seeds_of(options)
+    evaluation, seeds = evaluation_of(options), seeds_of(options)
     return [
         scenario
         for each in evaluation.experiments(EXPERIMENTS.values())
@@ -448,7 +448,7 @@ def sheet_lines(sheet: Sheet) -> list[str]:
 
 
 def _evaluation(table: MarkedTable, out: Path | str) -> StoredTable:
-    """Make a line per score, from the data beside the evaluation's page."""
+    """Run an evaluation, and make a line per score of its page."""
     page = Path(out).absolute() / "evaluation" / REPORT
     make_folder(page.parent)
     words = shlex.split(table.commands[0])
@@ -517,9 +517,9 @@ def _answers(table: MarkedTable, out: Path | str) -> StoredTable:
     return dataclasses.replace(_made(table, ()), answers=answers)
 
 
-@functools.cache  # two papers have the same runs
+@functools.cache  # KS and JH are answered from the same runs
 def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str, Any]]:
-    """Run the commands, and return all answers of their report."""
+    """Run the commands, report on their results, and return the answers to all papers' claims."""
     for command in commands:
         _testbed(command, out)
     page = out / "report.html"

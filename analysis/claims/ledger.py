@@ -447,9 +447,8 @@ def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
 
 def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
     if claim.window and group.window not in ("", claim.window) and not claim.declared:
-        why = f"The paper's figures fit the window {claim.window!r}; with this profile only "
-        other = DeclaredAnswer(ClaimVerdict.OPEN, f"{why}{group.window!r} was run.")
-        claim = replace(claim, declared=other)
+        not_run = DeclaredAnswer(ClaimVerdict.OPEN, _window_note(claim, group))
+        claim = replace(claim, declared=not_run)
     try:
         finding = claim.judge(group)
     except NotMeasured as error:

@@ -368,9 +368,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
-    """Return stored rows with the directory's present name: it may have been renamed since.
+    """Return stored rows as they would be stored today.
 
-    Shares that mean nothing, which earlier versions stored, are unknown.
+    The trial's directory may have been renamed since. Earlier versions stored shares even where
+    no two flows share a link; they become unknown.
     """
     unknown = unknown_fairness(trial.scenario)
     columns = {"trial": pa.array([trial.path.name] * len(flows), pa.large_string())}

@@ -49,8 +49,7 @@ class DraftPath:
         if self.reordered:
             return reordering_network(REORDERED_PERCENT)
         batches = (BATCH_PACKETS, BATCH_MS) if self.batched else (1, 0.0)
-        one_way = polices(self.buffer.discipline)
-        reverse = Direction(delay_ms=self.rtt_ms / 8) if one_way else None
+        plain = Direction(delay_ms=self.rtt_ms / 8)  # acknowledgements are not policed
         bottleneck = LinkSettings(
             self.rate_mbit,
             self.rtt_ms / 8,
@@ -58,7 +57,7 @@ class DraftPath:
             schedule=self.schedule,
             aggregate_packets=batches[0],
             aggregate_ms=batches[1],
-            reverse=reverse,
+            reverse=plain if polices(self.buffer.discipline) else None,
         )
         return dumbbell(bottleneck, 1, rtts_ms=(self.rtt_ms,))
 

@@ -221,7 +221,7 @@ def used(begin_s: float) -> StepCheck:
 
 
 def few_losses(begin_s: float) -> StepCheck:
-    """Return a check of the segments that are sent again from a time on."""
+    """Return a check of how much is sent again from a time on."""
 
     def check(seen: BbrSamples) -> StepReading:
         end_s = seen.scenario.duration_s
@@ -234,7 +234,7 @@ def few_losses(begin_s: float) -> StepCheck:
 
 
 def of_last_half(check: Callable[[float], StepCheck]) -> StepCheck:
-    """Return a check that begins at a time as one that begins in the middle of the trial."""
+    """Return the check that begins in the middle of the trial."""
     return lambda seen: check(seen.scenario.duration_s / 2)(seen)
 
 

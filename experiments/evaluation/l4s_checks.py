@@ -124,7 +124,7 @@ L4sCheck = Callable[[L4sTrials], StepReading]
 
 @dataclass(frozen=True)
 class L4sRequirement:
-    """A requirement of RFC 9331, the paths of its test, and the check or why there is none."""
+    """A requirement of RFC 9331, the paths it is tested on, and its check or why it has none."""
 
     section: str
     words: str

@@ -225,7 +225,7 @@ def _run_options(options: argparse.Namespace, **usual: Any) -> RunOptions:
 
 def _evaluate_all(options: argparse.Namespace) -> int:
     """Run all standard evaluations, with --realistic both ways."""
-    exact = standard(options)
+    exact = evaluation_of(options)
     found = _evaluated(options, exact, options.out)
     if options.realistic:
         from analysis.evaluation.standing import changes
@@ -237,15 +237,15 @@ def _evaluate_all(options: argparse.Namespace) -> int:
     return 0
 
 
-def standard(options: argparse.Namespace) -> StandardEvaluation:
-    """Return what the options of `evaluate` compare in all standard evaluations."""
+def evaluation_of(options: argparse.Namespace) -> StandardEvaluation:
+    """Return whom the options of `evaluate` compare, and under which settings."""
     against = tuple(options.against.split(",")) if options.against else ()
     exact = standard_evaluation(options.name, options.queue, against)
     return _with_options(exact, options, exact.experiments(options.experiments.values()))
 
 
 def seeds_of(options: argparse.Namespace) -> int:
-    """Return the number of repeats that they ask for."""
+    """Return how many seeds the options of `evaluate` ask for."""
     return options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
 
 

@@ -193,10 +193,13 @@ def test_the_run_stops_at_a_finding_of_a_shell_script(tmp_path: Path) -> None:
 def test_a_laboratory_whose_judge_was_ended_is_judged_at_its_end(
     tmp_path: Path, signal: str
 ) -> None:
-    words = f"pkill -{signal} -f laboratory[.]judge; ip link add d7 type dummy; "
-    words += "tc qdisc add dev d7 root netem delay 20; echo 2 >after"
+    words = "for each in /proc/[0-9]*; do grep -qs laboratory[.]judge $each/cmdline && "
+    words += f"kill -{signal} ${{each#/proc/}} && echo ${{each#/proc/}} >>ended; done; "
+    words += "ip link add d7 type dummy; tc qdisc add dev d7 root netem delay 20; echo 2 >after"
     command = (*TESTBED, "exec", "--check", "--out", f"{tmp_path}/out", "--", "sh", "-c", words)
     done = subprocess.run(
         command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
-    assert done.returncode == 3 and (tmp_path / "out" / MACHINE_FILES / "after").exists()
+    written = tmp_path / "out" / MACHINE_FILES
+    assert done.returncode == 3 and (written / "after").exists()
+    assert len((written / "ended").read_text().split()) == 1

@@ -30,6 +30,7 @@ QUEUE_LINES = (
     "qdisc add dev d0 root handle 30: pfifo limit 17",
     "qdisc replace dev lo root handle 31: bfifo limit 5000",
 )
+LINKWATCH = ("sleep", "1.1")  # the kernel tells a link's operstate at most once a second
 SHOWN = (("ip", "-json", "addr"), ("ip", "-json", "route"), ("tc", "-json", "qdisc"))
 PASSING = ("valid_life_time", "preferred_life_time", "link_index", "address", "ifindex")
 
@@ -45,6 +46,7 @@ def shown(spoken_to: bool, folder: Path) -> list[Any]:
         for message in spoken(tool, lines):
             places = (("index", offset, name) for offset, name in message.indexes)
             programme.send("it", message.kind, message.flags, message.content, *places)
+    programme.run("it", LINKWATCH)
     numbers = [programme.run("it", argv) for argv in SHOWN]
     answers = obeyed(folder, programme)
     assert answers.failure is None
