@@ -19,6 +19,7 @@ from testbed.errors import HINTS, TestbedError, UsageError, hint_for
 from testbed.machine.journal import STATE_HINT, state_folder
 from testbed.runs.progress import errors, print_error
 from testbed.scenario.experiment import Experiment
+from testbed.scenario.programs import PROGRAM_PATH
 
 INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
@@ -39,6 +40,7 @@ def main(
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # from here on ^C is a line
             signal.signal(signal.SIGINT, _interrupt)
         _let_streams_take_all()
+        _find_system_programs()
         parser = build_parser()
         parser.set_defaults(experiments=experiments or {}, parser=parser)
         parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
@@ -99,6 +101,12 @@ def _let_streams_take_all() -> None:
             setattr(sys, name, nowhere)
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _find_system_programs() -> None:
+    """Look for programs in the system's folders, too: a user's PATH has no sbin."""
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), *PROGRAM_PATH.split(os.pathsep)]
+    os.environ["PATH"] = os.pathsep.join(dict.fromkeys(filter(None, folders)))
 
 
 def _what_remains(options: argparse.Namespace) -> str:

@@ -121,6 +121,7 @@ def _save_for_paper(options: argparse.Namespace) -> int:
         for figure in figures(results):
             pdf, _ = save_pdf(for_paper(figure), folder)
             console.print(f"figure: {pdf} (.csv)", soft_wrap=True)
+        print_warnings(results.not_shown)
     return 0
 
 

@@ -230,7 +230,10 @@ def _show_figures(
         _print_figures(folder / name for name in kept.figures)
         return
     drawn = _print_figures(presentation.save_figures(all_results, folder))
-    figure_cache.store(folder, experiment, made_of, drawn, bool(tables))
+    not_shown = [line for results in all_results for line in results.not_shown]
+    run_output.print_warnings(not_shown)
+    if not not_shown:
+        figure_cache.store(folder, experiment, made_of, drawn, bool(tables))
 
 
 def _print_figures(figures: Iterable[Path]) -> list[Path]:

@@ -17,6 +17,7 @@ import pytest
 from analysis.results.reduction import reductions_of
 from analysis.trials import documents
 from analysis.trials.documents import read_trial_document
+from experiments.catalogue import EXPERIMENTS
 from testbed.cli.entry import main
 from testbed.errors import TestbedError
 from testbed.scenario.call import Call
@@ -307,6 +308,27 @@ def test_samples_that_were_changed_after_the_reduction_stop_no_report(
     said = " ".join(capsys.readouterr().err.split())
     assert "warning: bad: without its samples: " in said
     assert "warning: bad: no timeline: " in said and "bad: no timeline: " in page
+
+
+@pytest.mark.parametrize("style", ["page", "paper"])
+def test_damaged_samples_stop_no_figures_of_others(
+    tmp_path: Path, style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An experiment's own figures end at a trial's damaged samples, and the others' are drawn."""
+    plain = router(variant="reno", cbr_mbit=0.1, duration_s=12)
+    (first, *_) = EXPERIMENTS["router-bottleneck"].scenarios({}, 1, True)
+    own = dataclasses.replace(plain, experiment=first.experiment, axes=first.axes)
+    write_trial(tmp_path / "x" / "bad", scenario=own, samples=True)
+    write_trial(tmp_path / "x" / "good", samples=True)
+    assert main(["report", str(tmp_path / "x")]) == 0
+    (tmp_path / "x" / "bad" / SOCKET_SAMPLES.file).write_text("")
+    capsys.readouterr()
+    out = tmp_path / "page" / ("figures" if style == "paper" else REPORT)
+    command = ["report", str(tmp_path / "x"), "--style", style, "--out", str(out)]
+    assert main(command, EXPERIMENTS) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: router-bottleneck: not all figures: " in said and "sockets.csv" in said
+    assert any("timeline" in path.name for path in out.parent.rglob("*.csv"))
 
 
 def test_a_report_of_nothing_but_damaged_trials_names_the_first(

@@ -1,4 +1,4 @@
-"""`testbed list` runs under small limits, and loads nothing that would not."""
+"""`testbed` runs under small limits, with nothing loaded that would not, and without a PATH."""
 
 from __future__ import annotations
 
@@ -73,3 +73,18 @@ def test_list_with_the_least_priority_on_one_processor() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     assert list_within(settle) == "0 False"
+
+
+def test_the_systems_programs_are_found_without_a_path() -> None:
+    """Which kernels are built is what scripts say that call many of them."""
+    program = "import sys; from experiments.command import main; sys.exit(main(['kernel', 'list']))"
+
+    def said(path: str) -> str:
+        argv = [sys.executable, "-c", program]
+        env = os.environ | {"PATH": path}
+        run = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
+        return run.stdout
+
+    usual = said(os.environ["PATH"])
+    assert "  built" in usual
+    assert [said(path) for path in ("", "/nowhere")] == [usual, usual]

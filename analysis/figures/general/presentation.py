@@ -15,15 +15,19 @@ from analysis.figures.general import general_figures
 from analysis.figures.sheet import Sheet
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
+from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 
 
 def figures(results: ExperimentResults) -> Iterator[Figure]:
-    """Yield the experiment's figures, or those that suit any."""
+    """Yield the experiment's figures, or those that suit any; what is damaged ends them."""
     definition = results.definition
     draw = definition.figures if definition and definition.figures else general_figures.draw
     with style.style_sheet():
-        yield from draw(results)
+        try:
+            yield from draw(results)
+        except TestbedError as error:  # damaged after the trial had been reduced
+            results.not_shown.append(f"{results.experiment}: not all figures: {error.message}")
 
 
 def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
