@@ -7,6 +7,7 @@ these rows.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ SUBJECT = "subject"
 PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
 MOST_GAIN_PERCENT = 100.0  # a victim may be better off by any factor
+KEPT_RESULTS = 64  # more than there are evaluations
 SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
 
@@ -49,6 +51,7 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
     return table if table.empty else with_harm(table, scores(results))
 
 
+@functools.lru_cache(maxsize=KEPT_RESULTS)  # each figure and table of a page begins with it
 def scored_trials(results: ExperimentResults) -> pd.DataFrame:
     """Return a row of scores for each valid trial, with its axes, seed and verdict.
 

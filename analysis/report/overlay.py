@@ -31,12 +31,12 @@ from analysis.report.page_plot import Json, packed, script_json
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES
-from analysis.trials.samples import read_columns
+from analysis.trials.samples import by_flow, read_columns
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.machine.atomic import one_journal, replace
 from testbed.machine.safe_files import make_folder
-from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Status, Trial
+from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, QueueRecord, Status, Trial
 
 MOST_POINTS = 800  # points of a series: about one per pixel
 Places = npt.NDArray[np.intp]
@@ -170,8 +170,8 @@ class _ReadOnce:
     trial: Trial
     digest: Mapping[tuple[str, str], tuple[Floats, Floats]]  # by flow and what: x, value
     has_seconds: bool  # of all flows
-    sockets: pa.Table | None
-    queues: pa.Table | None
+    sockets: Mapping[str, pa.Table]  # by flow: samples of its open connections
+    queues: Mapping[str, History]  # by interface
 
 
 def trial_text(
@@ -181,7 +181,10 @@ def trial_text(
     digest = _series_by_flow(series)
     with_seconds = {flow for flow, what in digest if what == DELAY_BY_SECOND}
     has_seconds = with_seconds >= {flow.name for flow in trial.record.flows}
-    once = _ReadOnce(trial, digest, has_seconds, sockets, queues)
+    sampled = (
+        {} if queues is None else {q.interface: _queue(queues, q) for q in trial.record.queues}
+    )
+    once = _ReadOnce(trial, digest, has_seconds, _open_by_flow(sockets), sampled)
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode())).decode()
@@ -203,6 +206,12 @@ def _series_by_flow(series: pa.Table) -> dict[tuple[str, str], tuple[Floats, Flo
     return found
 
 
+def _open_by_flow(sockets: pa.Table | None) -> dict[str, pa.Table]:
+    if sockets is None:
+        return {}
+    return by_flow(sockets.filter(compute.equal(sockets["state"], "established")))
+
+
 def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
     parts = (*_digested(once, flow), *_of_sockets(once, flow), *_of_queue(once, flow))
     return {
@@ -220,11 +229,9 @@ def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
 
 def _of_sockets(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     """Yield the sum of the windows of a flow's connections, and the mean of their RTTs."""
-    if once.sockets is None:
+    own = once.sockets.get(flow.name)
+    if own is None:
         return
-    of_flow = compute.equal(once.sockets["flow"], flow.name)
-    is_open = compute.equal(once.sockets["state"], "established")
-    own = once.sockets.filter(compute.and_(of_flow, is_open))
     times = own["time_s"].to_numpy()
     begins = np.flatnonzero(np.diff(times, prepend=-np.inf))  # of samples of the same time
     window, rtts = (_summed(own[name].to_numpy(), begins) for name in ("cwnd", "srtt_ms"))
@@ -242,13 +249,17 @@ def _summed(values: npt.NDArray[Any], begins: Places) -> Floats:
 
 def _of_queue(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     record = sampled_queue(once.trial, flow)
-    if once.queues is None or record is None:
-        return
-    own = once.queues.filter(compute.equal(once.queues["interface"], record.interface))
+    if once.queues and record is not None:
+        yield once.queues[record.interface]
+
+
+def _queue(queues: pa.Table, record: QueueRecord) -> History:
+    """Return how full a queue is over time."""
+    own = queues.filter(compute.equal(queues["interface"], record.interface))
     packets = record.unit == "packets"
     value = own["backlog_packets"].to_numpy() if packets else own["backlog_bytes"].to_numpy() / 1e3
     x, y = thinned(own["time_s"].to_numpy(), value)
-    yield "packets" if packets else "kilobytes", x, y, 1e-2
+    return "packets" if packets else "kilobytes", x, y, 1e-2
 
 
 def thinned(x: Floats, y: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:

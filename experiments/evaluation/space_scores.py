@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.trials.packets import NAN
-from analysis.trials.samples import Samples
+from analysis.trials.samples import by_flow, read_columns
 from experiments.evaluation.scores import DROPS_SCORE, HARMED, JAIN, UTILISATION
 from testbed.scenario.queues import FRAME_BYTES
+from testbed.store import SOCKET_SAMPLES
 
 VICTIMS = "victim"  # how their names begin
 LEAST_WINDOW_S = 0.1
 WINDOW_ROUND_TRIPS, WINDOW_FRAMES = 10.0, 10.0  # of the path, and of a fair share
 LEAST_WINDOWS = 4  # of the measured part
 STARVED_PART = 0.1  # of the fair share
+
+ROUNDING_S = 1e-6
+NO_SAMPLES = pa.table({"time_s": np.zeros(0), "bytes_acked": np.zeros(0)})
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,13 +39,15 @@ def window_s(seen: TrialView, flows: int, measured_s: float) -> float:
     return min(wanted, measured_s / LEAST_WINDOWS)
 
 
+@functools.lru_cache(maxsize=1)  # three scores of a trial begin with it
 def victims_shares(seen: TrialView) -> Floats:
     """Return the victims' rates in parts of the fair one: a row per flow, a column per window.
 
     The fair rate is the link's over the number of all flows; rates are of the bytes that were
     acknowledged.
     """
-    samples = Samples(seen.trial)
+    sampled = read_columns(seen.trial, SOCKET_SAMPLES, ("time_s", "flow", "bytes_acked"))
+    samples = {} if sampled is None else by_flow(sampled)
     records = [each for each in seen.trial.record.flows if each.name.startswith(VICTIMS)]
     flows = len(seen.flows)
     begin = seen.trial.scenario.measure_from_s
@@ -48,12 +57,13 @@ def victims_shares(seen: TrialView) -> Floats:
     fair = seen.carried_mbit * 1e6 / 8 / flows * width  # bytes in a window
     rows = []
     for record in records:
-        own = samples.flow(record)
-        if own is None:
+        own = samples.get(record.name, NO_SAMPLES)
+        times, acked = (own[name].to_numpy() for name in ("time_s", "bytes_acked"))
+        ran = times <= record.stopped_s + ROUNDING_S
+        if not ran.any():
             rows.append(np.zeros(len(edges) - 1))
             continue
-        acked = np.interp(edges, own["time_s"], own["bytes_acked"].astype(float))
-        rows.append(np.diff(acked) / fair)
+        rows.append(np.diff(np.interp(edges, times[ran], acked[ran])) / fair)
     return np.asarray(rows, dtype=np.float64)
 
 

@@ -36,6 +36,7 @@ from testbed.guest import kernels
 from testbed.runs import evaluation, orchestration
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
 from testbed.scenario.experiment import ALONE
+from tests.stand_ins import StandIn
 
 
 def score(better: int = MORE) -> Score:
@@ -252,7 +253,7 @@ def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
 
 def test_an_evaluation_without_a_valid_trial_says_nothing() -> None:
     good = pd.DataFrame({"kind": [], "trial": [], "axis_variant": []})
-    empty: Any = SimpleNamespace(
+    empty: Any = StandIn(
         experiment="harm",
         definition=EXPERIMENTS["harm"],
         trials=(),
@@ -436,7 +437,7 @@ def results(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
     trial = SimpleNamespace(scenario=SimpleNamespace(network=network))
     definition = EXPERIMENTS[experiment]
     parts = {"experiment": experiment, "definition": definition}
-    return SimpleNamespace(**parts, tcp=tcp, good=tcp, trials=(trial,))
+    return StandIn(**parts, tcp=tcp, good=tcp, trials=(trial,))
 
 
 def test_theory_stands_beside_ours_with_the_difference() -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, with_harm
@@ -49,6 +50,7 @@ from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.runs.selection import RunSelection
 from testbed.scenario.experiment import ALONE
 from testbed.scenario.space import NumberRange
+from tests.stand_ins import StandIn
 
 DRAWN = 64
 
@@ -191,19 +193,19 @@ def test_results_are_looked_at_only_when_the_settings_have_doubled(
 
 def starving(monkeypatch: pytest.MonkeyPatch, acked: dict[str, list[float]]) -> Any:
     """Return a trial of 8 s in which victims have bytes acknowledged each second, of 1 MB/s."""
-    tables = {
-        name: pd.DataFrame({"time_s": np.arange(9.0), "bytes_acked": np.cumsum([0, *rates])})
+    times = np.arange(9.0)
+    of_flows = [
+        pd.DataFrame({"time_s": times, "flow": name, "bytes_acked": np.cumsum([0, *rates])})
         for name, rates in acked.items()
-    }
-    monkeypatch.setattr(
-        space_scores, "Samples", lambda _trial: SimpleNamespace(flow=lambda r: tables[r.name])
-    )
+    ]
+    sampled = pa.Table.from_pandas(pd.concat(of_flows).sort_values("time_s"))
+    monkeypatch.setattr(space_scores, "read_columns", lambda *_: sampled)
     records = [SimpleNamespace(name=name, stopped_s=8.0) for name in acked]
     network = SimpleNamespace(longest_rtt_ms=100.0)
     scenario = SimpleNamespace(measure_from_s=0.0, network=network)
     trial = SimpleNamespace(record=SimpleNamespace(flows=records), scenario=scenario)
     flows = pd.DataFrame({"flow": list(acked)})
-    return cast(Any, SimpleNamespace(trial=trial, flows=flows, rate_mbit=8.0, carried_mbit=8.0))
+    return cast(Any, StandIn(trial=trial, flows=flows, rate_mbit=8.0, carried_mbit=8.0))
 
 
 def test_a_flow_that_gets_nothing_for_three_of_eight_seconds_is_starved_then(
