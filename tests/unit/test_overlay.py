@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from analysis.report import collect, make_report
 from analysis.report.overlay import MOST_POINTS, read_sampled, settings_of, thinned, trial_text
 from analysis.report.page_plot import packed
 from analysis.statistics.intervals import compare, compare_paired
+from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
@@ -289,3 +291,11 @@ def test_each_variant_of_a_single_flow_is_a_setting() -> None:
         ("variant bbr", [[1, 1, 0], [2, 2, 0]]),
         ("variant veno", [[3, 1, 0], [4, 2, 0]]),
     ]
+
+
+def test_samples_are_split_by_flow_in_their_order() -> None:
+    names = ["b", "a", "b", "c", "a", "b"]
+    split = by_flow(pa.table({"flow": names, "time_s": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]}))
+    times = {name: own["time_s"].to_pylist() for name, own in split.items()}
+    assert times == {"a": [1.0, 4.0], "b": [0.0, 2.0, 5.0], "c": [3.0]}
+    assert by_flow(pa.table({"flow": pa.array([], pa.string())})) == {}

@@ -23,12 +23,14 @@ from analysis.figures.figure import (
     share_like_limits,
 )
 from analysis.figures.general import general_figures, load_sweep, plane, presentation
+from analysis.figures.sheet import as_sheet
 from analysis.metrics import digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, show
 from analysis.report.facts import command, command_note
 from analysis.report.listing import ranges
 from analysis.report.network_drawing import LINE_HEIGHT, Edge, drawing, network_svg
+from analysis.report.page import Standings
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
@@ -132,6 +134,18 @@ def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     throughput = [int(row["n"]) for row in rows if row["measure"].startswith("throughput")]
     assert sorted(throughput) == [20] * 6
+
+
+def test_an_evaluations_page_is_named_after_whom_it_compares(tmp_path: Path) -> None:
+    report_writer.write_experiment(tmp_path / "r", "someones-own", 2, 4)
+    scores = as_sheet(("score", "mean"), [("goodput", "7")])
+    given = Standings("mine beside cubic", ("It is fair.",), scores, "")
+    found = collect([tmp_path / "r"], EXPERIMENTS)
+    with report_writer.first_figures():
+        page = make_report(found, tmp_path / "report.html", standings=given)
+    text = page.read_text()
+    assert "<h1>mine beside cubic</h1>" in text and "<title>mine beside cubic ·" in text
+    assert "<h2>Summary</h2>" in text and "It is fair." in text
 
 
 def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
