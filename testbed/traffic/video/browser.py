@@ -44,6 +44,8 @@ _FLAGS = (
 )
 _BINDING = "report"  # as watch.js calls it
 _PROTOCOLS = {Transport.HTTP: "http/1.1", Transport.HTTPS: "h2", Transport.QUIC: "h3"}
+# BoringSSL would take keys from the processor, which no seed decides
+WITHOUT_RDRAND = "~0x4000000000000000"
 _PATIENCE_S = 10.0
 _LONGEST = 1 << 26  # bytes of a message
 _MESSAGE_END = b"\0"
@@ -172,7 +174,8 @@ async def browser(options: argparse.Namespace) -> AsyncIterator[Tab]:
     """Run a browser with a temporary profile; both are gone when the context ends."""
     with tempfile.TemporaryDirectory(dir=".", ignore_cleanup_errors=True) as profile:
         # all that it writes goes there, also what its libraries keep at home
-        environment = {**os.environ, "HOME": profile, "TMPDIR": profile}
+        own = {"HOME": profile, "TMPDIR": profile, "OPENSSL_ia32cap": WITHOUT_RDRAND}
+        environment = {**os.environ, **own}
         process = start_told([CHROMIUM, *flags(options, profile)], environment)
         try:
             tab = Tab(process, _BINDING)
