@@ -6,7 +6,7 @@ from typing import Any
 
 
 class StandIn:
-    """One that is itself alone, as results and trials are: what is computed from it is kept."""
+    """Equal by identity, as results and trials' views are: functions of them are cached."""
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)

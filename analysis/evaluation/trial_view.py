@@ -19,7 +19,7 @@ from testbed.store import FlowRecord, QueueRecord, Trial
 MORE, LESS = 1, -1  # which way a score is better
 
 
-@dataclass(frozen=True, eq=False)  # one is itself alone: what is computed from it is kept
+@dataclass(frozen=True, eq=False)  # equal by identity, so that functions of it can be cached
 class TrialView:
     """The TCP flows of a trial with their metrics, and the trial's digest."""
 

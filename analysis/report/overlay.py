@@ -181,10 +181,9 @@ def trial_text(
     digest = _series_by_flow(series)
     with_seconds = {flow for flow, what in digest if what == DELAY_BY_SECOND}
     has_seconds = with_seconds >= {flow.name for flow in trial.record.flows}
-    sampled = (
-        {} if queues is None else {q.interface: _queue(queues, q) for q in trial.record.queues}
-    )
-    once = _ReadOnce(trial, digest, has_seconds, _open_by_flow(sockets), sampled)
+    records = trial.record.queues if queues is not None else ()
+    of_queues = {record.interface: _queue(queues, record) for record in records}
+    once = _ReadOnce(trial, digest, has_seconds, _open_by_flow(sockets), of_queues)
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode())).decode()

@@ -25,7 +25,7 @@ MOST_LEFT_OUT = 10  # trials that are named
 DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")
 
 
-@dataclass(frozen=True, eq=False)  # one is itself alone: what is computed from it is kept
+@dataclass(frozen=True, eq=False)  # equal by identity, so that functions of it can be cached
 class ExperimentResults:
     """One experiment on one engine.
 

@@ -44,8 +44,8 @@ _FLAGS = (
 )
 _BINDING = "report"  # as watch.js calls it
 _PROTOCOLS = {Transport.HTTP: "http/1.1", Transport.HTTPS: "h2", Transport.QUIC: "h3"}
-# BoringSSL would take keys from the processor, which no seed decides
-WITHOUT_RDRAND = "~0x4000000000000000"
+# BoringSSL would take keys from RDRAND, which no seed decides: bit 30 of CPUID's ECX, after EDX
+_WITHOUT_RDRAND = "~0x4000000000000000"
 _PATIENCE_S = 10.0
 _LONGEST = 1 << 26  # bytes of a message
 _MESSAGE_END = b"\0"
@@ -174,7 +174,7 @@ async def browser(options: argparse.Namespace) -> AsyncIterator[Tab]:
     """Run a browser with a temporary profile; both are gone when the context ends."""
     with tempfile.TemporaryDirectory(dir=".", ignore_cleanup_errors=True) as profile:
         # all that it writes goes there, also what its libraries keep at home
-        own = {"HOME": profile, "TMPDIR": profile, "OPENSSL_ia32cap": WITHOUT_RDRAND}
+        own = {"HOME": profile, "TMPDIR": profile, "OPENSSL_ia32cap": _WITHOUT_RDRAND}
         environment = {**os.environ, **own}
         process = start_told([CHROMIUM, *flags(options, profile)], environment)
         try:
