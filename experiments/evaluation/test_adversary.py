@@ -12,7 +12,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.evaluation.space import SPACE
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError, UsageError
-from testbed.runs.adversary import AdversarySearch, confirmed, find_worst
+from testbed.runs.adversary import AdversarySearch, WorstSetting, confirmed, find_worst, plainest
 from testbed.runs.evaluation import standard_evaluation
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.scenario.space import DrawnSetting
@@ -60,7 +60,7 @@ def test_the_worst_setting_is_found_and_made_plain() -> None:
     assert differ <= {"buffer_bdp", "rate_mbit"}
     assert found.scenario.axes["variant"] == "bbr"
     assert found.scenario.axes["buffer_bdp"] == found.plain.setting["buffer_bdp"]
-    assert len(found.other_seeds) == 2
+    assert len(found.fresh) == 2
 
 
 def test_what_one_seed_alone_shows_is_passed_over() -> None:
@@ -70,6 +70,13 @@ def test_what_one_seed_alone_shows_is_passed_over() -> None:
     own.effects([{**middle, "rate_mbit": "3000"}, {**middle, "rate_mbit": "50", "buffer_bdp": "8"}])
     assert confirmed(own, lambda: True).setting["rate_mbit"] == "50"
     assert confirmed(own, lambda: False).setting["rate_mbit"] == "3000"
+
+
+def test_no_plainer_setting_is_taken_on_the_word_of_one_seed() -> None:
+    assert SPACE.space is not None
+    middle = {axis.name: axis.at(0.5) for axis in SPACE.space.axes}
+    worst = WorstSetting({**middle, "rate_mbit": "3210", "buffer_bdp": "0.51"}, 99.0)
+    assert plainest(search(lucky=True), worst, lambda: True) == worst
 
 
 def test_a_subject_that_is_nowhere_worse_gets_one_line() -> None:

@@ -209,8 +209,8 @@ def finding_lines(
     for words, each in (("worst", found.worst), ("plainest", found.plain)):
         values = ", ".join(f"{name}={value}" for name, value in each.setting.items())
         yield f"{words} of {found.tried} settings: {each.effect:+.0f} points: {values}"
-    others = ", ".join(f"{each:+.0f}" for each in found.other_seeds)
-    yield f"the plainest one with other seeds: {others} points"
+    fresh = ", ".join(f"{each:+.0f}" for each in found.fresh)
+    yield f"the plainest one with two seeds that chose nothing: {fresh} points"
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

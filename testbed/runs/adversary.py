@@ -26,6 +26,7 @@ SEARCH_PART = 0.7  # of the budget; the rest is for making the setting plainer
 KEPT_PART = 0.85  # of the worst effect, which a plainer setting must still have
 SEARCH_SEED = 1
 CONFIRMING_SEEDS = (2, 3)
+FRESH_SEEDS = (4, 5)  # that chose nothing: what they show is what the setting does
 CANDIDATES = 5  # of which the worst is taken that other seeds confirm
 CONFIRMING_PART = 0.5  # of the effect, which each of them must show
 
@@ -42,12 +43,12 @@ class WorstSetting:
 
 @dataclass(frozen=True)
 class AdversaryFinding:
-    """The worst setting that was found, a plainer one, and its effect with other seeds."""
+    """The worst setting that was found, a plainer one, and its effect with fresh seeds."""
 
     tried: int
     worst: WorstSetting
     plain: WorstSetting
-    other_seeds: tuple[float, ...]
+    fresh: tuple[float, ...]  # the plain setting's effect with seeds that chose nothing
     scenario: Scenario  # of the subject in the plain setting
 
 
@@ -92,6 +93,14 @@ class AdversarySearch:
             self.known |= {(_key(each), seed): found.get(_key(each), 0.0) for each in new}
         return [self.known.get((_key(each), seed), 0.0) for each in settings]
 
+    def is_confirmed(self, setting: DrawnSetting, effect: float) -> bool:
+        """Say whether other seeds show most of an effect: by chance alone, a setting can be bad.
+
+        A connection whose first packets are all lost is starved.
+        """
+        least = CONFIRMING_PART * effect
+        return all(self.effects([setting], seed)[0] >= least for seed in CONFIRMING_SEEDS)
+
 
 def _key(setting: DrawnSetting) -> Key:
     """Return a setting as it compares: numbers are equal however they are written."""
@@ -106,7 +115,7 @@ def _plain_text(value: str) -> str:
 
 
 def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
-    """Search for the worst setting, make it plainer, and run it with other seeds."""
+    """Search for the worst setting, make it plainer, and run it with fresh seeds."""
     import numpy as np  # here, as every command imports this module
     from scipy.optimize import differential_evolution
     from scipy.stats import qmc
@@ -153,26 +162,22 @@ def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
 
     worst = confirmed(search, has_time)
     plain = plainest(search, worst, has_time)
-    others = tuple(search.effects([plain.setting], seed)[0] for seed in CONFIRMING_SEEDS)
+    fresh = tuple(search.effects([plain.setting], seed)[0] for seed in FRESH_SEEDS)
     tried = len({key for key, seed in search.known if seed == SEARCH_SEED})
     shown = search.selection([plain.setting], SEARCH_SEED).scenarios(1)
     subject = search.evaluation.subject
     scenario = next(each for each in shown if each.axes[search.evaluation.axis] == subject)
-    return AdversaryFinding(tried, worst, plain, others, scenario)
+    return AdversaryFinding(tried, worst, plain, fresh, scenario)
 
 
 def confirmed(search: AdversarySearch, has_time: Callable[[], bool]) -> WorstSetting:
-    """Return the worst setting that other seeds confirm, of a few; the worst of all if none does.
-
-    Chance alone can be bad: a connection whose first packets are all lost is starved.
-    """
+    """Return the worst setting that other seeds confirm, of a few; the very worst if none does."""
     worse = [(effect, key) for (key, seed), effect in search.known.items() if seed == SEARCH_SEED]
     ranked = [WorstSetting(dict(key), effect) for effect, key in sorted(worse, reverse=True)]
     for each in ranked[:CANDIDATES]:
         if each.effect <= 0 or not has_time():
             break
-        others = [search.effects([each.setting], seed)[0] for seed in CONFIRMING_SEEDS]
-        if min(others) >= CONFIRMING_PART * each.effect:
+        if search.is_confirmed(each.setting, each.effect):
             return each
     return ranked[0]
 
@@ -182,6 +187,7 @@ def plainest(
 ) -> WorstSetting:
     """Make a setting plainer, axis by axis, for as long as most of the effect is still there.
 
+    Other seeds must show it at each step, else the search goes where chance leads.
     An axis is plain at the experiment's usual value, else with a number of one digit.
     """
     now, changed = worst, True
@@ -191,7 +197,7 @@ def plainest(
             if not has_time():
                 break
             (effect,) = search.effects([simpler])
-            if effect >= KEPT_PART * worst.effect:
+            if effect >= KEPT_PART * worst.effect and search.is_confirmed(simpler, worst.effect):
                 now, changed = WorstSetting(simpler, effect), True
                 break
     return now
