@@ -7,6 +7,7 @@ beside the page or within it. The series come from the digest and the samples; n
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import json
 import math
@@ -29,6 +30,7 @@ from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import Json, packed, script_json
 from analysis.results.experiment_results import ExperimentResults
+from analysis.results.workers import shared_out
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES
 from analysis.trials.samples import by_flow, read_columns
@@ -85,33 +87,44 @@ def overlay(all_results: Sequence[ExperimentResults], folder: Path | None) -> Ov
     if folder:
         make_folder(folder)
     within = dict[int, str]()
-    with one_journal():
-        for results in all_results:
-            for number, content in _packed_trials(results):
-                if folder:
-                    _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
-                else:
-                    within[number] = content
+    for results in all_results:
+        for packed_trials, not_shown in shared_out(
+            results.experiment, functools.partial(_packed_trials, folder), _ran(results)
+        ):
+            within |= packed_trials
+            results.not_shown.extend(not_shown)
     return Overlay(script_json(choice), within)
+
+
+def _ran(results: ExperimentResults) -> list[tuple[int, Trial, pa.Table]]:
+    """Return the trials that ran, with their numbers in the page and their series."""
+    numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
+    ran = (trial for trial in results.trials if trial.record.status is Status.OK)
+    return [(numbers[t.path.name], t, results.series[t.path.name]) for t in ran]
+
+
+def _packed_trials(
+    folder: Path | None, trials: Sequence[tuple[int, Trial, pa.Table]]
+) -> tuple[dict[int, str], list[str]]:
+    """Write the packed series of trials, or without a folder return them; and what they lack."""
+    within, not_shown = dict[int, str](), list[str]()
+    with one_journal():
+        for number, trial, series in trials:
+            try:
+                sampled = read_sampled(trial)
+            except TestbedError as error:
+                sampled = None, None
+                not_shown.append(f"{trial.path.name}: without its samples: {error.message}")
+            content = trial_text(trial, series, *sampled)
+            if folder:
+                _write(folder / f"t{number}.js", f'testbedSeries({number},"{content}");\n')
+            else:
+                within[number] = content
+    return within, not_shown
 
 
 def _write(path: Path, script: str) -> None:
     replace(path, lambda own: own.write_text(script, encoding="utf-8"))
-
-
-def _packed_trials(results: ExperimentResults) -> Iterator[tuple[int, str]]:
-    """Yield the numbers in the page of the trials that ran, and their packed series."""
-    numbers = dict(zip(results.rows["trial"], results.rows["number"], strict=True))
-    for trial in results.trials:
-        if trial.record.status is not Status.OK:
-            continue
-        name = trial.path.name
-        try:
-            sampled = read_sampled(trial)
-        except TestbedError as error:
-            sampled = None, None
-            results.not_shown.append(f"{name}: without its samples: {error.message}")
-        yield int(numbers[name]), trial_text(trial, results.series[name], *sampled)
 
 
 def read_sampled(trial: Trial) -> tuple[pa.Table | None, pa.Table | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +15,9 @@ import pyarrow as pa
 
 from analysis.metrics.digest import DELAY_BY_SECOND, SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
-from analysis.results.reduction import Reduction, reductions_of
-from analysis.results.tables import all_metrics, metrics_of
+from analysis.results.reduction import reductions_of
+from analysis.results.tables import all_metrics, joined, metrics_of
+from analysis.results.workers import shared_out
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
@@ -172,27 +174,41 @@ def _same(one: Trial, other: Trial) -> bool:
 def _results_of(
     experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
 ) -> tuple[ExperimentResults, list[str]]:
-    reduced, series = list[Trial](), dict[str, pa.Table]()
-
-    def one_by_one() -> Iterator[Reduction]:
-        """Yield each reduction, and store its series: thousands of whole ones fill the memory."""
-        for reduction in reductions_of(trials, ("flows", "series")):
-            reduced.append(reduction.trial)
-            series[reduction.trial.path.name] = _encoded(reduction.tables["series"])
-            yield reduction
-
+    parts = [*shared_out(experiment, _read, trials)]
+    failed = {trial.path.name: trial for part in parts for trial in part.failed}
+    reduced = tuple(failed.get(trial.path.name, trial) for trial in trials)
+    every = itertools.chain.from_iterable(part.series for part in parts)
+    series = dict(zip((trial.path.name for trial in trials), every, strict=True))
+    warnings = [line for part in parts for line in part.warnings]
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    frame = metrics_of(one_by_one())
-    rows = with_axes(frame)
+    rows = with_axes(metrics_of([part.flows for part in parts]))
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_judged(rows))
     good = counted(rows)
     named = set(good["trial"])
     digest = _digest({name: table for name, table in series.items() if name in named})
-    own = ExperimentResults(
-        experiment, engine, tuple(reduced), rows, good, digest, folder, series=series
+    own = ExperimentResults(experiment, engine, reduced, rows, good, digest, folder, series=series)
+    return own, warnings
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a page needs of the reductions of a few trials: thousands of whole ones fill memory."""
+
+    flows: pa.Table
+    series: list[pa.Table]
+    warnings: list[str]
+    failed: list[Trial]  # that cannot be reduced
+
+
+def _read(trials: Sequence[Trial]) -> _Part:
+    reductions = [*reductions_of(trials, ("flows", "series"))]
+    return _Part(
+        joined([each.tables["flows"] for each in reductions]),
+        [_encoded(each.tables["series"]) for each in reductions],
+        [line for each in reductions for line in each.warnings],
+        [each.trial for each, t in zip(reductions, trials, strict=True) if each.trial is not t],
     )
-    return own, frame.attrs["warnings"]
 
 
 def _encoded(series: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from analysis.metrics.columns import COUNT_COLUMNS
 from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import Reduction, reductions_of, typed_flows
+from analysis.results.workers import shared_out
 from analysis.transfers.transfer_rows import workloads
 from testbed.machine.atomic import replace
 from testbed.store import (
@@ -25,31 +26,37 @@ from testbed.store import (
     trials_in,
 )
 
-MOST_APART = 100  # tables: a column of a table of one row takes a kilobyte
-
 
 def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
     """Return the flows of all trials, in their order.
 
     `attrs["warnings"]` says what to distrust.
     """
-    return metrics_of(reductions_of(trials, ("flows",)))
-
-
-def metrics_of(reductions: Iterable[Reduction]) -> pd.DataFrame:
-    """Return the flows of several reductions, in their order, with their warnings."""
-    warnings, flows = list[str](), list[pa.Table]()
-    for reduction in reductions:
-        warnings += reduction.warnings
-        flows.append(reduction.tables["flows"])
-        if len(flows) == MOST_APART:
-            flows = [_joined(flows)]
-    table = typed_flows(_joined(flows).to_pandas() if flows else pd.DataFrame())
+    flows, warnings = list[pa.Table](), list[str]()
+    for some in shared_out("the trials", _flows_of, trials):
+        flows.append(some[0])
+        warnings += some[1]
+    table = metrics_of(flows)
     table.attrs = {"warnings": warnings}
     return table
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _flows_of(trials: Sequence[Trial]) -> tuple[pa.Table, list[str]]:
+    """Return the flows of a few trials, and their warnings."""
+    flows, warnings = list[pa.Table](), list[str]()
+    for reduction in reductions_of(trials, ("flows",)):
+        flows.append(reduction.tables["flows"])
+        warnings += reduction.warnings
+    return joined(flows), warnings
+
+
+def metrics_of(flows: Sequence[pa.Table]) -> pd.DataFrame:
+    """Return the flows of several reductions, in their order."""
+    return typed_flows(joined(flows).to_pandas() if flows else pd.DataFrame())
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return several trials' rows in one table, whose columns are those of any of them."""
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 

@@ -138,8 +138,8 @@ def test_a_process_that_is_killed_is_replaced(
     with Incoming("keep", trials=MANY) as incoming:
         incoming.add(first)
         wait_until((first / REDUCED).exists)
-        wait_until(lambda: bool(incoming._reducers))  # it has answered
-        process = incoming._reducers[0]._process
+        wait_until(lambda: bool(incoming._workers._free))  # it has answered
+        process = incoming._workers._free[0]._process
         assert process is not None
         process.kill()
         incoming.add(second)
@@ -152,7 +152,7 @@ def test_a_process_that_is_always_killed_is_an_error(
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(sys, "executable", "false")
     with (
-        pytest.raises(TestbedError, match="trial: the process that reduces it was killed"),
+        pytest.raises(TestbedError, match="trial: the process that works on it was killed"),
         Incoming("keep", trials=MANY) as incoming,
     ):
         incoming.add(trial.path)

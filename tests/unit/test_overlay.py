@@ -19,6 +19,7 @@ import pytest
 from analysis.report import collect, make_report
 from analysis.report.overlay import MOST_POINTS, read_sampled, settings_of, thinned, trial_text
 from analysis.report.page_plot import packed
+from analysis.results import experiment_results, workers
 from analysis.statistics.intervals import compare, compare_paired
 from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
@@ -268,6 +269,20 @@ def test_files_of_series_are_data(results: Path, page: Path) -> None:
         assert path.name == f"t{number}.js"
         found = json.loads(zlib.decompress(base64.b64decode(packed.strip('"'), validate=True)))
         assert {"throughput", "window", "rtt"} <= set(found["tcp"])
+
+
+def test_a_page_is_the_same_however_many_processes_read_its_trials(
+    results: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [page, *page.with_name("two words-series").iterdir()]
+    before = {path: path.read_bytes() for path in files}
+    for path in files:
+        path.unlink()
+    monkeypatch.setattr(workers, "MANY_ITEMS", 30)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(experiment_results, "reductions_of", None)  # not in this process
+    make_report(collect([results], EXPERIMENTS), page)
+    assert {path: path.read_bytes() for path in files} == before
 
 
 def test_each_variant_of_a_single_flow_is_a_setting() -> None:
