@@ -10,7 +10,6 @@ import itertools
 import os
 import shlex
 import shutil
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from analysis.captures.pcap import check_file
 from analysis.captures.tshark import CUT_SHORT, complaints
 from testbed.errors import TestbedError, UsageError, nearest
+from testbed.machine.atomic import workplace
 from testbed.machine.process import end, start, stream, sudo_user
 from testbed.store import FlowRecord, Trial
 
@@ -181,8 +181,7 @@ def _reason(said: str) -> str:
 @contextlib.contextmanager
 def configuration(display_filter: str) -> Iterator[Path]:
     """Make a temporary configuration folder whose I/O graphs count the view only."""
-    with tempfile.TemporaryDirectory(prefix="testbed-wireshark-") as name:
-        folder = Path(name)
+    with workplace("wireshark") as folder:
         shutil.copytree(CONFIGURATION, folder, dirs_exist_ok=True)
         user = sudo_user()
         for path in (folder, *folder.rglob("*")):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from testbed.cli.machine import check, clean
 from testbed.errors import TestbedError
 from testbed.guest.worker import cache_folder
+from testbed.machine.atomic import workplace
 from testbed.machine.journal import state_folder
 from testbed.machine.process import run
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
@@ -55,8 +55,8 @@ def _speed(options: argparse.Namespace) -> int:
     console.print("a trial of a second:")
     begun = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="testbed-doctor-") as folder:
-            settings = RunOptions(out=Path(folder) / "results")
+        with workplace("doctor") as folder:
+            settings = RunOptions(out=folder / "results")
             selection = select(PROBE_EXPERIMENT, PROBE, options.experiments)
             _, made = plan_and_carry_out(selection, settings, "testbed doctor", RunListener())
             (trial,) = made.trials

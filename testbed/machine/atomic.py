@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,7 +131,19 @@ def put_back_or_remove(parent: int, old: str, name: str) -> bool:
 @contextlib.contextmanager
 def workplace(purpose: str) -> Iterator[Path]:
     """Yield a folder for temporary files, removed afterwards."""
-    base = Path(tempfile.gettempdir())
+    base = _temporary_files()
     with safe_files.folder(base) as parent, _temporary(parent, f"testbed-{purpose}") as name:
         os.mkdir(name, 0o700, dir_fd=parent)
         yield base / name
+
+
+def _temporary_files() -> Path:
+    """Return the folder that temporary files go to.
+
+    `tempfile.gettempdir` tries each by a file, which a process that is killed just then leaves.
+    """
+    given = filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP")))
+    for place in (*given, "/tmp", "/var/tmp"):
+        if Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK):
+            return Path(place).absolute()
+    raise TestbedError("temporary files can be written nowhere", "set TMPDIR to a folder of yours")
