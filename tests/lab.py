@@ -7,7 +7,10 @@ import functools
 import hashlib
 import json
 import os
+import pwd
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -151,3 +154,34 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+class OrdinaryUser:
+    """A user without any rights, whose home has a kernel's image, for as long as the context."""
+
+    def __init__(self, kernel: Path) -> None:
+        found = (u for u in pwd.getpwall() if u.pw_name == "nobody" or u.pw_uid >= 1000)
+        user = next(found)
+        self.uid, self._gid, self._kernel = user.pw_uid, user.pw_gid, kernel
+        self.home = Path("/var/tmp") / f"testbed-user-{os.getpid()}"
+
+    def __enter__(self) -> OrdinaryUser:
+        self.home.mkdir()
+        os.chown(self.home, self.uid, self._gid)
+        cached = self.home / "cache" / "tcp-testbed" / "kernel" / self._kernel.name
+        shutil.copytree(self._kernel, cached)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        shutil.rmtree(self.home)
+
+    def testbed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the user's home."""
+        argv = ["setpriv", "--reuid", str(self.uid), "--regid", str(self._gid), "--clear-groups"]
+        argv += ["--no-new-privs", str(Path(sys.executable).with_name("testbed")), *words]
+        home = str(self.home)
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "MPLCONFIGDIR": home}
+        environment["XDG_CACHE_HOME"] = str(self.home / "cache")
+        return subprocess.run(
+            argv, env=environment, check=False, capture_output=True, text=True, cwd=self.home
+        )

@@ -221,12 +221,14 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
 def run_on_terminal(argv: Sequence[str], env: Mapping[str, str], output: Path | None = None) -> int:
     """Run a program with our terminal as its own, and return its exit status.
 
-    With `output`, what it prints goes to that file.
+    With `output`, what it prints goes to that file. The kernel kills it if this process dies first.
     """
     require(argv[0])
+    require_built(GUARD)
     with contextlib.ExitStack() as files:
         stdout = files.enter_context(output.open("wb")) if output else None
-        return subprocess.run(list(argv), env=dict(env), stdout=stdout, check=False).returncode
+        whole = [str(GUARD), *argv]
+        return subprocess.run(whole, env=dict(env), stdout=stdout, check=False).returncode
 
 
 @contextlib.contextmanager

@@ -58,8 +58,13 @@ def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
         run_on_machine(program, folder, place, lambda: False)
         found = tuple(read_results((place / GUEST_OUTPUT).read_text(errors="replace")))
         if not found:
-            why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")[-1]
-            raise TestbedError(f"the tests of {queue} did not run on kernel {kernel}: {why}")
+            *_, why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")
+            # a module that is missing is said where results should be
+            why = why or (place / GUEST_OUTPUT).read_text(errors="replace").strip().split("\n")[0]
+            raise TestbedError(
+                f"the tests of {queue} did not run on kernel {kernel}: {why}",
+                "install what they miss, or name another version's: --selftests VERSION",
+            )
     return SuiteEnd(kernel, queue, found)
 
 

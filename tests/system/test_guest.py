@@ -6,9 +6,7 @@ import dataclasses
 import itertools
 import json
 import os
-import pwd
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -30,7 +28,16 @@ from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
-from tests.lab import ON_FIRST, capture_hashes, packets, rate_mbit, report, run_trials, samples
+from tests.lab import (
+    ON_FIRST,
+    OrdinaryUser,
+    capture_hashes,
+    packets,
+    rate_mbit,
+    report,
+    run_trials,
+    samples,
+)
 from tests.scenarios import dumbbell, router
 from tests.unit.test_combined_calls import PRELUDE, SELECTING, selected
 
@@ -302,40 +309,20 @@ def interval_ends(trial: Trial, flow: str, role: str) -> list[float]:
     return [each["sum"]["end"] for each in report(trial, flow, role)["intervals"]]
 
 
-def unprivileged() -> pwd.struct_passwd:
-    """An ordinary user of this machine."""
-    return next(user for user in pwd.getpwall() if user.pw_name == "nobody" or user.pw_uid >= 1000)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: every test is this test")
-def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory, root: Path) -> None:
+def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A trial by a user without any rights: same packets, files of that user."""
-    user = unprivileged()
-    home = Path("/var/tmp") / f"testbed-user-{os.getpid()}"
-    home.mkdir()
-    os.chown(home, user.pw_uid, user.pw_gid)
-    try:
+    kernel = GuestEngine().kernel
+    assert kernel is not None
+    with OrdinaryUser(kernel) as user:
         scenario = router(duration_s=2)
-        (home / "scenario.json").write_text(scenario.to_json())
-        kernel = GuestEngine().kernel
-        assert kernel is not None
-        shutil.copytree(kernel, home / "cache" / "tcp-testbed" / "kernel" / kernel.name)
-        argv = ["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid)]
-        argv += ["--clear-groups", "--no-new-privs", str(root / ".venv/bin/testbed"), "run"]
-        argv += [str(home / "scenario.json"), "--engine", "guest", "--out", str(home / "out")]
-        env = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "XDG_CACHE_HOME": str(home / "cache"),
-            "MPLCONFIGDIR": str(home),
-        }
-        subprocess.run(argv, env=env, check=True, capture_output=True, text=True, cwd=home)
-        theirs = open_trial(home / "out" / f"{scenario.name}-guest")
+        (user.home / "scenario.json").write_text(scenario.to_json())
+        done = user.testbed("run", "scenario.json", "--engine", "guest", "--out", "out")
+        assert done.returncode == 0, done.stderr
+        theirs = open_trial(user.home / "out" / f"{scenario.name}-guest")
         ours = run_trials([scenario], tmp_path_factory.mktemp("root"))[0]
         assert capture_hashes(theirs) == capture_hashes(ours)
-        assert {path.stat().st_uid for path in theirs.path.rglob("*")} == {user.pw_uid}
-    finally:
-        shutil.rmtree(home)
+        assert {path.stat().st_uid for path in theirs.path.rglob("*")} == {user.uid}
 
 
 def test_another_kernel_than_the_hosts(variants: dict[str, Trial]) -> None:
