@@ -167,9 +167,13 @@ class OrdinaryUser:
 
     def __enter__(self) -> OrdinaryUser:
         self.home.mkdir()
-        os.chown(self.home, self.uid, self._gid)
-        cached = self.home / "cache" / "tcp-testbed" / "kernel" / self._kernel.name
-        shutil.copytree(self._kernel, cached)
+        try:
+            os.chown(self.home, self.uid, self._gid)
+            cached = self.home / "cache" / "tcp-testbed" / "kernel" / self._kernel.name
+            shutil.copytree(self._kernel, cached)
+        except BaseException:
+            shutil.rmtree(self.home)
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -32,28 +32,28 @@ ITEMS_AT_ONCE = 25
 
 
 class Workers:
-    """Processes, each of which does one thing at a time; without any, this one does it."""
+    """Processes, each of which does one thing at a time; without any, this one does it.
+
+    Each thread has its own: the kernel kills a process when the thread that started it ends.
+    """
 
     def __init__(self, processes: int) -> None:
-        self._free = [_Worker() for _ in range(processes)]
-        self._all = tuple(self._free)
-        self._lock = threading.Lock()
+        self._has_any = processes > 0
+        self._all = list[_Worker]()
+        self._of_thread = threading.local()
 
     def do(self, about: str, work: Callable[..., Result], *arguments: Any) -> Result:
         """Do it, in a thread of which there are as many as processes; `about` is for errors.
 
         The function is one of a module's; what goes to it and comes back is pickled.
         """
-        if not self._all:
+        if not self._has_any:
             return work(*arguments)
-        with self._lock:
-            worker = self._free.pop()
-        try:
-            result: Result = worker.do(about, work, arguments)
-            return result
-        finally:
-            with self._lock:
-                self._free.append(worker)
+        if not hasattr(self._of_thread, "worker"):
+            self._of_thread.worker = _Worker()
+            self._all.append(self._of_thread.worker)
+        result: Result = self._of_thread.worker.do(about, work, arguments)
+        return result
 
     def __enter__(self) -> Workers:
         return self
@@ -99,7 +99,8 @@ class _Worker:
                 raise error
             return result
         raise TestbedError(
-            f"{about}: the process that works on it was killed", "is there too little memory?"
+            f"{about}: the process that works on it was killed",
+            "is there too little memory? `testbed reduce` reduces trials again",
         )
 
     def _exchange(self, request: tuple[str, Callable[..., Any], Sequence[Any]]) -> tuple[Any, Any]:

@@ -60,7 +60,8 @@ def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
         if not found:
             *_, why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")
             # a module that is missing is said where results should be
-            why = why or (place / GUEST_OUTPUT).read_text(errors="replace").strip().split("\n")[0]
+            said = (place / GUEST_OUTPUT).read_text(errors="replace").strip().split("\n")
+            why = why or said[0] or "they said nothing"
             raise TestbedError(
                 f"the tests of {queue} did not run on kernel {kernel}: {why}",
                 "install what they miss, or name another version's: --selftests VERSION",

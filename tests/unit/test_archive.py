@@ -138,8 +138,8 @@ def test_a_process_that_is_killed_is_replaced(
     with Incoming("keep", trials=MANY) as incoming:
         incoming.add(first)
         wait_until((first / REDUCED).exists)
-        wait_until(lambda: bool(incoming._workers._free))  # it has answered
-        process = incoming._workers._free[0]._process
+        wait_until(lambda: bool(incoming._workers._all))  # it has answered
+        process = incoming._workers._all[0]._process
         assert process is not None
         process.kill()
         incoming.add(second)

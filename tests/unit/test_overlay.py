@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.report import collect, make_report
+from analysis.report import collect, make_report, overlay
 from analysis.report.overlay import MOST_POINTS, read_sampled, settings_of, thinned, trial_text
 from analysis.report.page_plot import packed
 from analysis.results import experiment_results, workers
@@ -281,6 +281,7 @@ def test_a_page_is_the_same_however_many_processes_read_its_trials(
     monkeypatch.setattr(workers, "MANY_ITEMS", 30)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(experiment_results, "reductions_of", None)  # not in this process
+    monkeypatch.setattr(overlay, "trial_text", None)
     make_report(collect([results], EXPERIMENTS), page)
     assert {path: path.read_bytes() for path in files} == before
 
