@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -33,7 +34,7 @@ class Incoming:
     def __init__(self, captures: str, then: Then | None = None, trials: int = 0) -> None:
         self._captures, self._then = retention.check(captures), then
         processes = len(os.sched_getaffinity(0)) // 2 if trials >= MANY else 0
-        self._workers = Workers(processes)
+        self._workers = Workers(apart=processes > 0)
         self._pool = ThreadPoolExecutor(processes or 1)
         self._lock = threading.Lock()
         self._pending: list[Future[None]] = []
@@ -59,7 +60,7 @@ class Incoming:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._workers:
+        with contextlib.closing(self._workers):
             self._pool.shutdown(cancel_futures=error is not None)
         if error is None:
             for each in self._pending:

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import IO, Any, TypeVar
 
 from testbed.errors import TestbedError
@@ -32,22 +31,22 @@ ITEMS_AT_ONCE = 25
 
 
 class Workers:
-    """Processes, each of which does one thing at a time; without any, this one does it.
+    """A process for each thread that has something to do; without `apart`, this one does it.
 
-    Each thread has its own: the kernel kills a process when the thread that started it ends.
+    Threads do not share them: the kernel kills a process when the thread that started it ends.
     """
 
-    def __init__(self, processes: int) -> None:
-        self._has_any = processes > 0
+    def __init__(self, *, apart: bool) -> None:
+        self._apart = apart
         self._all = list[_Worker]()
         self._of_thread = threading.local()
 
     def do(self, about: str, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Do it, in a thread of which there are as many as processes; `about` is for errors.
+        """Do it; `about` names it in errors.
 
         The function is one of a module's; what goes to it and comes back is pickled.
         """
-        if not self._has_any:
+        if not self._apart:
             return work(*arguments)
         if not hasattr(self._of_thread, "worker"):
             self._of_thread.worker = _Worker()
@@ -55,15 +54,8 @@ class Workers:
         result: Result = self._of_thread.worker.do(about, work, arguments)
         return result
 
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Wait until all processes have ended; nothing more is to be done."""
         for worker in self._all:
             worker.close()
 
@@ -77,7 +69,10 @@ def shared_out(
     if processes < 2:
         yield from map(work, some)
         return
-    with Workers(processes) as workers, ThreadPoolExecutor(processes) as pool:
+    with (
+        contextlib.closing(Workers(apart=True)) as workers,
+        ThreadPoolExecutor(processes) as pool,
+    ):
         yield from pool.map(functools.partial(workers.do, about, work), some)
 
 

@@ -370,7 +370,7 @@ def prepare() -> None:
         *("confirm off", "pagination off", "height 0", "width 0", "auto-solib-add off"),
         *("print thread-events off", "print inferior-events off", "debuginfod enabled off"),
         *("detach-on-fork on", "follow-fork-mode parent", "print frame-arguments scalars"),
-        "sysroot /",  # gdb may not enter the name spaces of an ordinary user's guest
+        "sysroot /",  # an ordinary user's gdb may not enter the guest's namespaces
     ):
         gdb.execute(f"set {words}", to_string=True)
     gdb.execute("handle all nostop noprint pass", to_string=True)

@@ -12,6 +12,9 @@ from testbed.runs.queue_tests import QUEUE_TESTS, run_queue_tests
 
 TDC = """
 import json, pathlib, subprocess, sys
+if "cake" in sys.argv[2]:
+    print("Unable to import the scapy python module.")
+    sys.exit(1)
 wanted = json.loads(pathlib.Path(sys.argv[2]).read_text())
 done = subprocess.run(["tc", "qdisc", "replace", "dev", "lo", "root", *wanted])
 pathlib.Path("left-behind").touch()
@@ -38,6 +41,8 @@ def test_each_queue_is_tested_in_a_guest(tests: Path) -> None:
     assert sorted(tests.rglob("*")) == before
 
 
-def test_tests_that_say_nothing_are_an_error(tests: Path) -> None:
-    with pytest.raises(TestbedError, match=r"the tests of pie did not run on kernel .*JSON"):
-        list(run_queue_tests([default_kernel()], ["pie"], tests, print))
+@pytest.mark.parametrize(("queue", "why"), [("pie", "JSON"), ("cake", "import the scapy")])
+def test_tests_that_say_nothing_are_an_error(tests: Path, queue: str, why: str) -> None:
+    """The reason is their last error; a module that they miss is named on standard output."""
+    with pytest.raises(TestbedError, match=f"the tests of {queue} did not run on kernel .*{why}"):
+        list(run_queue_tests([default_kernel()], [queue], tests, print))

@@ -51,7 +51,7 @@ def test_the_first_retransmission(trial: Trial) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: every test is this test")
 def test_an_ordinary_user(trial: Trial) -> None:
-    """Whose guest has name spaces of its own, which gdb may not enter."""
+    """Their guests run in namespaces of their own, which gdb may not enter."""
     assert FOLDER is not None
     with OrdinaryUser(FOLDER) as user:
         shutil.copytree(trial.path, user.home / "trial")

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -160,6 +161,23 @@ def test_a_living_run_is_left_alone(out: Path) -> None:
         assert len(names(out)) == 1
     assert names(out) == ["trial"]
     assert names(journals()) == []
+
+
+def test_the_folder_for_temporary_files_is_tried_without_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `tempfile` would: whoever is killed just then leaves it."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    (own := tmp_path / "own").mkdir()
+    monkeypatch.setenv("TEMP", str(own))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", None)
+    with workplace("test") as place:
+        assert place.parent == own
+        assert names(own) == [place.name]
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(TestbedError, match="written nowhere"), workplace("test"):
+        pass
 
 
 @contextlib.contextmanager

@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from testbed.errors import TestbedError
 from testbed.machine.process import GUARD, end, require, run, start, stream
-from tests.lab import alive
+from tests.lab import alive, wait_until
 
 
 def test_output_and_status() -> None:
@@ -48,26 +47,22 @@ def test_end_insists() -> None:
         assert end(stubborn, signal.SIGTERM, patience_s=0.2) == -signal.SIGKILL  # type: ignore[arg-type]
 
 
-def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "call", ["start(words); time.sleep(300)", "run_on_terminal(words, dict(os.environ))"]
+)
+def test_what_we_start_dies_with_us(call: str) -> None:
     """Even when we are killed and can't clean up: the kernel does it."""
     code = (
-        "import sys, time; from testbed.machine.process import start;"
-        "print(start(('sleep', '300')).pid, flush=True); time.sleep(300)"
+        "import os, time; from testbed.machine.process import run_on_terminal, start;"
+        f"words = ('sleep', '300'); {call}"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout
-    child = int(parent.stdout.readline())
-    for _ in range(200):  # until the guard has become sleep
-        if Path(f"/proc/{child}/comm").read_text().strip() == "sleep":
-            break
-        time.sleep(0.01)
-    parent.kill()
-    parent.wait()
-    for _ in range(200):
-        if not alive(child):
-            break
-        time.sleep(0.01)
-    assert not alive(child)
+    with subprocess.Popen([sys.executable, "-c", code]) as parent:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        wait_until(children.read_text)
+        child = int(children.read_text())
+        wait_until(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n")  # guard no more
+        parent.kill()
+    wait_until(lambda: not alive(child))
 
 
 def test_the_guard_says_what_is_wrong() -> None:
