@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,12 +69,19 @@ def built_folder(name: str, *, machine: bool = False) -> Path | None:
 
 
 def _ask_script(*words: str) -> Completed:
-    """Run the script that knows where a kernel is; its temporary files go even if it is killed."""
+    """Run the script that knows where a kernel is."""
+    with _scripts_environment() as environment:
+        return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
+
+
+@contextlib.contextmanager
+def _scripts_environment() -> Iterator[dict[str, str]]:
+    """Yield an environment for the scripts: their temporary files go even if they are killed."""
     with contextlib.ExitStack() as stack:
-        environment = {**os.environ, **JOURNAL.marker}  # by which `testbed clean` ends it
+        environment = {**os.environ, **JOURNAL.marker}  # by which `testbed clean` ends them
         with contextlib.suppress(TestbedError):  # no journal can be written, which a run needs
             environment["TMPDIR"] = str(stack.enter_context(workplace("kernel")))
-        return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
+        yield environment
 
 
 def _image(name: str, machine: bool) -> list[str]:
@@ -241,7 +248,8 @@ def _run_build(argv: Sequence[str], progress: Progress) -> Path:
         if not failed:  # the error raised has the rest
             progress(line)
 
-    done = run_told(argv, tell)
+    with _scripts_environment() as environment:
+        done = run_told(argv, tell, environment)
     if done.status != 0:
         *_, message, hint = ["", "", *filter(None, done.stderr.splitlines())]
         reason = message.removeprefix(SCRIPT_ERROR) or hint or f"{argv[0]} ended with {done.status}"

@@ -153,7 +153,7 @@ def run(
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
-def run_told(argv: Sequence[str], tell: Callable[[str], None]) -> Completed:
+def run_told(argv: Sequence[str], tell: Callable[[str], None], env: Mapping[str, str]) -> Completed:
     """Run a long command to its end, and pass on each line of its stderr as it comes.
 
     It is a session of its own, which ends with all that it started if this process gives up.
@@ -167,6 +167,7 @@ def run_told(argv: Sequence[str], tell: Callable[[str], None]) -> Completed:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        env=env,
         start_new_session=True,
     ) as process:
         assert process.stdout is not None and process.stderr is not None

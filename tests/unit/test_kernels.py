@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pandas as pd
@@ -449,14 +448,16 @@ def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, st
 
 
 def test_a_killed_script_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What says where a kernel is lays out its sources in a temporary folder."""
+    """What finds or builds a kernel lays out its sources in a temporary folder."""
     script, temporary = tmp_path / "image.sh", tmp_path / "tmp"
     script.write_text("#!/bin/sh\nmktemp -d >>$0.made\nkill -9 $$\n")
     script.chmod(0o755)
     temporary.mkdir()
     monkeypatch.setattr(kernels, "IMAGE_SCRIPT", script)
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setenv("TMPDIR", str(temporary))
     assert kernels.built_folder(kernels.default_kernel()) is None
-    assert (tmp_path / "image.sh.made").read_text().startswith(f"{temporary}/")
+    with pytest.raises(TestbedError, match="ended with -9"):
+        kernels.build_version(kernels.default_kernel(), print)
+    made = (tmp_path / "image.sh.made").read_text().splitlines()
+    assert len(made) == 2 and all(name.startswith(f"{temporary}/") for name in made)
     assert list(temporary.iterdir()) == []
