@@ -18,7 +18,7 @@ from testbed.store import GUEST_OUTPUT
 
 KUNIT = "kunit"  # the word for all its suites
 BUILT_IN = "CONFIG_KUNIT=y"  # a line of the configuration of kernels that have it
-ENABLED = "kunit.enable=1"  # on the kernel's command line
+ENABLED = ("kunit.enable=1", "kunit.autorun=1")  # on the kernel's command line; 7.3 needs both
 KUNIT_MEMORY_MB = 1024
 KUNIT_PATIENCE_S = 600.0  # of wall time
 _SUITE_RESULT = re.compile(r"(not )?ok \d+ (?:- )?(?P<name>[^#\n]+?)(?P<skipped> # SKIP.*)?$")
@@ -45,7 +45,7 @@ def run_kunit(name: str, progress: kernels.Progress) -> list[SuiteEnd]:
 
 def _boot_log(folder: Path) -> str:
     """Return what a kernel says from its boot on."""
-    options = [*guest_options(1, KUNIT_MEMORY_MB), ENABLED]
+    options = [*guest_options(1, KUNIT_MEMORY_MB), *ENABLED]
     with atomic.workplace(KUNIT) as place, reserve_core(core_locks()) as core:
         guest = Boot(folder, core, options, KUNIT_PATIENCE_S, threading.Event().is_set)
         argv = ["/bin/dmesg", "--notime"]

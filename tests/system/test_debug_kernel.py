@@ -17,14 +17,20 @@ from testbed.guest.engine import GuestEngine
 from testbed.runs.engine_choice import choose
 from testbed.runs.kunit import run_kunit
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import BASE_KERNEL
 from testbed.store import COVERAGE_FOLDER, KERNEL_LOG, Status
 
-DEBUG_KERNEL = kernels.debug_name(BASE_KERNEL)
 REPORT = "BUG: KASAN: use-after-free in tcp_ack+0x11c/0x2280"
-needs_it = pytest.mark.skipif(
-    kernels.built_folder(DEBUG_KERNEL) is None, reason=f"testbed kernel build {DEBUG_KERNEL}"
-)
+every_version = pytest.mark.parametrize("version", kernels.versions())
+
+
+def need_debug_kernel(version: str, full: bool) -> str:
+    """The name of the version's kernel that looks for errors, which takes minutes to build."""
+    name = kernels.debug_name(version)
+    if not full:
+        pytest.skip("with --full")
+    if kernels.built_folder(name) is None:
+        pytest.skip(f"testbed kernel build {name}")
+    return name
 
 
 def boot(folder: Path, script: str) -> int:
@@ -46,23 +52,23 @@ def test_what_the_kernel_reports_is_raised(tmp_path: Path, monkeypatch: pytest.M
     assert REPORT in log.read_text()
 
 
-@needs_it
-def test_kunit(full: bool) -> None:
-    if not full:
-        pytest.skip("with --full")
-    ends = run_kunit(BASE_KERNEL, print)
+@every_version
+def test_kunit(version: str, full: bool) -> None:
+    need_debug_kernel(version, full)
+    ends = run_kunit(version, print)
     assert {end.suite for end in ends} >= {"kunit dev-addr-list-test", "kunit mptcp-token"}
     assert all(end.passed for end in ends)
 
 
-@needs_it
-def test_no_experiment_makes_the_kernel_report_an_error(tmp_path: Path, full: bool) -> None:
-    if not full:
-        pytest.skip("with --full")
-    planned = quickest_trials(DEBUG_KERNEL, EXPERIMENTS)
-    done = run_all(planned, choose("guest", (), DEBUG_KERNEL), tmp_path, no_watcher)
+@every_version
+def test_no_experiment_makes_the_kernel_report_an_error(
+    version: str, tmp_path: Path, full: bool
+) -> None:
+    kernel = need_debug_kernel(version, full)
+    planned = quickest_trials(kernel, EXPERIMENTS)
+    done = run_all(planned, choose("guest", (), kernel), tmp_path, no_watcher)
     assert not [each.record.reason for each in done if each.status is Status.FAILED]
-    folder = kernels.built_folder(DEBUG_KERNEL)
+    folder = kernels.built_folder(kernel)
     assert folder is not None
     counted = [each.path / COVERAGE_FOLDER for each in done if each.status is Status.OK]
     covered = coverage(counted, folder / COVERAGE_FOLDER)
