@@ -57,7 +57,7 @@ for _ in range(2):
     net.addLink(h1, h2)
     net.start()
     server = h2.popen("iperf3 -s -1")
-    h1.cmd("sleep 0.1; iperf3 -b 1M -t 1 -c", h2.IP())
+    h1.cmd("sleep 0.1; iperf3 -b 1M -l 1K -t 1 -c", h2.IP())
     net.stop()
 """
 
