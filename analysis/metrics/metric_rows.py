@@ -93,14 +93,22 @@ def determined(rows: pd.DataFrame, column: str, by: Sequence[str]) -> bool:
     return bool(groups.nunique(dropna=False).max() <= 1)
 
 
+def together(trials: pd.Series[str], texts: pd.Series[str]) -> pd.Series[str]:
+    """Return in every row the texts of its trial, joined: pandas' groups would take a while."""
+    found: dict[str, list[str]] = {}
+    for trial, text in zip(trials, texts, strict=True):
+        found.setdefault(trial, []).append(str(text))
+    return trials.map({trial: "+".join(each) for trial, each in found.items()}).astype("str")
+
+
 def tell_settings_apart(rows: pd.DataFrame) -> pd.DataFrame:
     """With further axes if flows of one name and variant share a place but not a setting.
 
     Such are the trials of several scenario files, which have no axes.
     """
-    trials = rows.groupby("trial", sort=False)
-    variants = trials["variant"].transform(lambda names: "+".join(map(str, names)))
-    setting = trials["setting"].transform("first").str[:SETTING_DIGITS]
+    variants = together(rows["trial"], rows["variant"])
+    first = rows.groupby("trial", sort=False)["setting"].transform("first")
+    setting = first.str[:SETTING_DIGITS]
     known = rows.assign(variants=variants, setting_digits=rows["setting"], setting=setting)
     place = [name for name in rows.columns if str(name).startswith(AXIS)] + ["flow", "variant"]
     for name in OTHER_DISTINCTIONS:
