@@ -31,7 +31,7 @@ from testbed.store import Record
 
 TRIAL_SECONDS = 60
 RTT_BY_RATE_MS = {1: 0, 10: 60, 100: 60}
-MOST_OF_NS3_TIME = {1: 1.5, 10: 0.5, 100: 0.25}  # what a trial may take of ns-3's time
+MOST_OF_NS3_TIME = {1: 1.5, 10: 0.5, 100: 0.25}  # of ns-3's time; it is only printed
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def by_setting(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:
 
 def _setting(trial: Trial) -> str:
     flows = tuple(replace(flow, variant=None) for flow in trial.scenario.flows)
-    return repr(replace(trial.scenario, flows=flows, seed=0, label="", axes={}))
+    return replace(trial.scenario, flows=flows, seed=0, label="", axes={}).to_json()
 
 
 def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:

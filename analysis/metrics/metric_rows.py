@@ -94,11 +94,12 @@ def determined(rows: pd.DataFrame, column: str, by: Sequence[str]) -> bool:
 
 
 def together(trials: pd.Series[str], texts: pd.Series[str]) -> pd.Series[str]:
-    """Return in every row the texts of its trial, joined: pandas' groups would take a while."""
-    found: dict[str, list[str]] = {}
+    """Return for each row the joined texts of all rows of its trial."""
+    by_trial: dict[str, list[str]] = {}  # pandas' groups would take a while
     for trial, text in zip(trials, texts, strict=True):
-        found.setdefault(trial, []).append(str(text))
-    return trials.map({trial: "+".join(each) for trial, each in found.items()}).astype("str")
+        by_trial.setdefault(trial, []).append(str(text))
+    joined = {trial: "+".join(parts) for trial, parts in by_trial.items()}
+    return trials.map(joined).astype("str")  # of an empty table, too
 
 
 def tell_settings_apart(rows: pd.DataFrame) -> pd.DataFrame:

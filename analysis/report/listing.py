@@ -91,7 +91,7 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
     rates = _rates(results.rows)
     first = results.rows.drop_duplicates("trial").set_index("trial")
     facts = first[["number", "seed", "axes", "verdict", "why"]].to_dict("index")
-    folder = page and page.resolve().parent
+    page_folder = page and page.resolve().parent
     for trial in results.trials:
         name = trial.path.name
         fact = facts[name]
@@ -105,7 +105,7 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
             str(fact["verdict"]),
             str(fact["why"]) or trial.record.reason,
             rates.get(name, ""),
-            *(_links(trial, folder) if folder else ()),
+            *(_links(trial, page_folder) if page_folder else ()),
         )
 
 
@@ -120,23 +120,23 @@ def _rates(rows: pd.DataFrame) -> dict[str, str]:
     return {trial: ", ".join(each) for trial, each in words.items()}
 
 
-def _links(trial: Trial, folder: Path) -> tuple[str, str, str]:
-    return _captures(trial, folder), _link(trial.path, folder), _page(trial, folder)
+def _links(trial: Trial, page_folder: Path) -> tuple[str, str, str]:
+    return _captures(trial, page_folder), _link(trial.path, page_folder), _page(trial, page_folder)
 
 
-def _captures(trial: Trial, folder: Path) -> str:
+def _captures(trial: Trial, page_folder: Path) -> str:
     files = [capture.file for capture in trial.record.captures if capture.file]
-    return _link((trial.path / files[0]).parent, folder) if files else ""
+    return _link((trial.path / files[0]).parent, page_folder) if files else ""
 
 
-def _page(trial: Trial, folder: Path) -> str:
+def _page(trial: Trial, page_folder: Path) -> str:
     """Return the address of the page that `testbed report TRIAL` made."""
     own = trial.path / FIGURES / TRIAL_PAGE
-    return _link(own, folder) if own.is_file() else ""
+    return _link(own, page_folder) if own.is_file() else ""
 
 
-def _link(path: Path, folder: Path) -> str:
-    relative = os.path.relpath(path.resolve(), folder)
+def _link(path: Path, page_folder: Path) -> str:
+    relative = os.path.relpath(path.resolve(), page_folder)
     return quote(relative) + ("/" if path.is_dir() else "")
 
 

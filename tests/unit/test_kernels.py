@@ -20,6 +20,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.worker import cache_folder
 from testbed.host.engine import HostEngine
+from testbed.machine.journal import JOURNAL
 from testbed.machine.process import run
 from testbed.plan.plan import Task, make_plan
 from testbed.plan.requirements import Need
@@ -450,7 +451,9 @@ def test_symbols_are_of_the_same_code(tmp_path: Path, cache: Path, more: str, st
 def test_a_killed_script_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What finds or builds a kernel lays out its sources in a temporary folder."""
     script, temporary = tmp_path / "image.sh", tmp_path / "tmp"
-    script.write_text("#!/bin/sh\nmktemp -d >>$0.made\nkill -9 $$\n")
+    script.write_text(
+        "#!/bin/sh\nmktemp -d >>$0.made\necho $TCP_TESTBED_RUN >>$0.marks\nkill -9 $$\n"
+    )
     script.chmod(0o755)
     temporary.mkdir()
     monkeypatch.setattr(kernels, "IMAGE_SCRIPT", script)
@@ -460,4 +463,6 @@ def test_a_killed_script_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         kernels.build_version(kernels.default_kernel(), print)
     made = (tmp_path / "image.sh.made").read_text().splitlines()
     assert len(made) == 2 and all(name.startswith(f"{temporary}/") for name in made)
+    marks = (tmp_path / "image.sh.marks").read_text().split()
+    assert marks == [JOURNAL.mark] * 2, "by which `testbed clean` ends them"
     assert list(temporary.iterdir()) == []
