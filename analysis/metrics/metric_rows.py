@@ -93,7 +93,7 @@ def determined(rows: pd.DataFrame, column: str, by: Sequence[str]) -> bool:
     return bool(groups.nunique(dropna=False).max() <= 1)
 
 
-def together(trials: pd.Series[str], texts: pd.Series[str]) -> pd.Series[str]:
+def joined_by_trial(trials: pd.Series[str], texts: pd.Series[str]) -> pd.Series[str]:
     """Return for each row the joined texts of all rows of its trial."""
     by_trial: dict[str, list[str]] = {}  # pandas' groups would take a while
     for trial, text in zip(trials, texts, strict=True):
@@ -107,7 +107,7 @@ def tell_settings_apart(rows: pd.DataFrame) -> pd.DataFrame:
 
     Such are the trials of several scenario files, which have no axes.
     """
-    variants = together(rows["trial"], rows["variant"])
+    variants = joined_by_trial(rows["trial"], rows["variant"])
     first = rows.groupby("trial", sort=False)["setting"].transform("first")
     setting = first.str[:SETTING_DIGITS]
     known = rows.assign(variants=variants, setting_digits=rows["setting"], setting=setting)

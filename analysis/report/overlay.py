@@ -26,7 +26,7 @@ from pyarrow import compute
 from analysis.figures.cases import text
 from analysis.figures.timeline.timeline_data import sampled_queue
 from analysis.metrics.digest import DELAY_BY_SECOND, THROUGHPUT_SERIES
-from analysis.metrics.metric_rows import AXIS, INVALID, together
+from analysis.metrics.metric_rows import AXIS, INVALID, joined_by_trial
 from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import Json, packed, script_json
 from analysis.results.experiment_results import ExperimentResults
@@ -137,7 +137,7 @@ def settings_of(results: ExperimentResults) -> list[Json]:
     """Return the settings to choose from, each with its flows and a trial for each seed."""
     rows = results.rows[results.rows["status"] == "ok"]
     # a flow's setting leaves its own variant out
-    repeats = together(rows["trial"], rows["setting"] + " " + rows["variant"])
+    repeats = joined_by_trial(rows["trial"], rows["setting"] + " " + rows["variant"])
     axes = results.varied(rows)
     groups = rows.groupby(repeats, sort=False)
     return [_setting(group, axes, results.key) for _, group in groups]

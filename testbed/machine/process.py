@@ -156,8 +156,8 @@ def run(
 def run_told(argv: Sequence[str], tell: Callable[[str], None], env: Mapping[str, str]) -> Completed:
     """Run a long command to its end, and pass on each line of its stderr as it comes.
 
-    It is a session of its own, which ends with all that it started if this process gives up. `env`
-    is the whole environment.
+    It runs in a session of its own, all of which is ended if this call is interrupted. `env` is the
+    whole environment.
     """
     require(argv[0])
     lines = []

@@ -24,7 +24,7 @@ every_version = pytest.mark.parametrize("version", kernels.versions())
 
 
 def need_debug_kernel(version: str, full: bool) -> str:
-    """The name of a version's kernel that looks for errors; without --full or it, a skip."""
+    """The name of a version's debug kernel; skips without --full, or if it is not built."""
     name = kernels.debug_name(version)
     if not full:
         pytest.skip("with --full")
