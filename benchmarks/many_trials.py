@@ -5,8 +5,8 @@
 One trial of the guest's is run and copied, with other labels and seeds; captures and tables are
 links to the first one's. No command is shown with less memory than the benchmark has, from which it
 is started; the memory is that of the largest process. `report` runs on one processor, too. The
-goals, on a machine with nothing else to do: `report` of 3,000 trials in 30 s and 500 MB, `runs` and
-`list` in two seconds with 10,000. docs/performance.md has what was measured.
+goals, on a machine with nothing else to do: `report` in 30 s and 500 MB, `runs` and `list` in two
+seconds. docs/performance.md has what was measured.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measure(words: list[str], folder: Path, *before: str) -> tuple[float, float,
 def main() -> None:
     """Make the folder, and measure each verb."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--trials", type=int, default=3000)
+    parser.add_argument("--trials", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=10, help="of each setting")
     options = parser.parse_args()
     with errors_as_exit(), scratch_folder() as scratch:

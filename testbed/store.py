@@ -16,6 +16,7 @@ import json
 import math
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +44,8 @@ RECORD = "trial.json"
 COMMANDS = "commands.log"
 KERNEL_LOG = "kernel.log"  # … and what such a kernel said
 VERDICT_FILE = "verdict.json"
-REDUCED = "reduced.parquet"
+REDUCED = "reduced.json.gz"
+FORMER_REDUCED = "reduced.parquet"  # the same, in trials of earlier versions
 TRIAL_PAGE = "trial.html"
 QDISCS_FILE = f"{SAMPLES_FOLDER}/qdiscs.json"
 COUNTERS_FILE = f"{SAMPLES_FOLDER}/counters.json"
@@ -282,6 +284,7 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     RADIO_FILE: "what the radio's medium was given, and what it counted",
     VERDICT_FILE: "the verdict: every check with what was measured and expected",
     REDUCED: "the tables of flows, links, transfers and series, as reduced",
+    FORMER_REDUCED: "the same, in trials of versions before",
     FIGURES: "figures of `testbed report TRIAL`",
 }
 RESULTS_FILES = {  # path in a results folder → what it holds
@@ -539,6 +542,13 @@ class Record:
         return dataclasses.replace(record, sysctls=same)
 
 
+def _in_memory_once(value: Any) -> Any:
+    """Return a record's value, whose texts most records of a results folder have, too."""
+    if type(value) is str:  # a status is one, too
+        return sys.intern(value)
+    return tuple(map(_in_memory_once, value)) if isinstance(value, list) else value
+
+
 @functools.lru_cache(maxsize=1024)
 def _shared(settings: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """Return one mapping for equal settings, which fill most of the memory of many records."""
@@ -551,7 +561,7 @@ DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def _record(kind: Callable[..., _T], data: Mapping[str, Any]) -> _T:
-    record = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    record = kind(**{name: _in_memory_once(value) for name, value in data.items()})
     for name, fits in _rules(kind):
         if not fits(value := getattr(record, name)):
             raise ValueError(f"{name}: {quoted(value)} cannot stand there")
@@ -761,7 +771,7 @@ def trial_paths(results: Path) -> list[Path]:
         found = [store / name for name in listed_trials(results)]
     else:
         found = list(results.iterdir())
-    return sorted(path for path in found if is_trial(path))
+    return sorted(filter(is_trial, found), key=lambda path: path.name)
 
 
 def _store_of(run: Path) -> Path:

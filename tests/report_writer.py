@@ -24,7 +24,8 @@ from analysis.metrics.digest import (
 from analysis.metrics.identification import identity_rows
 from analysis.metrics.links import link_table
 from analysis.results import reduction
-from analysis.results.reduction import TABLES, Reduction, as_arrow
+from analysis.results.reduction import Reduction
+from analysis.results.stored_tables import TABLES, as_arrow
 from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude

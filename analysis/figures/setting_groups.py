@@ -7,21 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from analysis.trials.labels import queue_label
+from testbed.scenario.reading import exact
 from testbed.store import Trial
 
 
 def by_setting(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:
     """Group trials that differ only in variant and seed, by the name of their figure."""
-    groups: dict[str, list[Trial]] = {}
+    groups: dict[bytes, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(_setting(trial), []).append(trial)
     members = list(groups.values())
     return dict(zip(_stems(members, stem), members, strict=True))
 
 
-def _setting(trial: Trial) -> str:
+def _setting(trial: Trial) -> bytes:
     flows = tuple(replace(flow, variant=None) for flow in trial.scenario.flows)
-    return replace(trial.scenario, flows=flows, seed=0, label="", axes={}).to_json()
+    return exact(replace(trial.scenario, flows=flows, seed=0, label="", axes={}))
 
 
 def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:

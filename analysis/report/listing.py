@@ -14,7 +14,7 @@ from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import ALL_METRICS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
-from testbed.store import FIGURES, TRIAL_PAGE, Trial
+from testbed.store import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE, Trial
 
 LISTED_METRICS = (
     "throughput_mbps",
@@ -92,6 +92,7 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
     first = results.rows.drop_duplicates("trial").set_index("trial")
     facts = first[["number", "seed", "axes", "verdict", "why"]].to_dict("index")
     page_folder = page and page.resolve().parent
+    real = {folder: folder.resolve() for folder in {t.path.parent for t in results.trials}}
     for trial in results.trials:
         name = trial.path.name
         fact = facts[name]
@@ -105,7 +106,7 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
             str(fact["verdict"]),
             str(fact["why"]) or trial.record.reason,
             rates.get(name, ""),
-            *(_links(trial, page_folder) if page_folder else ()),
+            *(_links(trial, real[trial.path.parent], page_folder) if page_folder else ()),
         )
 
 
@@ -120,24 +121,13 @@ def _rates(rows: pd.DataFrame) -> dict[str, str]:
     return {trial: ", ".join(each) for trial, each in words.items()}
 
 
-def _links(trial: Trial, page_folder: Path) -> tuple[str, str, str]:
-    return _captures(trial, page_folder), _link(trial.path, page_folder), _page(trial, page_folder)
-
-
-def _captures(trial: Trial, page_folder: Path) -> str:
-    files = [capture.file for capture in trial.record.captures if capture.file]
-    return _link((trial.path / files[0]).parent, page_folder) if files else ""
-
-
-def _page(trial: Trial, page_folder: Path) -> str:
-    """Return the address of the page that `testbed report TRIAL` made."""
-    own = trial.path / FIGURES / TRIAL_PAGE
-    return _link(own, page_folder) if own.is_file() else ""
-
-
-def _link(path: Path, page_folder: Path) -> str:
-    relative = os.path.relpath(path.resolve(), page_folder)
-    return quote(relative) + ("/" if path.is_dir() else "")
+def _links(trial: Trial, folder: Path, page_folder: Path) -> tuple[str, str, str]:
+    """Return the addresses of its captures, its folder, and what `testbed report TRIAL` made."""
+    own = quote(os.path.relpath(f"{folder}/{trial.path.name}", page_folder)) + "/"
+    has_captures = any(capture.file for capture in trial.record.captures)
+    has_page = (trial.path / FIGURES / TRIAL_PAGE).is_file()
+    captures = f"{own}{CAPTURES_FOLDER}/" if has_captures else ""
+    return captures, own, f"{own}{FIGURES}/{TRIAL_PAGE}" if has_page else ""
 
 
 def verdicts(results: ExperimentResults) -> dict[str, int]:

@@ -150,7 +150,7 @@ def _whole(
         papers=claims_section.papers(answers, numbers, stems),
         ledger_note=claims_section.ledger_note(answers),
         counts=claims_section.counts(answers),
-        checks=verdict_tables.checks_sheet(found.trials),
+        checks=verdict_tables.checks_sheet(found.grades),
         warnings=(*found.warnings, *found.not_shown),
         again=len(found.again),
         compared=compared,

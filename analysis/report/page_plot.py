@@ -30,8 +30,8 @@ from analysis.figures.figure import (
 )
 from analysis.report.inline import ink
 from analysis.report.listing import ranges
+from analysis.results.plotted import Json, packed
 
-Json = dict[str, Any]
 INCH = 135  # pixels
 LEAST_PACKED = 100  # numbers that are worth packing
 SIGNIFICANT_DIGITS = 7  # of a number: a microsecond in ten seconds
@@ -75,12 +75,6 @@ def script_json(value: object) -> str:
     """Return JSON that stays data within a script element, whatever is in its strings."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def packed(values: npt.ArrayLike, unit: float = 1e-6) -> Json:
-    """Return numbers as differences in whole units: a tenth of the letters of as many decimals."""
-    whole = np.round(np.asarray(values, dtype=np.float64) / unit).astype(np.int64)
-    return {"d": np.diff(whole, prepend=0).tolist(), "k": unit}
 
 
 def _panel(panel: Panel, inches: float) -> Json:

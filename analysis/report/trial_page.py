@@ -23,6 +23,7 @@ from analysis.figures.timeline.timeline_figure import drawn
 from analysis.report import inline, page, page_plot
 from analysis.report.facts import settings
 from analysis.report.verdict_tables import CHECK_HEADER, checks_table
+from analysis.results.plotted import packed
 from analysis.results.reduction import verdict_of
 from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
@@ -164,7 +165,7 @@ def _plotted(trial: Trial, flow: FlowRecord, found: Timeline, figure: Figure) ->
     name = f"Flow {flow.name} over time. Arrow keys go from point to point, plus and minus zoom."
     troubles = [found.events[kind] for kind in (Kind.DROP, *RESENT) if kind in found.events]
     times = np.unique(np.concatenate(troubles)) if troubles else np.zeros(0)
-    spec = {**page_plot.plot(figure, name, {}), "troubles": page_plot.packed(times)}
+    spec = {**page_plot.plot(figure, name, {}), "troubles": packed(times)}
     capture = trial.capture(f"sender:{flow.name}")
     known = {}
     if capture is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.figures.sheet import Cell, Head, Sheet
-from analysis.results.reduction import judge_again, stored_verdict, verdict_of
+from analysis.results.reduction import verdict_of
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict
-from testbed.errors import TestbedError
 from testbed.store import Trial, trials_in
 
 PART_OF = "of the "
@@ -100,22 +98,13 @@ class Tally:
     trials: Mapping[Grade, int]
 
 
-def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
+def tally(trials: Iterable[Mapping[str, Grade]]) -> list[Tally]:
     """Every check that was made of these trials, in the order of the table of rules."""
-    worst: dict[str, Counter[Grade]] = {name: Counter() for name in CHECK_RULES}
-    for verdict in verdicts:
-        by_name: dict[str, list[Grade]] = {}
-        for check in verdict.checks:
-            by_name.setdefault(check.name, []).append(check.verdict)
-        for name, found in by_name.items():
-            worst[name][_worst(found)] += 1
-    return [Tally(CHECK_RULES[name], counts) for name, counts in worst.items() if counts]
-
-
-def _worst(grades: Iterable[Grade]) -> Grade:
-    """Return the worst grade; every known one outranks `unknown`."""
-    order = (Grade.INVALID, Grade.SUSPECT, Grade.VALID, Grade.UNKNOWN)
-    return min(grades, key=order.index)
+    counts: dict[str, Counter[Grade]] = {name: Counter() for name in CHECK_RULES}
+    for grades in trials:
+        for name, grade in grades.items():
+            counts[name][grade] += 1
+    return [Tally(CHECK_RULES[name], found) for name, found in counts.items() if found]
 
 
 def side_by_side(trials: Sequence[Trial]) -> TextTable:
@@ -177,18 +166,10 @@ CHECK_HEADS = (
 COUNTED_GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 
 
-def _made_again(trial: Trial) -> Verdict | None:
-    """Return a verdict that was lost; None if its trial did not run, or has lost its captures."""
-    with contextlib.suppress(TestbedError, OSError):  # the trial's numbers may be stored
-        return judge_again(trial)
-    return None
-
-
-def checks_sheet(trials: Iterable[Trial]) -> Sheet:
+def checks_sheet(trials: Iterable[Mapping[str, Grade]]) -> Sheet:
     """Return one row per check that was made of any of the trials."""
     lines = []
-    verdicts = (stored_verdict(trial) or _made_again(trial) for trial in trials)
-    for found in tally(filter(None, verdicts)):
+    for found in tally(trials):
         rule = found.rule
         words = (rule.name, rule.measured, rule.expected, tolerance(rule))
         counts = (found.trials.get(grade, 0) for grade in COUNTED_GRADES)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from analysis.metrics.digest import DELAY_BY_SECOND, SECOND_PREFIX
+from analysis.metrics.digest import SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
-from analysis.results.reduction import reductions_of
+from analysis.results.reduction import Reduction, reductions_of
 from analysis.results.tables import all_metrics, joined, metrics_of
 from analysis.results.workers import shared_out
+from analysis.verdict.checks import Grade
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
@@ -34,8 +38,9 @@ class ExperimentResults:
     `rows` has a row a flow of every trial, `good` those whose numbers count: of trials that
     ran and are not invalid. Both have the trial's `number` in the report, the verdict, and the
     axes as columns `axis_…`. `digest` has the good trials' series and quantiles, their names as
-    categories; `series` has those of every trial by its name, with what the page shows of those
-    by second. Whoever shows a trial without something that cannot be read says so in `not_shown`.
+    categories; `plotted` has what a page plots of each trial that ran, by its number, and `grades`
+    each trial's worst grade of each check. Whoever shows a trial without something that cannot be
+    read says so in `not_shown`.
     """
 
     experiment: str
@@ -46,7 +51,8 @@ class ExperimentResults:
     digest: pd.DataFrame
     folder: str = ""  # where another one has other trials of these names
     definition: Experiment | None = None  # None: known from its trials alone
-    series: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+    plotted: Mapping[int, str] = field(default_factory=dict, repr=False)
+    grades: Sequence[Mapping[str, Grade]] = field(default=(), repr=False)
     not_shown: list[str] = field(default_factory=list, repr=False)
 
     @property
@@ -97,6 +103,12 @@ class ResultSet:
             yield from results.not_shown
 
     @property
+    def grades(self) -> Iterator[Mapping[str, Grade]]:
+        """Each trial's worst grade of each check."""
+        for results in self.experiments:
+            yield from results.grades
+
+    @property
     def trials(self) -> Iterator[Trial]:
         """All trials, in the order of their numbers."""
         for results in self.experiments:
@@ -111,57 +123,68 @@ def collect(
     `definitions` are the experiments that the trials may be of, by name: they say how results are
     shown.
     """
-    found, again, left_out = _once(folders)
-    varied = tuple(trial for trial in found if is_varied(trial.scenario))
-    trials = [trial for trial in found if not is_varied(trial.scenario)] or list(varied)
-    if not trials:
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it has freed
+    paths = [path for folder in folders for path in trial_paths(folder)]
+    parts = [*shared_out("the trials", _read, paths)]
+    left_out = [error for part in parts for error in part.left_out]
+    found, again = _once(_with_places(parts))
+    tables = [(part.flows, part.series) for part in parts if part.flows is not None]
+    del parts  # and later the tables: what they hold is held once
+    varied = [each for each in found if is_varied(each.trial.scenario)]
+    kept = [each for each in found if not is_varied(each.trial.scenario)] or varied
+    if not kept:
         named = ", ".join(map(str, folders))
         if left_out:
             raise left_out[0]
         raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
-    names = Counter(trial.path.name for trial in trials)
+    names = Counter(each.trial.path.name for each in kept)
     apart = tuple(name for name, count in names.items() if count > 1)
-    unlike = {t.scenario.experiment for t in trials if t.path.name in apart}
-    groups: dict[tuple[str, str, str], list[Trial]] = {}
-    for trial in trials:
-        experiment = trial.scenario.experiment
-        folder = str(trial.path.parent) if experiment in unlike else ""
-        groups.setdefault((experiment, trial.record.engine, folder), []).append(trial)
-    all_results, first = [], 1
+    flows, series = metrics_of([own for own, _ in tables]), _together([own for _, own in tables])
+    del tables
+    all_results, first = list[ExperimentResults](), 1
     warnings = [f"left out: {error.message}" for error in left_out[:MOST_LEFT_OUT]]
     if left_out[MOST_LEFT_OUT:]:
         warnings.append(
             f"left out: {len(left_out) - MOST_LEFT_OUT} more trials that cannot be read"
         )
-    for key, members in groups.items():
-        results, said = _results_of(*key, members, first)
+    for key, members in _grouped(kept, apart).items():
+        results = _results_of(*key, members, flows, series, first)
         definition = (definitions or {}).get(results.experiment)
         if definition and definition.has_made(results.axes()):
             results = replace(results, definition=definition)
         all_results.append(results)
-        warnings += said
+        warnings += [line for each in members for line in each.warnings]
         first += len(members)
-    beside = varied if len(trials) < len(found) else ()
+    del flows, series
+    pa.default_memory_pool().release_unused()
+    beside = tuple(each.trial for each in varied) if len(kept) < len(found) else ()
     return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart, beside)
 
 
-def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str], list[TestbedError]]:
-    """Return the trials without copies, the names of the copies, and what is wrong with others."""
-    found: dict[str, list[Trial]] = {}
-    again, left_out = list[str](), list[TestbedError]()
-    for folder in folders:
-        for path in trial_paths(folder):
-            try:
-                trial = open_trial(path)
-            except TestbedError as error:
-                left_out.append(error)
-                continue
-            twins = found.setdefault(trial.path.name, [])
-            if any(_same(trial, twin) for twin in twins):
-                again.append(trial.path.name)
-            else:
-                twins.append(trial)
-    return [trial for twins in found.values() for trial in twins], again, left_out
+def _once(every: Iterable[_Found]) -> tuple[list[_Found], list[str]]:
+    """Return the trials without copies, by name, and the names of the copies."""
+    found: dict[str, list[_Found]] = {}
+    again = list[str]()
+    for each in every:
+        twins = found.setdefault(each.trial.path.name, [])
+        if any(_same(each.trial, twin.trial) for twin in twins):
+            again.append(each.trial.path.name)
+        else:
+            twins.append(each)
+    return [each for twins in found.values() for each in twins], again
+
+
+def _grouped(
+    trials: Sequence[_Found], apart: Collection[str]
+) -> dict[tuple[str, str, str], list[_Found]]:
+    """Group trials by experiment and engine; by folder, too, where some have the same names."""
+    unlike = {each.trial.scenario.experiment for each in trials if each.trial.path.name in apart}
+    groups: dict[tuple[str, str, str], list[_Found]] = {}
+    for each in trials:
+        experiment = each.trial.scenario.experiment
+        folder = str(each.trial.path.parent) if experiment in unlike else ""
+        groups.setdefault((experiment, each.trial.record.engine, folder), []).append(each)
+    return groups
 
 
 def _same(one: Trial, other: Trial) -> bool:
@@ -172,73 +195,148 @@ def _same(one: Trial, other: Trial) -> bool:
 
 
 def _results_of(
-    experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
-) -> tuple[ExperimentResults, list[str]]:
-    parts = [*shared_out(experiment, _read, trials)]
-    failed = {trial.path.name: trial for part in parts for trial in part.failed}
-    reduced = tuple(failed.get(trial.path.name, trial) for trial in trials)
-    every = itertools.chain.from_iterable(part.series for part in parts)
-    series = dict(zip((trial.path.name for trial in trials), every, strict=True))
-    warnings = [line for part in parts for line in part.warnings]
+    experiment: str,
+    engine: str,
+    folder: str,
+    members: Sequence[_Found],
+    flows: pd.DataFrame,
+    series: pa.Table,
+    first: int,
+) -> ExperimentResults:
+    trials = tuple(each.trial for each in members)
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    rows = with_axes(metrics_of([part.flows for part in parts]))
+    own = flows.iloc[_places(each.rows for each in members)]
+    rows = with_axes(own.reset_index(drop=True))
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_judged(rows))
     good = counted(rows)
     named = set(good["trial"])
-    digest = _digest({name: table for name, table in series.items() if name in named})
-    own = ExperimentResults(experiment, engine, reduced, rows, good, digest, folder, series=series)
-    return own, warnings
+    digest = _digest(
+        {n: e.steps for n, e in zip(numbers, members, strict=True) if n in named}, series
+    )
+    packed = {n: e.plotted for n, e in zip(numbers.values(), members, strict=True) if e.plotted}
+    grades = [each.grades for each in members]
+    return ExperimentResults(
+        experiment, engine, trials, rows, good, digest, folder, plotted=packed, grades=grades
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a page needs of a trial's reduction: thousands of whole ones fill memory.
+
+    The trial counts as failed if it cannot be reduced. `rows` are its flows' places among those
+    of all trials, `steps` those of its series.
+    """
+
+    trial: Trial
+    plotted: str
+    warnings: tuple[str, ...]
+    grades: Mapping[str, Grade]
+    rows: range
+    steps: range
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What a page needs of the reductions of a few trials: thousands of whole ones fill memory."""
+    """A few trials with their flows and series, if there are any, and what is wrong with others."""
 
-    flows: pa.Table
-    series: list[pa.Table]
-    warnings: list[str]
-    failed: list[Trial]  # that cannot be reduced
-
-
-def _read(trials: Sequence[Trial]) -> _Part:
-    reductions = [*reductions_of(trials, ("flows", "series"))]
-    return _Part(
-        joined([each.tables["flows"] for each in reductions]),
-        [_encoded(each.tables["series"]) for each in reductions],
-        [line for each in reductions for line in each.warnings],
-        [each.trial for each, t in zip(reductions, trials, strict=True) if each.trial is not t],
-    )
+    found: list[_Found]
+    flows: pa.Table | None
+    series: pa.Table
+    left_out: list[TestbedError]
 
 
-def _encoded(series: pa.Table) -> pa.Table:
-    """Return what is shown of a reduction's series in little memory: names as places."""
-    texts = (series[name].cast(pa.large_string()) for name in ("flow", "what"))
-    numbers = (series[name].cast(pa.float64()) for name in ("x", "value"))
-    columns = [*(each.fill_null("").dictionary_encode() for each in texts), *numbers]
-    table = pa.table(columns, ["flow", "what", "x", "value"])
-    return _only(table, lambda what: what == DELAY_BY_SECOND or not what.startswith(SECOND_PREFIX))
+def _read(paths: Sequence[Path], at_once: int) -> _Part:
+    trials, left_out = list[Trial](), list[TestbedError]()
+    for path in paths:
+        try:
+            trials.append(open_trial(path))
+        except TestbedError as error:
+            left_out.append(error)
+    trials = [*_sharing_settings(trials)]
+    reductions = [*reductions_of(trials, at_once, plots=True)]
+    if not reductions:
+        return _Part([], None, pa.table({}), left_out)
+    series = [_only(each.tables["series"]) for each in reductions]
+    found = [_found(each, len(steps)) for each, steps in zip(reductions, series, strict=True)]
+    flows = joined([each.tables["flows"] for each in reductions])
+    return _Part(found, flows, _together(series).combine_chunks(), left_out)
 
 
-def _only(series: pa.Table, shown: Callable[[str], bool]) -> pa.Table:
-    """Return the series with some names: each name is looked at once, not each row."""
+def _sharing_settings(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """Yield the trials; those of a setting that follow each other have it in memory once."""
+    setting = None
+    for trial in trials:
+        own = replace(trial.scenario, seed=0)
+        setting = own if own != setting else setting
+        yield replace(trial, scenario=replace(setting, seed=trial.scenario.seed))
+
+
+def _found(reduction: Reduction, steps: int) -> _Found:
+    verdict = None
+    with contextlib.suppress(TestbedError, OSError):  # one that is lost is made of the captures
+        verdict = reduction.verdict
+    grades = _same_grades(tuple(verdict.by_check().items())) if verdict else {}
+    places = range(len(reduction.tables["flows"])), range(steps)
+    return _Found(reduction.trial, reduction.plotted, reduction.warnings, grades, *places)
+
+
+@functools.lru_cache(maxsize=1024)
+def _same_grades(grades: tuple[tuple[str, Grade], ...]) -> Mapping[str, Grade]:
+    """Return one mapping for equal grades: most trials have all that they can have."""
+    return dict(grades)
+
+
+def _with_places(parts: Sequence[_Part]) -> Iterator[_Found]:
+    """Yield all trials, with the places of what is theirs in the tables of all parts together."""
+    rows = steps = 0
+    for each in itertools.chain.from_iterable(part.found for part in parts):
+        own = range(rows, rows + len(each.rows)), range(steps, steps + len(each.steps))
+        rows, steps = own[0].stop, own[1].stop
+        yield replace(each, rows=own[0], steps=own[1])
+
+
+def _places(ranges: Iterable[range]) -> npt.NDArray[np.int64]:
+    every = [np.arange(each.start, each.stop) for each in ranges]
+    return np.concatenate([np.zeros(0, np.int64), *every])
+
+
+def _together(series: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(series).unify_dictionaries()
+
+
+def _only(series: pa.Table) -> pa.Table:
+    """Return the series but those by second: each name is looked at once, not each row."""
     what = series["what"].combine_chunks()
-    mask = np.array([shown(name) for name in what.dictionary.to_pylist()], dtype=bool)
+    names = what.dictionary.to_pylist()
+    mask = np.array([not name.startswith(SECOND_PREFIX) for name in names], dtype=bool)
     return series.filter(pa.array(mask[what.indices.to_numpy()]))
 
 
-def _digest(series: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """Return the trials' series and quantiles in one table, without the series by second.
+def _digest(steps: Mapping[str, range], series: pa.Table) -> pd.DataFrame:
+    """Return some trials' series and quantiles, by the trials' names.
 
     Names are categories, a byte or two each: thousands of trials have a million rows.
     """
-    if not series:
+    if not steps:
         return pd.DataFrame({name: [] for name in DIGEST_COLUMNS})
-    places = np.repeat(np.arange(len(series), dtype=np.int32), [*map(len, series.values())])
-    trials = pa.DictionaryArray.from_arrays(places, pa.array(series, pa.large_string()))
-    every = pa.concat_tables(series.values()).unify_dictionaries().append_column("trial", trials)
-    digest: pd.DataFrame = _only(every, lambda what: what != DELAY_BY_SECOND).to_pandas()
+    places = np.repeat(np.arange(len(steps), dtype=np.int32), [*map(len, steps.values())])
+    trials = pa.DictionaryArray.from_arrays(places, pa.array(steps, pa.large_string()))
+    own = pa.concat_tables(series.slice(each.start, len(each)) for each in _runs(steps.values()))
+    digest: pd.DataFrame = own.append_column("trial", trials).to_pandas()
     return digest
+
+
+def _runs(ranges: Iterable[range]) -> list[range]:
+    """Join ranges that follow each other."""
+    runs = list[range]()
+    for each in ranges:
+        if runs and runs[-1].stop == each.start:
+            runs[-1] = range(runs[-1].start, each.stop)
+        else:
+            runs.append(each)
+    return runs
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:

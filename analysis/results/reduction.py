@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.metrics import digest, links
 from analysis.metrics.columns import (
@@ -37,6 +32,8 @@ from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
 from analysis.metrics.rates import unknown_fairness
+from analysis.results import plotted, stored_tables
+from analysis.results.stored_tables import Stored, as_arrow, decoded, encoded
 from analysis.transfers import transfer_rows
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
@@ -50,19 +47,15 @@ from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, ZSTD_SUFFIX, Status, T
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
 # Columns that came without a change of any other: tables of pages that were made before stay valid.
 ADDED_COLUMNS = frozenset({"completion_s", *(metric.name for metric in DATAGRAM_COLUMNS)})
-TABLES = ("flows", "links", "transfers", "series")
-STORED_TEXTS = {*TEXT_COLUMNS, "link", "size_class", "state", "what"}  # the others are numbers
 STORED_COLUMNS = {  # those that none can do without
     "flows": {"flow"},
     "links": {each.name for each in links.LINK_COLUMNS},
     "transfers": {each.name for each in transfer_rows.TRANSFER_COLUMNS},
     "series": {"flow", "what", "x", "value"},
 }
+NEVER_UNKNOWN = {"flow", "what"}
 CAPTURE_HEAD_BYTES, CAPTURED_BESIDE_BYTES = 4096, 64  # more than a file and a packet take there
-LONGEST_TEXT = 200  # characters, of the parts of one
 MOST_AT_ONCE = 16  # reductions that are read ahead
-MOST_STORED_VALUES = 1 << 26  # of a trial: few bytes can stand for any number of values
-_REVISION, _WARNINGS = b"revision", b"warnings"
 
 
 @dataclass(frozen=True)
@@ -70,13 +63,14 @@ class Reduction:
     """A trial's tables and verdict, as stored or as just computed.
 
     `tables` has Arrow's tables by the names in TABLES: concatenating those of a thousand trials
-    is much faster than concatenating pandas' frames. `judged` is the verdict of a reduction that
-    was just computed.
+    is much faster than concatenating pandas' frames. `plotted` are its series as a page has them,
+    where one is made. `judged` is the verdict of a reduction that was just computed.
     """
 
     trial: Trial
     tables: Mapping[str, pa.Table]
     warnings: tuple[str, ...] = ()
+    plotted: str = ""
     judged: Verdict | None = None
 
     @cached_property
@@ -87,25 +81,23 @@ class Reduction:
     @cached_property
     def links(self) -> pd.DataFrame:
         """A row for each observed direction of a link; none where only one is observed."""
-        frame: pd.DataFrame = self.tables["links"].to_pandas()
-        return frame
+        return decoded(self.tables["links"])
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
         """A row for each transfer that the trial's workloads planned."""
-        frame: pd.DataFrame = self.tables["transfers"].to_pandas()
-        return frame
+        return decoded(self.tables["transfers"])
 
     @cached_property
     def series(self) -> pd.DataFrame:
         """The flows' series and quantiles for figures: columns `flow`, `what`, `x`, `value`."""
-        table: pd.DataFrame = self.tables["series"].to_pandas()
+        table = decoded(self.tables["series"])
         return table[~table["what"].str.startswith(SECOND_PREFIX)].reset_index(drop=True)
 
     @cached_property
     def seconds(self) -> pd.DataFrame:
         """A row for each flow and second: rate at the receiver, mean delays and their number."""
-        return seconds_table(self.trial, self.tables["series"].to_pandas())
+        return seconds_table(self.trial, decoded(self.tables["series"]))
 
     @property
     def verdict(self) -> Verdict | None:
@@ -154,9 +146,13 @@ def reduce_trial(trial: Trial) -> Reduction:
     of_links = links.link_table(trial, packets if ran else None)
     transfers = transfer_rows.transfer_table(trial, packets if ran else None)
     warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
-    others = {"links": of_links, "transfers": transfers, "series": series}
-    tables = {"flows": _flows_as_arrow(flows)} | {n: as_arrow(each) for n, each in others.items()}
-    return Reduction(trial, tables, warnings, verdict)
+    tables = {
+        "flows": _flows_as_arrow(flows),
+        "links": as_arrow(of_links),
+        "transfers": as_arrow(transfers),
+        "series": encoded(as_arrow(series)),
+    }
+    return Reduction(trial, tables, warnings, judged=verdict)
 
 
 def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
@@ -174,19 +170,6 @@ def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_arrays(arrays, list(METRIC_COLUMNS))
 
 
-def as_arrow(frame: pd.DataFrame) -> pa.Table:
-    """Return pandas' frame as Arrow's table, also one without rows."""
-    if frame.empty:
-        return _empty_table(tuple(frame.dtypes.items()))
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-@functools.cache
-def _empty_table(columns: tuple[tuple[str, Any], ...]) -> pa.Table:
-    frame = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns})
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
 def reduction_of(trial: Trial) -> Reduction:
     """Return a trial's stored reduction, or reduce it and store the result.
 
@@ -196,17 +179,41 @@ def reduction_of(trial: Trial) -> Reduction:
     return _stored(trial, revision()) or _computed(trial)
 
 
-def _stored(trial: Trial, present: str, tables: Sequence[str] = TABLES) -> Reduction | None:
+def _stored(trial: Trial, present: str, *, plots: bool = False) -> Reduction | None:
     """Return a trial's stored reduction, unless it must be computed: its revision is another."""
-    if (stored := _read(trial, tables)) is None:
+    found = stored_tables.read(trial.path)
+    if found is None or not _is_of(found.tables, trial):
         return None
-    found, of_revision = stored
-    if of_revision == present:
-        return found
-    if _has_dropped_captures(trial):
+    tables = {**found.tables, "flows": _corrected(found.tables["flows"], trial)}
+    own = Reduction(trial, tables, found.warnings)
+    if found.revision != present:
+        if not _has_dropped_captures(trial):
+            return None
         warning = "its captures were dropped, so its numbers are of an earlier version"
-        return Reduction(trial, found.tables, (f"{trial.path.name}: {warning}",))
-    return None
+        own = Reduction(trial, tables, (f"{trial.path.name}: {warning}",))
+    if not plots:
+        return own
+    if found.plotted_by == plotted.PACKED_BY and plotted.is_of(found.plotted, trial):
+        return dataclasses.replace(own, plotted=found.plotted)
+    own = _with_plot(own)
+    if found.revision == present:
+        store(own)
+    return own
+
+
+def _with_plot(reduction: Reduction) -> Reduction:
+    """Return it with its series for a page; if its samples are lost without them, and a warning."""
+    trial, series = reduction.trial, reduction.tables["series"]
+    if trial.record.status is not Status.OK:
+        return reduction
+    try:
+        sampled = plotted.read_sampled(trial)
+    except TestbedError as error:
+        said = f"{trial.path.name}: without its samples: {error.message}"
+        warnings = (*reduction.warnings, said)
+        text = plotted.trial_text(trial, series)
+        return dataclasses.replace(reduction, plotted=text, warnings=warnings)
+    return dataclasses.replace(reduction, plotted=plotted.trial_text(trial, series, *sampled))
 
 
 def _has_dropped_captures(trial: Trial) -> bool:
@@ -215,7 +222,7 @@ def _has_dropped_captures(trial: Trial) -> bool:
 
 def _computed(trial: Trial, *, older: bool = False) -> Reduction:
     """Reduce a trial, and store the result; one that is older may have been changed."""
-    computed = reduce_trial(trial)
+    computed = _with_plot(reduce_trial(trial))
     if older:
         warnings = (*computed.warnings, *_changed_captures(trial))
         computed = dataclasses.replace(computed, warnings=warnings)
@@ -223,17 +230,20 @@ def _computed(trial: Trial, *, older: bool = False) -> Reduction:
     return computed
 
 
-def reductions_of(trials: Sequence[Trial], tables: Sequence[str] = TABLES) -> Iterator[Reduction]:
-    """Yield the reductions of several trials, in their order, with at least these tables.
+def reductions_of(
+    trials: Sequence[Trial], at_once: int | None = None, *, plots: bool = False
+) -> Iterator[Reduction]:
+    """Yield the reductions of several trials, in their order, with their `plots` if asked for.
 
-    Only a few are in memory at a time, unless the caller holds them.
+    Only a few are in memory at a time, unless the caller holds them; `at_once` of those that are
+    not stored are computed together, else as many as there are processors.
     """
     present = revision()  # once: it takes as long as a tenth of a trial's reduction
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
         for first in range(0, len(trials), MOST_AT_ONCE):
             own = trials[first : first + MOST_AT_ONCE]
             # not in threads, which would wait for Python's lock
-            stored = [_stored(trial, present, tables) for trial in own]
+            stored = [_stored(trial, present, plots=plots) for trial in own]
             computed = pool.map(
                 _in_any_case, [t for t, known in zip(own, stored, strict=True) if not known]
             )
@@ -268,103 +278,30 @@ def _changed_captures(trial: Trial) -> Iterator[str]:
 
 
 def store(reduction: Reduction, of_revision: str | None = None) -> None:
-    """Write a reduction into the trial's directory; do without where that cannot be written.
-
-    All tables are one Parquet file of one row: each column holds a table as a list of records.
-    """
-    lists = {name: _as_list(reduction.tables[name]) for name in TABLES}
-    metadata = {
-        _REVISION: of_revision or revision(),
-        _WARNINGS: json.dumps(reduction.warnings),
-    }
-    whole = pa.table(lists).replace_schema_metadata(metadata)
+    """Write a reduction into the trial's directory; do without where that cannot be written."""
+    stored = Stored(
+        of_revision or revision(),
+        reduction.warnings,
+        reduction.tables,
+        reduction.plotted,
+        plotted.PACKED_BY,
+    )
     with contextlib.suppress(TestbedError):  # another user's results
         if reduction.judged is not None:
             text = reduction.judged.to_json()
             replace(reduction.trial.path / VERDICT_FILE, lambda path: path.write_text(text))
-        replace(reduction.trial.path / REDUCED, functools.partial(_write_checked, whole))
-
-
-def _write_checked(table: pa.Table, path: Path) -> None:
-    """Write a file whose pages have checksums: one flipped byte in ten would be another number."""
-    pq.write_table(table, path, write_page_checksum=True)
-
-
-def _as_list(table: pa.Table) -> pa.ListArray:
-    records = table.replace_schema_metadata().to_struct_array()
-    if isinstance(records, pa.ChunkedArray):
-        records = pa.concat_arrays(records.chunks) if records.num_chunks else _no_records(table)
-    return pa.ListArray.from_arrays(pa.array([0, len(records)], pa.int32()), records)
-
-
-def _no_records(table: pa.Table) -> pa.StructArray:
-    return pa.array([], pa.struct(table.schema))
-
-
-def _read(trial: Trial, names: Sequence[str]) -> tuple[Reduction, str] | None:
-    """Return the stored reduction and its revision; None if it is missing or damaged."""
-    with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
-        with pa.memory_map(str(plain_file(trial.path / REDUCED, None))) as file:
-            stored = pq.ParquetFile(file, page_checksum_verification=True)
-            if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_STORED_VALUES:
-                return None
-            whole = stored.read([*names], use_threads=False)
-        metadata = whole.schema.metadata
-        tables = {name: _as_table(whole[name]) for name in names}
-        if not _is_of(tables, trial):
-            return None
-        tables["flows"] = _corrected(tables["flows"], trial)
-        warnings = tuple(json.loads(metadata[_WARNINGS]))
-        return Reduction(trial, tables, warnings), metadata[_REVISION].decode()
-    return None
-
-
-def _values_in(metadata: pq.FileMetaData) -> int:
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return sum(g.column(number).num_values for g in groups for number in range(g.num_columns))
-
-
-def _as_table(column: pa.ChunkedArray) -> pa.Table:
-    return pa.Table.from_struct_array(column.combine_chunks().flatten())
+        replace(reduction.trial.path / REDUCED, lambda path: stored_tables.write(path, stored))
 
 
 def _is_of(tables: Mapping[str, pa.Table], trial: Trial) -> bool:
-    """Say whether stored tables can be this trial's: somebody else may have written them.
-
-    The flows are the scenario's, and no column is missing. A table without rows has columns of
-    any type.
-    """
+    """Say whether stored tables can be this trial's: the flows are, and no column is missing."""
     flows = [flow.name for flow in trial.scenario.flows]
-    return tables["flows"]["flow"].to_pylist() == flows and all(
+    return all(
         STORED_COLUMNS[name] <= set(table.column_names)
-        and all(map(_can_hold, table.column_names, table.columns))
+        and not any(table[each].null_count for each in NEVER_UNKNOWN & STORED_COLUMNS[name])
         for name, table in tables.items()
-        if len(table)
-    )
-
-
-def _can_hold(name: str, column: pa.ChunkedArray) -> bool:
-    """Say whether a column has what it should: numbers, or texts that figures can show."""
-    if pa.types.is_null(column.type):
-        return True
-    if name not in STORED_TEXTS:
-        return _is_number(column.type)
-    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
-        return False
-    return name == "why" or all(
-        text is None
-        or (
-            text.isprintable()
-            and "$" not in text
-            and max(map(len, text.split(";"))) <= LONGEST_TEXT
-        )
-        for text in column.unique().to_pylist()
-    )
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+        if len(table) or name == "flows"
+    ) and (tables["flows"]["flow"].to_pylist() == flows)
 
 
 def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
@@ -394,9 +331,7 @@ def judge_again(trial: Trial) -> Verdict | None:
     """Replace a verdict that is missing or damaged; None if the trial has no packets for that."""
     if trial.record.status is not Status.OK or _has_dropped_captures(trial):
         return None
-    computed = reduce_trial(trial)
-    store(computed)
-    return computed.judged
+    return _computed(trial).judged
 
 
 def verdict_of(trial: Trial) -> Verdict | None:

@@ -41,10 +41,10 @@ def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
     return table
 
 
-def _flows_of(trials: Sequence[Trial]) -> tuple[pa.Table, list[str]]:
+def _flows_of(trials: Sequence[Trial], at_once: int) -> tuple[pa.Table, list[str]]:
     """Return the flows of a few trials, and their warnings."""
     flows, warnings = list[pa.Table](), list[str]()
-    for reduction in reductions_of(trials, ("flows",)):
+    for reduction in reductions_of(trials, at_once):
         flows.append(reduction.tables["flows"])
         warnings += reduction.warnings
     return joined(flows), warnings

@@ -7,7 +7,6 @@ and what is done trial by trial for a page of thousands takes all processors.
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import pickle
@@ -61,19 +60,22 @@ class Workers:
 
 
 def shared_out(
-    about: str, work: Callable[[Sequence[Item]], Result], items: Sequence[Item]
+    about: str, work: Callable[[Sequence[Item], int], Result], items: Sequence[Item]
 ) -> Iterator[Result]:
-    """Yield what the work makes of some items at a time, in their order; many are shared out."""
+    """Yield what the work makes of some items at a time, in their order; many are shared out.
+
+    The work gets the number of processors that it has for itself.
+    """
     some = [items[n : n + ITEMS_AT_ONCE] for n in range(0, len(items), ITEMS_AT_ONCE)]
-    processes = len(os.sched_getaffinity(0)) if len(items) >= MANY_ITEMS else 0
-    if processes < 2:
-        yield from map(work, some)
+    processors = len(os.sched_getaffinity(0))
+    if len(items) < MANY_ITEMS or processors < 2:
+        yield from (work(each, processors) for each in some)
         return
     with (
         contextlib.closing(Workers(apart=True)) as workers,
-        ThreadPoolExecutor(processes) as pool,
+        ThreadPoolExecutor(processors) as pool,
     ):
-        yield from pool.map(functools.partial(workers.do, about, work), some)
+        yield from pool.map(lambda each: workers.do(about, work, each, 1), some)
 
 
 class _Worker:

@@ -65,6 +65,14 @@ def sender_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
     return next((queue for queue in trial.record.queues if queue.interface == name), None)
 
 
+def sampled_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
+    """Return the queue of the flow's bottleneck, or the first that is sampled."""
+    sampled = [queue for queue in trial.record.queues if queue.sampled]
+    name = capture_interface(trial, "bottleneck-out", flow)
+    own_first = sorted(sampled, key=lambda queue: queue.interface != name)
+    return next(iter(own_first), None)
+
+
 NAN = float("nan")
 PORTS = ["src_port", "dst_port"]  # which tell connections apart
 CACHED_CAPTURES = 32

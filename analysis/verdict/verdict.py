@@ -89,6 +89,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
 )
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
+_WORST_FIRST = (Grade.INVALID, Grade.SUSPECT, Grade.VALID, Grade.UNKNOWN)
 _ORDER = {name: place for place, name in enumerate(CHECK_RULES)}
 
 
@@ -102,6 +103,14 @@ class Verdict:
     verdict: Grade
     why: str
     checks: tuple[Check, ...]
+
+    def by_check(self) -> dict[str, Grade]:
+        """Return the worst grade of each check; every known one outranks `unknown`."""
+        worst: dict[str, Grade] = {}
+        for check in self.checks:
+            known = worst.setdefault(check.name, check.verdict)
+            worst[check.name] = min(known, check.verdict, key=_WORST_FIRST.index)
+        return worst
 
     def to_json(self) -> str:
         """Return the verdict as JSON."""
@@ -130,13 +139,15 @@ def _read(data: dict[str, Any]) -> Check:
     for key in ("measured", "expected", "tolerance"):
         if data[key] in ("inf", "-inf"):
             data[key] = float(data[key])
-    check = Check(**{**data, "verdict": Grade(data["verdict"])})
-    texts = (check.subject, check.unit, check.why)
-    if check.name not in CHECK_RULES or not all(isinstance(each, str) for each in texts):
+    data["verdict"] = Grade(data["verdict"])
+    check = Check(**data)
+    if check.name not in CHECK_RULES:
         raise ValueError(f"no check of ours: {check.name!r}")
+    if not type(check.subject) is type(check.unit) is type(check.why) is str:
+        raise TypeError(check.subject, check.unit, check.why)
     if type(check.tolerance) not in (int, float):
         raise TypeError(check.tolerance)
-    if not all(_can_be_compared(each) for each in (check.measured, check.expected)):
+    if not (_can_be_compared(check.measured) and _can_be_compared(check.expected)):
         raise TypeError(check.measured, check.expected)
     return check
 

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from testbed.errors import TestbedError, hint_for
@@ -41,18 +41,47 @@ def replace(
     It belongs to the user who ran sudo, unless it is `private`. If it is `durable`, it is on the
     disk before the older one is gone, and so is all that was written before.
     """
+    with (
+        _told(path),
+        safe_files.folder(path.parent) as parent,
+        _temporary(parent, path.name) as new,
+    ):
+        with _new_file(parent, new, 0o600 if private else 0o666) as file:
+            write(safe_files.place(file))
+            if not private:
+                safe_files.give_to_user(file)
+            if durable:
+                safe_files.sync(file)
+        os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def replace_all(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files of a folder, each of which takes the place of the one of its name.
+
+    Thousands of them are noted once, and not on the disk one by one.
+    """
+    with _told(folder), safe_files.folder(folder) as parent, _temporary(parent, "new") as new:
+        for name, text in texts.items():
+            with _new_file(parent, new, 0o666) as file:
+                safe_files.place(file).write_text(text, encoding="utf-8")
+                safe_files.give_to_user(file)
+            os.replace(new, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+@contextlib.contextmanager
+def _new_file(parent: int, name: str, mode: int) -> Iterator[int]:
+    file = os.open(name, _NEW_FILE, mode, dir_fd=parent)
     try:
-        with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
-            file = os.open(new, _NEW_FILE, 0o600 if private else 0o666, dir_fd=parent)
-            try:
-                write(safe_files.place(file))
-                if not private:
-                    safe_files.give_to_user(file)
-                if durable:
-                    safe_files.sync(file)
-            finally:
-                os.close(file)
-            os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+        yield file
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say of an error of the system's what could not be written, and what may help."""
+    try:
+        yield
     except OSError as error:
         missing = f"there is no folder {path.parent}: make it, or name another path"
         hint = missing if error.errno == errno.ENOENT else hint_for(error)

@@ -173,6 +173,12 @@ def _adapter(kind: Any) -> Any:
     return TypeAdapter(with_config(strictly)(kind))
 
 
+def exact(scenario: Scenario) -> bytes:
+    """Return what equal scenarios have alike, in a tenth of the time of the text for people."""
+    text: bytes = _adapter(Scenario).dump_json(scenario)
+    return text
+
+
 def checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, list[str]]:
     """Return JSON's types as a dataclass, or the faults, which begin with their fields."""
     from pydantic import ValidationError

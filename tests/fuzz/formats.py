@@ -6,6 +6,7 @@ fuzzer in C (`tests/fuzz/run`).
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import random
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.figures import figure_cache
-from analysis.results.reduction import reduction_of, stored_verdict
+from analysis.results.reduction import reduction_of, reductions_of, stored_verdict
 from analysis.statistics.packet_comparison import read_files
 from analysis.trials.samples import read_columns, read_samples
 from testbed.cli.packetdrill import junit, summary
@@ -32,6 +33,7 @@ from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
 from testbed.scenario.trace import parse_trace, read_trace
 from testbed.store import (
+    FORMER_REDUCED,
     GUEST_ERRORS,
     GUEST_OUTPUT,
     QDISCS_FILE,
@@ -45,6 +47,7 @@ from testbed.store import (
     run_command,
 )
 from tests import scenarios
+from tests.former_reductions import make_former
 from tests.robustness.scenario_mutations import (
     NUMBERS,
     TEXTS,
@@ -153,12 +156,19 @@ def _write_reduced_trial(folder: Path) -> None:
     reduction_of(open_trial(write_trial(_trial(folder), samples=True)))
 
 
-def _sound(name: str) -> Callable[[], tuple[bytes, ...]]:
+def _write_former_trial(folder: Path) -> None:
+    _write_reduced_trial(folder)
+    make_former(_trial(folder))
+
+
+def _sound(
+    name: str, make: Callable[[Path], None] = _write_reduced_trial
+) -> Callable[[], tuple[bytes, ...]]:
     """Return what gives a file of a sound trial."""
 
     def content() -> tuple[bytes, ...]:
         with tempfile.TemporaryDirectory() as folder:
-            _write_reduced_trial(Path(folder))
+            make(Path(folder))
             return ((_trial(Path(folder)) / name).read_bytes(),)
 
     return content
@@ -191,8 +201,8 @@ def _read_verdict(trial: Path) -> None:
 
 
 def _read_reduction(trial: Path) -> None:
-    rows = reduction_of(open_trial(trial)).flows
-    assert len(rows) == len(open_trial(trial).scenario.flows)
+    (reduction,) = reductions_of([open_trial(trial)], plots=True)
+    assert len(reduction.flows) == len(reduction.trial.scenario.flows)
 
 
 def _read_samples(trial: Path) -> None:
@@ -275,10 +285,16 @@ FORMATS: dict[str, Format] = {
         damaged_text,
     ),
     "reduction": Format(
-        _sound(REDUCED),
-        read_in_trial(REDUCED, _read_reduction),
-        damaged_table,
+        lambda: tuple(map(gzip.decompress, _sound(REDUCED)())),
+        lambda data, folder: read_in_trial(REDUCED, _read_reduction)(gzip.compress(data), folder),
+        damaged_json,
         _write_reduced_trial,
+    ),
+    "former": Format(
+        _sound(FORMER_REDUCED, _write_former_trial),
+        read_in_trial(FORMER_REDUCED, _read_reduction),
+        damaged_table,
+        _write_former_trial,
     ),
     "queues": Format(
         lambda: (QDISCS,),

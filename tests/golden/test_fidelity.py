@@ -211,7 +211,7 @@ def test_tables(trial: Path) -> None:
     table = checks_table(verdict, everything=False)
     assert table.rows[0][:4] == ("capture drops", "sender1-eth0", "2", "0")
     assert table.note.startswith("1 invalid, ")
-    counts = {each.rule.name: each.trials for each in tally([verdict])}
+    counts = {each.rule.name: each.trials for each in tally([verdict.by_check()])}
     assert counts["capture drops"] == {Grade.INVALID: 1} and counts["rate"] == {Grade.VALID: 1}
     assert len(fidelity_checks(trial.parent)) == len(verdict.checks)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from analysis.results.reduction import reduction_of
+from analysis.results.stored_tables import decoded
 from testbed.cli.entry import main
 from testbed.runs.results_folders import keep_run
 from testbed.store import (
@@ -112,7 +113,7 @@ def write_all_samples(trial: Path) -> None:
 
 DAMAGES = (fifo, endless, empty)
 FILES = (
-    *("trial/scenario.json", "trial/trial.json", "trial/verdict.json", "trial/reduced.parquet"),
+    *("trial/scenario.json", "trial/trial.json", "trial/verdict.json", f"trial/{REDUCED}"),
     *("trial/samples/queues.csv", "trial/samples/sockets.csv", "trial/samples/counters.json"),
     *("trial/flows/tcp.client.json", "trial/commands.log", "trial/captures/sender1-eth0.pcapng"),
     *("runs/first/run.json", "runs/first/metrics.parquet"),
@@ -132,7 +133,7 @@ def test_a_damaged_file_is_a_line_and_no_traceback(
     file.parent.mkdir(exist_ok=True)
     damage(file)
     if name.startswith(("trial/samples", "trial/flows", "trial/captures")):
-        (a / "trial" / "reduced.parquet").unlink()
+        (a / "trial" / REDUCED).unlink()
     verbs = (
         ("report", str(a)),
         ("compare", str(a), str(b)),
@@ -172,7 +173,7 @@ def test_a_verdict_that_is_lost_with_the_captures_costs_no_number(
         (trial.path / RECORD).write_text(record.to_json())
     assert main(["report", str(tmp_path / "x")]) == 0
     after = reduction_of(open_trial(trial.path)).tables
-    assert all(after[name].equals(before[name]) for name in before)
+    assert all(decoded(after[name]).equals(decoded(before[name])) for name in before)
 
 
 @pytest.mark.parametrize("make", [fifo, endless], ids=lambda make: make.__name__)
@@ -194,7 +195,7 @@ def test_a_flipped_byte_in_a_reduction_changes_no_number(tmp_path: Path) -> None
     for place in range(0, len(whole), len(whole) // 16):
         (trial.path / REDUCED).write_bytes(flipped(whole, place))
         after = reduction_of(trial).tables
-        assert all(after[name].equals(before[name]) for name in before), place
+        assert all(decoded(after[name]).equals(decoded(before[name])) for name in before), place
 
 
 def flipped(content: bytes, place: int) -> bytes:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import gzip
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from analysis.results import reduction
+from analysis.results import stored_tables
 from analysis.results.reduction import reduction_of
+from analysis.results.stored_tables import Json
 from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
 from testbed.store import REDUCED, REPORT, open_trial, spreadsheet_cell
+from tests.former_reductions import make_former
 from tests.trial_writer import write_trial
 
 
 def rewrite_reduction(trial: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Change the flows' rows that are stored with a trial."""
-    whole = pq.read_table(trial / REDUCED)
-    flows = change(pa.Table.from_struct_array(whole["flows"].combine_chunks().flatten()))
-    rows = flows.to_struct_array().combine_chunks()
-    column = pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows)
-    place = whole.schema.get_field_index("flows")
-    pq.write_table(whole.set_column(place, "flows", column), trial / REDUCED)
+    stored = stored_tables.read(trial)
+    assert stored is not None
+    tables = {**stored.tables, "flows": change(stored.tables["flows"])}
+    stored_tables.write(trial / REDUCED, dataclasses.replace(stored, tables=tables))
 
 
 def bend_texts(trial: Path, text: str, columns: Iterable[str]) -> None:
@@ -77,11 +79,6 @@ def without_column(flows: pa.Table) -> pa.Table:
     return flows.drop_columns(["flow"])
 
 
-def with_texts_for_numbers(flows: pa.Table) -> pa.Table:
-    place = flows.schema.get_field_index("throughput_mbps")
-    return flows.set_column(place, "throughput_mbps", pa.array(["1"] * len(flows)))
-
-
 def without_rows(flows: pa.Table) -> pa.Table:
     return flows.slice(0, 0)
 
@@ -90,9 +87,7 @@ def of_another(flows: pa.Table) -> pa.Table:
     return pa.concat_tables([flows, flows])
 
 
-@pytest.mark.parametrize(
-    "change", [without_column, with_texts_for_numbers, without_rows, of_another]
-)
+@pytest.mark.parametrize("change", [without_column, without_rows, of_another])
 def test_a_reduction_that_is_not_this_trials_is_made_again(
     tmp_path: Path, change: Callable[[pa.Table], pa.Table]
 ) -> None:
@@ -103,13 +98,93 @@ def test_a_reduction_that_is_not_this_trials_is_made_again(
     assert main(["report", str(tmp_path / "results")]) == 0
 
 
-def test_a_file_that_stands_for_too_many_values_is_not_read(
+def numbers_as_texts(flows: Json) -> None:
+    names, content = flows["blocks"]["<f8"]
+    flows["blocks"]["<f8"] = [[*names[:-1], "label"], content]
+
+
+def texts_as_numbers(flows: Json) -> None:
+    names, content = flows["blocks"]["<i4"]
+    flows["blocks"]["<i4"] = [[*names[:-1], "goodput_mbps"], content]
+
+
+def objects(flows: Json) -> None:
+    flows["blocks"]["|O"] = flows["blocks"].pop("<f8")
+
+
+def a_text_that_is_none(flows: Json) -> None:
+    flows["texts"][0] = {"a": 1}
+
+
+def fewer_texts(flows: Json) -> None:
+    flows["texts"] = flows["texts"][:1]
+
+
+def half_the_numbers(flows: Json) -> None:
+    names, content = flows["blocks"]["<f8"]
+    flows["blocks"]["<f8"] = [names, content[: len(content) // 8 * 4]]
+
+
+def a_block_of_nothing(flows: Json) -> None:
+    flows["blocks"]["<f8"][0] = []
+
+
+def no_base64(flows: Json) -> None:
+    flows["blocks"]["<f8"][1] += "-"
+
+
+def a_number_for_a_table(flows: Json) -> None:
+    flows["columns"] = 7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        numbers_as_texts,
+        texts_as_numbers,
+        objects,
+        a_text_that_is_none,
+        fewer_texts,
+        half_the_numbers,
+        a_block_of_nothing,
+        no_base64,
+        a_number_for_a_table,
+    ],
+)
+def test_a_document_of_something_else_is_not_read(
+    tmp_path: Path, change: Callable[[Json], None]
+) -> None:
+    trial = open_trial(write_trial(tmp_path / "results" / "trial"))
+    before = reduction_of(trial).flows
+    document = json.loads(gzip.decompress((trial.path / REDUCED).read_bytes()))
+    change(document["tables"]["flows"])
+    (trial.path / REDUCED).write_bytes(gzip.compress(json.dumps(document).encode()))
+    assert stored_tables.read(trial.path) is None
+    assert reduction_of(trial).flows.equals(before)
+
+
+def test_a_file_that_stands_for_too_much_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parquet writes a million equal values in a few bytes."""
+    """A few bytes can stand for a million equal ones."""
+    trial = write_trial(tmp_path / "trial")
+    reduction_of(open_trial(trial))
+    assert stored_tables.read(trial) is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(stored_tables, "MOST_STORED_BYTES", (trial / REDUCED).stat().st_size + 1)
+        assert stored_tables.read(trial) is None
+    make_former(trial)
+    assert stored_tables.read(trial) is not None
+    monkeypatch.setattr(stored_tables, "MOST_FORMER_VALUES", 200)
+    assert stored_tables.read(trial) is None
+
+
+def test_texts_for_numbers_in_the_format_before(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "trial"))
-    reduction_of(trial)
-    bend_texts(trial.path, "x", ["label"])
-    assert reduction_of(trial).flows["label"].eq("x").all()
-    monkeypatch.setattr(reduction, "MOST_STORED_VALUES", 1000)
-    assert not reduction_of(trial).flows["label"].eq("x").any()
+    flows = reduction_of(trial).tables["flows"]
+    place = flows.schema.get_field_index("throughput_mbps")
+    make_former(
+        trial.path,
+        flows=flows.set_column(place, "throughput_mbps", pa.array(["1"] * len(flows))),
+    )
+    assert stored_tables.read(trial.path) is None

@@ -27,7 +27,8 @@ from analysis.metrics.rates import (
     unknown_fairness,
 )
 from analysis.metrics.video_columns import VIDEO_GROUP
-from analysis.results.reduction import as_arrow, reduce_trial, reduction_of, store
+from analysis.results.reduction import reduce_trial, reduction_of, store
+from analysis.results.stored_tables import as_arrow
 from analysis.trials import packets
 from analysis.trials.packets import FlowPackets, Interval, TrialPackets
 from analysis.trials.samples import Samples

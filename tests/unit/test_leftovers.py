@@ -20,7 +20,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, sysctl_guard, tracefs
-from testbed.machine.atomic import replace, whole_folder, workplace
+from testbed.machine.atomic import replace, replace_all, whole_folder, workplace
 from testbed.machine.journal import JOURNAL, JOURNAL_SUFFIX, journals
 from testbed.machine.leftovers import Cleaned, clean
 from testbed.machine.locks import lock
@@ -272,6 +272,25 @@ def test_what_cannot_be_replaced_stays(
         pass
     assert names(out) == ["trial"]
     assert names(out / "trial") == ["old"]
+    assert names(journals()) == []
+
+
+def test_many_files_are_replaced_each_whole(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (out / "b").write_text("old")
+    replace_all(out, {"a": "new", "b": "new"})
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "new", "b": "new"}
+
+    left = iter([1])
+
+    def full(_file: int) -> None:
+        assert names(journals()) != []
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(safe_files, "give_to_user", full)
+    with pytest.raises(TestbedError, match="cannot be written: No space left on device"):
+        replace_all(out, {"a": "newer", "b": "newer"})
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"a": "newer", "b": "new"}
     assert names(journals()) == []
 
 

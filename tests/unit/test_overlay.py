@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.report import collect, make_report, overlay
-from analysis.report.overlay import MOST_POINTS, read_sampled, settings_of, thinned, trial_text
-from analysis.report.page_plot import packed
-from analysis.results import experiment_results, workers
+from analysis.report import collect, make_report
+from analysis.report.overlay import settings_of
+from analysis.results import experiment_results, plotted, reduction, workers
+from analysis.results.plotted import MOST_POINTS, packed, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
@@ -83,6 +83,11 @@ def choice(page: Path) -> dict[str, list[dict[str, list[list[int]]]]]:
     return found
 
 
+def unpacked(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+    return found
+
+
 def at(tab: Tab, page: Path, fragment: str, width: int = 1280, *, dark: bool = False) -> None:
     tab.open(page, width, dark=dark)
     tab.run(f"location.hash = {json.dumps(fragment)}")
@@ -124,10 +129,7 @@ def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
     ]
     lines = [[row.get(name, 0) for name in SOCKET_SAMPLES.columns] for row in rows]
     write_table(path, SOCKET_SAMPLES, lines)
-    results = collect([tmp_path]).experiments[0]
-    read = read_sampled(trial := results.trials[0])
-    text = zlib.decompress(base64.b64decode(trial_text(trial, results.series["trial"], *read)))
-    found = json.loads(text)["tcp"]
+    found = unpacked(reduction.reduction_of(open_trial(path)).plotted)["tcp"]
     assert found["window"] == {"x": packed([1, 2], 1e-3), "y": packed([15, 15], 1)}
     assert found["rtt"] == {"x": packed([1, 2], 1e-3), "y": packed([20, 35], 1e-2)}
 
@@ -267,8 +269,7 @@ def test_files_of_series_are_data(results: Path, page: Path) -> None:
         text = path.read_text()
         number, packed = text.removeprefix("testbedSeries(").removesuffix(");\n").split(",")
         assert path.name == f"t{number}.js"
-        found = json.loads(zlib.decompress(base64.b64decode(packed.strip('"'), validate=True)))
-        assert {"throughput", "window", "rtt"} <= set(found["tcp"])
+        assert {"throughput", "window", "rtt"} <= set(unpacked(packed.strip('"'))["tcp"])
 
 
 def test_a_page_is_the_same_however_many_processes_read_its_trials(
@@ -281,9 +282,67 @@ def test_a_page_is_the_same_however_many_processes_read_its_trials(
     monkeypatch.setattr(workers, "MANY_ITEMS", 30)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(experiment_results, "reductions_of", None)  # not in this process
-    monkeypatch.setattr(overlay, "trial_text", None)
+    monkeypatch.setattr(plotted, "trial_text", None)
     make_report(collect([results], EXPERIMENTS), page)
     assert {path: path.read_bytes() for path in files} == before
+
+
+def test_series_are_packed_once(results: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the page stored them, where other code had not: it is known by what it packs with."""
+    series = {p: p.read_bytes() for p in page.with_name("two words-series").iterdir()}
+    with monkeypatch.context() as patched:
+        patched.setattr(plotted, "trial_text", None)  # packing would fail
+        make_report(collect([results], EXPERIMENTS), page)
+    assert {path: path.read_bytes() for path in series} == series
+    monkeypatch.setattr(plotted, "PACKED_BY", "other code")
+    monkeypatch.setattr(plotted, "trial_text", lambda *_: "anew")
+    assert set(collect([results], EXPERIMENTS).experiments[0].plotted.values()) == {"anew"}
+
+
+def test_series_without_samples_that_are_damaged(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "x" / "trial", samples=True)
+    trial = open_trial(path)
+    reduction.store(reduction.reduce_trial(trial))
+    (path / SOCKET_SAMPLES.file).write_text("time_s,flow\nx,y\n")
+    (results,) = (found := collect([tmp_path / "x"])).experiments
+    assert set(unpacked(results.plotted[1])["tcp"]) == {"throughput", "delay"}
+    assert any("trial: without its samples: " in warning for warning in found.warnings)
+
+
+def of_another_flow(found: dict[str, Any]) -> None:
+    found["other"] = found.pop("tcp")
+
+
+def of_texts(found: dict[str, Any]) -> None:
+    found["tcp"]["throughput"]["x"]["d"][0] = "<script>"
+
+
+def of_no_number(found: dict[str, Any]) -> None:
+    found["tcp"]["throughput"]["y"]["k"] = float("nan")
+
+
+def of_something_else(found: dict[str, Any]) -> None:
+    found["tcp"]["else"] = found["tcp"]["throughput"]
+
+
+def of_nothing(found: dict[str, Any]) -> None:
+    found["tcp"]["throughput"] = None
+
+
+@pytest.mark.parametrize(
+    "change", [of_another_flow, of_texts, of_no_number, of_something_else, of_nothing]
+)
+def test_series_that_somebody_else_stored_are_packed_again(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    trial = open_trial(write_trial(tmp_path / "x" / "trial", samples=True))
+    own = reduction.reduction_of(trial)
+    found = unpacked(own.plotted)
+    change(found)
+    text = base64.b64encode(zlib.compress(json.dumps(found).encode())).decode()
+    for other in (text, f'"){text}', text[:-8], "", "AAAA"):
+        reduction.store(dataclasses.replace(own, plotted=other))
+        assert collect([tmp_path / "x"]).experiments[0].plotted == {1: own.plotted}
 
 
 def test_each_variant_of_a_single_flow_is_a_setting() -> None:

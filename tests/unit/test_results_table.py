@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from analysis.metrics.columns import ALL_METRICS
 from analysis.results import reduction
+from analysis.results.stored_tables import TABLES, decoded
 from analysis.results.tables import write_metrics
 from analysis.trials import packets
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.store import RECORD, REDUCED, Record, Status, open_trial
+from testbed.store import FORMER_REDUCED, RECORD, REDUCED, Record, Status, open_trial
+from tests.former_reductions import make_former
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
 
@@ -66,7 +70,7 @@ def test_rows_of_other_definitions_are_made_anew(
     assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
 
 
-@pytest.mark.parametrize("content", [b"", b"damaged", b"PAR1PAR1"])
+@pytest.mark.parametrize("content", [b"", b"damaged", gzip.compress(b"[]"), gzip.compress(b"{}")])
 def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     first = write_metrics(tmp_path)
@@ -75,20 +79,34 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     assert (path / REDUCED).read_bytes() != content
 
 
+def test_the_format_before_is_read(tmp_path: Path) -> None:
+    """Also of a trial whose captures were dropped, which nothing could be computed of again."""
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    stored = reduction.reduction_of(open_trial(path))
+    make_former(path)
+    shutil.rmtree(path / "captures")
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+    again = reduction.reduction_of(open_trial(path))
+    assert all(decoded(again.tables[name]).equals(decoded(stored.tables[name])) for name in TABLES)
+
+
 def test_a_parquet_file_of_others_is_replaced(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     first = write_metrics(tmp_path)
-    first.to_parquet(path / REDUCED)
+    (path / REDUCED).unlink()
+    first.to_parquet(path / FORMER_REDUCED)
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+    assert (path / REDUCED).is_file()
 
 
 @pytest.mark.parametrize("content", [1, {"a": 1}, [1], [{"a": 1}]])
 def test_tables_that_are_none_are_replaced(tmp_path: Path, content: object) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     first = write_metrics(tmp_path)
-    metadata = pq.read_schema(path / REDUCED).metadata
-    table = pa.table({name: [content] for name in reduction.TABLES})
-    pq.write_table(table.replace_schema_metadata(metadata), path / REDUCED)
+    document = json.loads(gzip.decompress((path / REDUCED).read_bytes()))
+    document["tables"] = dict.fromkeys(TABLES, content)
+    (path / REDUCED).write_bytes(gzip.compress(json.dumps(document).encode()))
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
 
 

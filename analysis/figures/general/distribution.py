@@ -45,13 +45,15 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
 
 
 def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFrame:
-    """Quantiles averaged over the trials of a series."""
-    of = rows.set_index(["trial", "flow"])[series]
-    own = over_time.series_of(rows, digest, list(DELAY_KINDS))
-    keys = pd.MultiIndex.from_frame(own[["trial", "flow"]])
-    found = own.assign(**{series: of.reindex(keys).to_numpy()}).dropna(subset=[series])
-    means = found.groupby([series, "what", "x"], sort=False)["value"].agg(["mean", "count"])
-    return means.reset_index().rename(columns={"x": "fraction", "mean": "ms", "count": "n"})
+    """Quantiles averaged over the trials of a series: of one after the other, to spare memory."""
+    tables = []
+    for name, own in rows.groupby(series, sort=False):
+        for what in (DELAY_QUANTILES, RTT_QUANTILES):
+            found = over_time.series_of(own, digest, [what]).groupby("x", sort=False)["value"]
+            means = found.agg(["mean", "count"]).reset_index()
+            tables.append(means.assign(what=what, **{series: name}))
+    table = pd.concat(tables, ignore_index=True)[[series, "what", "x", "mean", "count"]]
+    return table.rename(columns={"x": "fraction", "mean": "ms", "count": "n"})
 
 
 def _panel(curve: pd.DataFrame, series: str, looks: Mapping[str, SeriesStyle]) -> Panel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
@@ -26,12 +27,12 @@ from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.statistics.intervals import CONFIDENCE
 
+Strings = npt.NDArray[np.str_]
+
 
 def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERIES) -> pd.DataFrame:
     """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
     own = series_of(rows, digest, [what])
-    keys = pd.MultiIndex.from_frame(own[["trial", "flow"]])
-    own = own[keys.isin(pd.MultiIndex.from_frame(rows[["trial", "flow"]]))]
     table = own.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
     n = table["count"].to_numpy(dtype=float)
     half = special.stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * table["std"] / np.sqrt(n)
@@ -48,9 +49,25 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERI
 
 
 def series_of(rows: pd.DataFrame, digest: pd.DataFrame, whats: Sequence[str]) -> pd.DataFrame:
-    """Return some kinds of series of the rows' trials: their flows are then found among few."""
-    of_trials = digest["trial"].isin(rows["trial"].unique())
-    return digest[of_trials & digest["what"].isin(whats)]
+    """Return some kinds of series of the rows' flows."""
+    of_trials = digest["trial"].isin(rows["trial"].unique())  # their flows are found among few
+    own = digest[of_trials & digest["what"].isin(whats)]
+    known = [rows[name].unique().astype(str) for name in ("trial", "flow")]
+    return own[np.isin(_places(own, *known), _places(rows, *known))]
+
+
+def _places(table: pd.DataFrame, trials: Strings, flows: Strings) -> npt.NDArray[np.int32]:
+    """Return each row's flow of a trial as a number, which takes less than an index of both."""
+    trial, flow = _place(table["trial"], trials), _place(table["flow"], flows)
+    return np.where(flow < 0, np.int32(-1), trial * np.int32(len(flows)) + flow)
+
+
+def _place(names: pd.Series[str], known: Strings) -> npt.NDArray[np.int32]:
+    """Return the place of each name among those that are known, or -1."""
+    own = pd.Categorical(names)
+    of_categories = pd.Index(known).get_indexer(own.categories).astype(np.int32)
+    places: npt.NDArray[np.int32] = of_categories[own.codes]
+    return places
 
 
 def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

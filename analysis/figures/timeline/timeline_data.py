@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
 from analysis.trials.labels import path_rtt_ms
-from analysis.trials.packets import TrialPackets, capture_interface
+from analysis.trials.packets import TrialPackets, capture_interface, sampled_queue
 from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from analysis.trials.tcp_stream import round_trips
@@ -187,14 +187,6 @@ def flow_bottleneck(trial: Trial, flow: FlowRecord) -> tuple[Link, Direction]:
         if f"{link.ends[end]}-eth{number}" == name:
             return link, link.directions[end]
     return graph.bottleneck_link, graph.bottleneck
-
-
-def sampled_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
-    """Return the queue of the flow's bottleneck, or the first that is sampled."""
-    sampled = [queue for queue in trial.record.queues if queue.sampled]
-    name = capture_interface(trial, "bottleneck-out", flow)
-    own_first = sorted(sampled, key=lambda queue: queue.interface != name)
-    return next(iter(own_first), None)
 
 
 def queue_samples(

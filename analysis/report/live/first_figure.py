@@ -18,7 +18,8 @@ from analysis.figures.figure import (
 )
 from analysis.metrics.columns import ALL_METRICS
 from analysis.metrics.metric_rows import invalid
-from analysis.report.page_plot import Json, plot
+from analysis.report.page_plot import plot
+from analysis.results.plotted import Json
 from analysis.statistics.intervals import half_width, known
 from testbed.scenario.model import Scenario
 

@@ -1,0 +1,209 @@
+"""A trial's tables as they are stored: a document in JSON, compressed.
+
+A table has its columns' names. The numbers of all columns of a type are together: their bytes, in
+base64, under numpy's name of the type. So are its texts, as places in the list of those that occur,
+or -1 where none is known. Most tables are a hundred columns of one row: Parquet, which held them
+before, needs longer to say what is in it than to read it.
+
+Whoever sends results may have written what is here: it holds numbers, and texts that figures can
+show, or it is not read.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.metrics.columns import TEXT_COLUMNS
+from testbed.machine.safe_files import plain_file
+from testbed.store import DAMAGED, FORMER_REDUCED, REDUCED
+
+TABLES = ("flows", "links", "transfers", "series")
+ENCODED = "series"  # its texts stay places in memory: thousands of trials have a million rows
+TEXTS = {*TEXT_COLUMNS, "link", "size_class", "state", "what"}  # the others are numbers
+NUMBERS = ("<f8", "<i8", "|b1")
+TEXT_PLACES = "<i4"
+NO_TEXT = -1
+LONGEST_TEXT = 200  # characters, of the parts of one
+MOST_STORED_BYTES = 1 << 29  # of a document: few can stand for any number of them
+MOST_FORMER_VALUES = 1 << 26
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of a trial beside its verdict, and the revision of what computed it.
+
+    `plotted` are the trial's series as `analysis.results.plotted` of version `plotted_by` packs
+    them; empty in documents of others.
+    """
+
+    revision: str
+    warnings: tuple[str, ...]
+    tables: Mapping[str, pa.Table]
+    plotted: str = ""
+    plotted_by: str = ""
+
+
+def write(path: Path, stored: Stored) -> None:
+    """Write what is stored of a trial."""
+    text = json.dumps(_document(stored), separators=(",", ":"))
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def read(trial: Path) -> Stored | None:
+    """Read what is stored of a trial, in this format or the one before; None if it is damaged."""
+    for find in (_read_document, _read_former):
+        with contextlib.suppress(OSError, NotImplementedError, zlib.error, *DAMAGED):
+            return _checked(find(trial))
+    return None
+
+
+def as_arrow(frame: pd.DataFrame) -> pa.Table:
+    """Return pandas' frame as Arrow's table, with the types of one that was stored."""
+    arrays = [
+        pa.array(frame[name], pa.large_string(), from_pandas=True)
+        if name in TEXTS
+        else _numbers(frame[name].to_numpy())
+        for name in frame.columns
+    ]
+    return pa.Table.from_arrays(arrays, list(frame.columns))
+
+
+def encoded(table: pa.Table) -> pa.Table:
+    """Return the table with each text as its place among those that occur."""
+    arrays = [column.combine_chunks() for column in table.columns]
+    names = table.column_names
+    return pa.table(
+        [a.dictionary_encode() if n in TEXTS else a for n, a in zip(names, arrays, strict=True)],
+        names,
+    )
+
+
+def decoded(table: pa.Table) -> pd.DataFrame:
+    """Return pandas' frame with the texts themselves."""
+    columns = [
+        column.cast(pa.large_string()) if name in TEXTS else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    frame: pd.DataFrame = pa.table(columns, table.column_names).to_pandas()
+    return frame
+
+
+def _document(stored: Stored) -> Json:
+    return {**vars(stored), "tables": {n: _written(each) for n, each in stored.tables.items()}}
+
+
+def _written(table: pa.Table) -> Json:
+    known: dict[str | None, int] = {None: NO_TEXT}
+    blocks = dict[str, tuple[list[str], list[npt.NDArray[Any]]]]()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in TEXTS:
+            texts = column.cast(pa.large_string()).to_pylist()
+            values = np.array(
+                [known.setdefault(text, len(known) - 1) for text in texts], TEXT_PLACES
+            )
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            raise TypeError(f"{name}: texts for numbers")
+        else:
+            values = _numbers(column.to_numpy()).to_numpy(zero_copy_only=False)
+        names, rows = blocks.setdefault(values.dtype.str, ([], []))
+        names.append(name)
+        rows.append(values)
+    return {
+        "columns": table.column_names,
+        "texts": [text for text in known if text is not None],
+        "blocks": {kind: [names, _base64(rows)] for kind, (names, rows) in blocks.items()},
+    }
+
+
+def _base64(rows: Sequence[npt.NDArray[Any]]) -> str:
+    return base64.b64encode(np.concatenate(rows).tobytes()).decode()
+
+
+def _numbers(values: npt.NDArray[Any]) -> pa.Array:
+    """Return numbers as Arrow's, unknown ones as null."""
+    if values.dtype.str not in NUMBERS:
+        values = values.astype(np.float64)
+    return pa.array(values, from_pandas=True)
+
+
+def _read_document(trial: Path) -> Json:
+    whole = zlib.decompressobj(zlib.MAX_WBITS | 16)  # with gzip's checksum
+    content = whole.decompress(
+        plain_file(trial / REDUCED, MOST_STORED_BYTES).read_bytes(), MOST_STORED_BYTES
+    )
+    if not whole.eof:
+        raise ValueError("too long, or not whole")
+    found: Json = json.loads(content)
+    return found
+
+
+def _read_former(trial: Path) -> Json:
+    """Read the format before this one: a Parquet file of one row, whose columns are the tables."""
+    with pa.memory_map(str(plain_file(trial / FORMER_REDUCED, None))) as file:
+        stored = pq.ParquetFile(file, page_checksum_verification=True)
+        if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_FORMER_VALUES:
+            raise ValueError("not one row, or too long")
+        whole = stored.read([*TABLES], use_threads=False)
+    about = whole.schema.metadata
+    rows = {name: whole[name].combine_chunks().flatten() for name in TABLES}
+    tables = {name: pa.Table.from_struct_array(rows[name]) for name in TABLES}
+    return _document(Stored(about[b"revision"].decode(), json.loads(about[b"warnings"]), tables))
+
+
+def _values_in(metadata: pq.FileMetaData) -> int:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return sum(g.column(number).num_values for g in groups for number in range(g.num_columns))
+
+
+def _checked(document: Json) -> Stored:
+    tables = {name: _read_table(name, document["tables"][name]) for name in TABLES}
+    texts = [document[name] for name in ("revision", "plotted", "plotted_by")]
+    warnings = tuple(document["warnings"])
+    if not all(isinstance(each, str) for each in (*texts, *warnings)):
+        raise TypeError("texts are something else")
+    return Stored(texts[0], warnings, tables, *texts[1:])
+
+
+def _read_table(name: str, table: Json) -> pa.Table:
+    columns: list[str] = table["columns"]
+    arrays = dict[str, pa.Array]()
+    for kind, (names, content) in table["blocks"].items():
+        if kind not in (TEXT_PLACES, *NUMBERS) or (kind == TEXT_PLACES) != TEXTS.issuperset(names):
+            raise TypeError(f"{names} are no {kind}")
+        values = np.frombuffer(base64.b64decode(content, validate=True), kind)
+        block = _texts(values, names, table["texts"]) if kind == TEXT_PLACES else _numbers(values)
+        if kind == TEXT_PLACES and name != ENCODED:
+            block = block.dictionary_decode()
+        rows = len(values) // max(1, len(names))
+        arrays |= {each: block.slice(n * rows, rows) for n, each in enumerate(names)}
+    return pa.Table.from_arrays([arrays[each] for each in columns], columns)
+
+
+def _texts(places: npt.NDArray[Any], names: Sequence[str], texts: Sequence[str]) -> pa.Array:
+    hidden = [place for place, text in enumerate(texts) if not _can_be_shown(text)]
+    if hidden:  # only reasons may be anything
+        of_others = places.reshape(len(names), -1)[[name != "why" for name in names]]
+        if np.isin(of_others, hidden).any():
+            raise ValueError("a text that no figure can show")
+    known = pa.array(places, mask=places == NO_TEXT)
+    return pa.DictionaryArray.from_arrays(known, pa.array(texts, pa.large_string()))
+
+
+def _can_be_shown(text: str) -> bool:
+    shortened = max(map(len, text.split(";"))) <= LONGEST_TEXT
+    return text.isprintable() and "$" not in text and shortened
