@@ -27,7 +27,15 @@ from testbed.plan.plan import make_plan
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.store import RECORD, SCENARIO, SOCKET_SAMPLES, Record, open_trial
+from testbed.store import (
+    RECORD,
+    REDUCED,
+    SCENARIO,
+    SOCKET_SAMPLES,
+    VERDICT_FILE,
+    Record,
+    open_trial,
+)
 from testbed.trial.parts.pcapng import Source, convert
 from tests.trial_writer import write_trial
 
@@ -86,7 +94,7 @@ def sha256(path: Path) -> str:
 
 
 def copied(original: Path, tmp_path: Path, name: str = "other-hash-guest") -> Path:
-    cached = shutil.ignore_patterns("*.parquet", "verdict.json")
+    cached = shutil.ignore_patterns(REDUCED, VERDICT_FILE)
     shutil.copytree(original / "one", tmp_path / "b" / name, ignore=cached)
     return tmp_path / "b" / name
 
