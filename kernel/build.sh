@@ -13,6 +13,7 @@
 # (cc says of which files), whose code is the same either way. Progress goes to stderr.
 set -euo pipefail
 export LC_ALL=C
+export TZ=UTC # of KBUILD_BUILD_TIMESTAMP: the first root's format has no times before 1970
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 recipe=$1 source=$2 out=$3 tree=$4 log=$5 origin=$6
@@ -98,11 +99,13 @@ drop_controls() {
 }
 
 add_ours() {
-    local file
+    local file cpio=$stage/usr/gen_init_cpio.c
     add_controls # before the patches: a version may patch them
     for file in "$recipe"/patches/*.patch; do
         [ ! -e "$file" ] || apply "$file"
     done
+    # 6.1 puts the time at which we compiled /init into the first root, and so into the build's id
+    [ ! -e "$cpio" ] || sed -i 's/(long) buf\.st_mtime,/(long) default_mtime,/' "$cpio"
     mkdir "$stage/testbed"
     cp "$recipe/initramfs.list" "$stage/testbed/"
     # a database of radio regulations without a country: the world's common rules hold
