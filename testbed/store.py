@@ -601,7 +601,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, tuple) and all(map(_is_text, value))
+    return isinstance(value, tuple) and {*map(type, value)} <= {str}
 
 
 def _are_ports(value: Any) -> bool:
@@ -611,7 +611,7 @@ def _are_ports(value: Any) -> bool:
 
 
 def _name_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
+    return isinstance(value, dict) and {*map(type, value.values())} <= {str}
 
 
 def _name_names(value: Any) -> bool:

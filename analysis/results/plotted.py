@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
+from pydantic_core import from_json
 
 from analysis.metrics.digest import DELAY_BY_SECOND, THROUGHPUT_SERIES
 from analysis.trials.packets import sampled_queue
@@ -58,9 +58,8 @@ def is_of(text: str, trial: Trial) -> bool:
     flows = {flow.name for flow in trial.record.flows}
     with contextlib.suppress(zlib.error, *DAMAGED):
         whole = zlib.decompressobj()
-        found = json.loads(
-            whole.decompress(base64.b64decode(text, validate=True), MOST_PACKED_BYTES)
-        )
+        content = whole.decompress(base64.b64decode(text, validate=True), MOST_PACKED_BYTES)
+        found = from_json(content, allow_inf_nan=False)
         return whole.eof and found.keys() <= flows and all(map(_are_histories, found.values()))
     return False
 
@@ -72,8 +71,7 @@ def _are_histories(found: Json) -> bool:
 
 
 def _is_packed(found: Json) -> bool:
-    unit = found["k"]
-    is_unit = type(unit) in (int, float) and math.isfinite(unit)
+    is_unit = type(found["k"]) in (int, float)
     return found.keys() == {"d", "k"} and is_unit and {*map(type, found["d"])} <= {int}
 
 

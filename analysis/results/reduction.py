@@ -310,11 +310,9 @@ def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
     The trial's directory may have been renamed since. Earlier versions stored shares even where
     no two flows share a link; they become unknown.
     """
-    unknown = unknown_fairness(trial.scenario)
-    columns = {"trial": pa.array([trial.path.name] * len(flows), pa.large_string())}
-    for name in flows.column_names:
-        if name in unknown:
-            columns[name] = pa.nulls(len(flows), pa.float64())
+    unknown = {*unknown_fairness(trial.scenario)} & {*flows.column_names}
+    columns = {name: pa.nulls(len(flows), pa.float64()) for name in unknown}
+    columns["trial"] = pa.array([trial.path.name] * len(flows), pa.large_string())
     for name, column in columns.items():
         flows = flows.set_column(flows.schema.get_field_index(name), name, column)
     return flows

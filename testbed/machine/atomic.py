@@ -63,7 +63,8 @@ def replace_all(folder: Path, texts: Mapping[str, str]) -> None:
     with _told(folder), safe_files.folder(folder) as parent, _temporary(parent, "new") as new:
         for name, text in texts.items():
             with _new_file(parent, new, 0o666) as file:
-                safe_files.place(file).write_text(text, encoding="utf-8")
+                with os.fdopen(file, "w", encoding="utf-8", closefd=False) as script:
+                    script.write(text)
                 safe_files.give_to_user(file)
             os.replace(new, name, src_dir_fd=parent, dst_dir_fd=parent)
 
