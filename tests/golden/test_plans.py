@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -10,12 +11,18 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import Loss, LossEvents
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Queue
 from testbed.scenario.video import PlayerKind
 from testbed.video_site import Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 
 HERE = Path(__file__).parent / "plans"
+IPV6 = NamedNetwork(
+    NetworkName.ROUTER_BOTTLENECK,
+    LinkSettings(1, queue=Queue("pfifo", limit_packets=20), delay_ms=5),
+    ip=6,
+)
 CASES = {
     "router": router(),
     "router-cbr-codel-delay": router(
@@ -31,6 +38,7 @@ CASES = {
     "video-https": video(viewer_variant="vegas"),
     "video-quic": video(Transport.QUIC),
     "video-chromium": video(player=PlayerKind.CHROMIUM),
+    "router-ipv6": dataclasses.replace(router(variant="cubic"), network=IPV6.graph()),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
     "dumbbell-load": EXPERIMENTS["dumbbell-load"].scenarios({}, 1, False)[0],

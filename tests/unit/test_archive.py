@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from analysis.results.reduction import reduce_trial, reduction_of
 from analysis.trials import retention
 from analysis.trials.retention import settle
 from testbed.errors import TestbedError, UsageError
+from testbed.machine import safe_files
 from testbed.store import REDUCED, Trial, open_trial
 from tests.lab import wait_until
 from tests.trial_writer import write_trial
@@ -83,6 +85,26 @@ def test_an_interrupted_settling_loses_nothing(
         settle(trial, "drop")
     assert open_trial(trial.path).record == trial.record
     assert files(trial) == {".pcap"}
+
+
+def test_the_record_is_on_the_disk_before_captures_are_removed(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut a record that still names captures would have none."""
+    steps: list[str] = []
+
+    def sync(file: int) -> None:
+        os.fsync(file)
+        steps.append("synced")
+
+    def remove(path: Path) -> None:
+        path.unlink()
+        steps.append("removed")
+
+    monkeypatch.setattr(safe_files, "sync", sync)
+    monkeypatch.setattr(retention, "remove_file", remove)
+    settle(trial, "drop")
+    assert steps == ["synced"] + ["removed"] * len(trial.record.captures)
 
 
 def test_unknown_ways() -> None:

@@ -23,6 +23,7 @@ from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
+from testbed.runs.estimate import GUEST_MB
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
@@ -115,6 +116,18 @@ def test_no_two_flows_have_the_same_port(flows: int, most: int) -> None:
         f"flows[0].parallel to flows[{flows - 1}].parallel ({flows}): {most + 1} is not between 1 "
         f"and {most}, because each of {flows} flows has {most} of the local ports 40001 to 49999"
     )
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "cores", "jobs"),
+    [(100_000, 4, 4), (100_000, 1, 1), (3 * GUEST_MB, 4, 3), (3 * GUEST_MB - 1, 4, 2), (10, 4, 1)],
+)
+def test_there_is_a_guest_per_core_as_far_as_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, free_mb: int, cores: int, jobs: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(cores)))
+    monkeypatch.setattr(guests, "_available_mb", lambda: free_mb)
+    assert GuestEngine().jobs() == jobs
 
 
 def test_there_are_no_more_flows_than_ports() -> None:

@@ -70,7 +70,21 @@ def test_a_video_takes_as_long_as_it_is_large() -> None:
 
     assert seconds(rule="240p") < seconds(rule="720p") < seconds(rule="buffer")
     assert seconds(rule="buffer") == seconds(rule="1080p")
-    assert seconds(rule="240p") < seconds(rule="240p", transport=Transport.QUIC)
+
+
+def test_a_packet_of_quic_costs_several_of_tcp() -> None:
+    """Two programs process it in place of the kernel."""
+
+    def packets_s(length_s: float, transport: Transport) -> float:
+        shorter, longer = (
+            video(transport, network="ethernet", rule="720p", length_s=seconds)
+            for seconds in (60, length_s)
+        )
+        return estimate.guest_seconds(make_plan(longer), longer) - estimate.guest_seconds(
+            make_plan(shorter), shorter
+        )
+
+    assert packets_s(270, Transport.QUIC) > 2 * packets_s(270, Transport.HTTPS)
 
 
 def test_a_browser_takes_longer() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from analysis.statistics.intervals import compare_paired
@@ -17,7 +22,9 @@ from testbed.cli import kernel_report
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.kernel_sources import KernelSource, build_source, kernel_source
+from testbed.plan.plan import Task
 from testbed.plan.requirements import OTHER_KERNELS
+from testbed.runs import kernel_comparison
 from testbed.runs.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
 from testbed.runs.kernel_comparison import (
     ComparedPacket,
@@ -25,11 +32,15 @@ from testbed.runs.kernel_comparison import (
     Effect,
     KernelComparison,
     NotCompared,
+    compare_kernels,
+    effects,
     read_gdb,
 )
+from testbed.runs.sweep import TrialFinished
+from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.store import Trial, open_trial
+from testbed.store import Record, Status, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 
@@ -77,6 +88,128 @@ def test_what_gdb_said_is_read() -> None:
         "snd_una 3324334791, snd_nxt 3324525927",
         "snd_cwnd 127, snd_ssthresh 65",
     )
+
+
+KERNELS = ("6.1", "6.12")
+TIMES = {"red": 0.5, "pie": 0.25, "codel": 2.0}  # of the first packet that differs
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make every trial end as its condition says, on each kernel, without a guest.
+
+    B has more throughput in each, more retransmissions in one and fewer in the others.
+    """
+
+    def run_all(planned: Sequence[Task], *_: object) -> list[TrialFinished]:
+        done = []
+        for task in planned:
+            scenario = task.scenario
+            fails = scenario.axes["condition"] == "fails" and scenario.kernel == KERNELS[1]
+            failed = Record(Status.FAILED, engine="guest", seed=1, reason="no such queue")
+            name = f"{scenario.name}-{scenario.kernel}"
+            path = write_trial(tmp_path / name, scenario=scenario, record=failed if fails else None)
+            done.append(TrialFinished(task, path, failed.status if fails else Status.OK))
+        return done[::-1]  # trials end in any order
+
+    def first_difference(a: Trial, b: Trial) -> FirstDifference | None:
+        assert (a.scenario.kernel, b.scenario.kernel) == KERNELS
+        time_s = TIMES.get(a.scenario.axes["condition"])
+        return FirstDifference("sender1-eth0", 7, (time_s, time_s + 1)) if time_s else None
+
+    def reductions_of(trials: Sequence[Trial]) -> list[Any]:
+        return [SimpleNamespace(trial=each, flows=pd.DataFrame([flow(each)])) for each in trials]
+
+    def flow(trial: Trial) -> dict[str, float]:
+        on_b = trial.scenario.kernel == KERNELS[1]
+        time_s = TIMES[trial.scenario.axes["condition"]]
+        return {
+            "throughput_mbps": 4 + on_b * (1 + time_s / 10),
+            "retransmitted": 9 + on_b * (time_s - 1),
+            "rtt_mean_ms": 30,
+        }
+
+    monkeypatch.setattr(kernel_comparison, "choose", lambda *_: None)
+    monkeypatch.setattr(kernel_comparison, "run_all", run_all)
+    monkeypatch.setattr(kernel_comparison, "first_difference", first_difference)
+    monkeypatch.setattr(kernel_comparison, "reductions_of", reductions_of)
+    return tmp_path
+
+
+def in_condition(name: str, variant: str = "cubic") -> Scenario:
+    axes = {"condition": name, "variant": variant}
+    scenario = router(variant=variant, cbr_mbit=0.1, duration_s=12, axes=axes)
+    return dataclasses.replace(scenario, label=f"{name}-{variant}")
+
+
+def ignore(_event: object) -> None:
+    """Take an event of a sweep."""
+
+
+def test_kernels_are_compared_trial_by_trial(ran: Path) -> None:
+    names = ("same", "red", "fails", "pie", "codel")
+    found = compare_kernels(list(map(in_condition, names)), KERNELS, ran, ignore, explained=0)
+    assert (found.trials, found.same, found.conditions) == (5, 1, names)
+    assert [each.condition for each in found.divergences] == [
+        "pie cubic",
+        "red cubic",
+        "codel cubic",
+    ]
+    assert [[trial.scenario.kernel for trial in each.trials] for each in found.divergences] == [
+        list(KERNELS)
+    ] * 3
+    assert found.failed == (NotCompared("fails", "no such queue"),)
+    assert [each.packets for each in found.divergences] == [None] * 3
+    (effect,) = found.effects  # the only one that is significant
+    assert (effect.group, effect.what, effect.mean_a) == ("cubic", "throughput", 4.0)
+    assert effect.comparison.difference == pytest.approx(1 + sum(TIMES.values()) / 30)
+    assert 0 < effect.comparison.low < effect.comparison.difference
+
+
+def test_effects_are_of_variants_or_of_conditions(ran: Path) -> None:
+    scenarios = [in_condition(name, variant) for name in TIMES for variant in ("reno", "cubic")]
+    found = compare_kernels(scenarios, KERNELS, ran, ignore, explained=0)
+    of_variants = list(effects(found.divergences))
+    assert [(each.group, each.what, each.comparison.n_a) for each in of_variants] == [
+        (variant, what, 3)
+        for variant in ("cubic", "reno")
+        for what in ("throughput", "retransmissions")
+    ]
+    # the two trials of a condition differ alike: no deviation, so no test
+    assert list(effects(found.divergences, "condition")) == []
+
+
+@pytest.fixture
+def in_gdb(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+    """Let gdb print GDB for each trial, and return the trials that ran under it."""
+    stopped: list[Trial] = []
+
+    def rewind(trial: Trial, orders: Any, _out: Path, _say: object, output: Path) -> None:
+        stopped.append(trial)
+        assert (orders.packet.interface, orders.packet.frame) == ("sender1-eth0", 7)
+        assert orders.dst_port == trial.record.flows[0].dst_port
+        output.write_text(GDB)
+
+    monkeypatch.setattr(kernel_comparison, "rewind", rewind)
+    monkeypatch.setattr(kernel_comparison, "has_symbols", lambda name: name == KERNELS[0])
+    return stopped
+
+
+def test_the_earliest_trial_of_the_first_variants_is_explained(
+    ran: Path, in_gdb: list[Trial]
+) -> None:
+    several = [("pie", "cubic"), ("red", "cubic"), ("red", "reno"), ("codel", "bbr")]
+    scenarios = [in_condition(*each) for each in several]
+    found = compare_kernels(scenarios, KERNELS, ran, ignore, explained=2)
+    explained = [each.condition for each in found.divergences if each.packets]
+    assert explained == ["pie cubic", "red reno"]
+    assert [trial.scenario.kernel for trial in in_gdb] == [KERNELS[0]] * 2  # B has no symbols
+    assert found.divergences[0].packets
+    a, b = found.divergences[0].packets
+    assert a.text == b.text and "10.0.1.2, 10.0.0.2" in a.text
+    assert a.functions[0] == "__tcp_transmit_skb" and a.socket[1].startswith("snd_una")
+    assert (a.why_not, b.why_not) == ("", "kernel 6.12 has no symbols: testbed rewind")
+    assert (b.functions, b.socket) == ((), ())
 
 
 @pytest.fixture

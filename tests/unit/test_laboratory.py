@@ -292,6 +292,29 @@ def test_a_delay_of_acknowledgements_limits_nothing(
     assert rules(findings(tmp_path, *setting, *seen)) == expected
 
 
+@pytest.mark.parametrize(
+    ("limit", "drops", "is_found"),
+    [
+        (1, 3, True),  # netem's whole limit, and more, is on its way
+        (132, 3, True),  # half of it: what waits finds only the other half free
+        (133, 3, False),
+        (132, 0, False),
+    ],
+)
+def test_a_delay_whose_limit_drops(tmp_path: Path, limit: int, drops: int, is_found: bool) -> None:
+    """At 10 Mbit/s 66 frames of 1514 bytes are sent in 80 ms."""
+    setting = executed(f"tc qdisc add dev h1-eth0 root netem delay 80ms rate 10mbit limit {limit}")
+    seen = [
+        f"namespace 9000 {HERE} h1",
+        "device 8 h1-eth0 9 6000 1000000 700 0",
+        f"qdisc 8 netem 1000000 700 {drops} {limit} 0",
+    ]
+    found = findings(tmp_path, *setting, *seen)
+    assert rules(found) == (["a delay whose limit drops"] if is_found else [])
+    if found:
+        assert found[0].instead.startswith(f"write 'limit {66 + limit}'")
+
+
 def test_a_queue_that_all_hosts_have_is_not_in_the_other_direction(tmp_path: Path) -> None:
     receiver = executed("tc qdisc add dev h2-eth0 root fq_codel limit 500")
     sender = executed("tc qdisc add dev h1-eth0 root fq_codel limit 500", 0, 8, H1)
