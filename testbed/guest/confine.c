@@ -8,15 +8,17 @@
  *
  *   mounts     everything read-only, without devices and set-uid programs, but for the current
  *              directory, and an empty tmpfs on its subdirectory MEMORY, for the guest's memory
- *   Landlock   the same for named pipes, which a read-only mount lets everybody write
+ *   Landlock   the same for named pipes, which a read-only mount lets everybody write; no signals
+ *              to processes outside, where the host has that (Linux 6.12)
  *   processes  no other process can be seen, traced or signalled; all end when the first one does,
  *              and it ends when we do, so that SIGKILL leaves neither a process nor memory behind
- *   network    no interfaces, no sockets
+ *   network    no interfaces, no sockets but pairs of streams
  *   users      an ordinary user needs a user namespace for all this; root drops its capabilities
  *
  * It cannot gain privileges by any program, and system calls that no guest's kernel needs are
- * refused, each with a line that names it.  So are set-uid and set-gid modes: other users of the
- * host, for whom none of this holds, could run such a file while the guest runs.
+ * refused, each with a line that names it, and so are others with arguments that reach the host
+ * (docs/security.md has a table of all).  A set-uid or set-gid mode is such an argument: other
+ * users of the host, for whom none of this holds, could run the file while the guest runs.
  * It stays on the processors that it was started on, and leaves no core dumps.
  *
  * Exit status: the command's, 128 + N after signal N, and 125 where the host forbids one of these.
@@ -208,13 +210,20 @@ static void allow(int rules, const char *path, unsigned long long access)
 	close(rule.parent_fd);
 }
 
+/* Debian 12's header has only the first; a kernel that does not know the others takes zeros. */
+struct handled {
+	__u64 files, network, scoped;
+};
+#define ABSTRACT_SOCKETS_AND_SIGNALS 3
+
 /* Before Linux 5.19 Landlock forbids to rename from one directory to another, and is left out. */
 static void limit_writes(void)
 {
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
 			       LANDLOCK_CREATE_RULESET_VERSION);
 	unsigned long long known = version < 3 ? ~TRUNCATE : ~0ULL;
-	struct landlock_ruleset_attr handled = { (WRITE | MAKE_DEVICE) & known };
+	struct handled handled = { (WRITE | MAKE_DEVICE) & known, 0,
+				   version < 6 ? 0 : ABSTRACT_SOCKETS_AND_SIGNALS };
 	size_t device;
 	int rules;
 
@@ -241,23 +250,21 @@ static const int allowed[] = {
 	SYS_getdents, SYS_getdents64, SYS_statfs, SYS_fstatfs, SYS_getcwd, SYS_chdir,
 	SYS_fchdir, SYS_umask, SYS_mkdir, SYS_mkdirat, SYS_rmdir, SYS_unlink, SYS_unlinkat,
 	SYS_rename, SYS_renameat, SYS_renameat2, SYS_link, SYS_linkat, SYS_symlink,
-	SYS_symlinkat, SYS_truncate, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_fsync,
-	SYS_fdatasync, SYS_chown, SYS_fchown, SYS_lchown, SYS_fchownat, SYS_utime, SYS_utimes,
-	SYS_futimesat, SYS_utimensat, SYS_dup, SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2,
-	SYS_eventfd2, SYS_memfd_create, SYS_close_range, SYS_poll, SYS_ppoll, SYS_select,
-	SYS_pselect6, SYS_epoll_create, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_wait,
-	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_socketpair, SYS_sendmsg, SYS_recvmsg,
-	SYS_sendto, SYS_recvfrom, SYS_shutdown, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap,
-	SYS_madvise, SYS_brk, SYS_membarrier, SYS_rt_sigaction, SYS_rt_sigprocmask,
+	SYS_symlinkat, SYS_truncate, SYS_ftruncate, SYS_fsync, SYS_fdatasync, SYS_chown,
+	SYS_fchown, SYS_lchown, SYS_fchownat, SYS_utime, SYS_utimes, SYS_futimesat,
+	SYS_utimensat, SYS_dup, SYS_dup2, SYS_dup3, SYS_pipe, SYS_pipe2, SYS_eventfd2,
+	SYS_memfd_create, SYS_close_range, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6,
+	SYS_epoll_create, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_wait, SYS_epoll_pwait,
+	SYS_epoll_pwait2, SYS_sendmsg, SYS_recvmsg, SYS_mmap, SYS_munmap, SYS_mprotect,
+	SYS_mremap, SYS_madvise, SYS_brk, SYS_rt_sigaction, SYS_rt_sigprocmask,
 	SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
-	SYS_sigaltstack, SYS_kill, SYS_tkill, SYS_tgkill, SYS_pause, SYS_signalfd4, SYS_fork,
-	SYS_vfork, SYS_execve, SYS_execveat, SYS_seccomp, SYS_wait4, SYS_waitid, SYS_exit,
-	SYS_exit_group, SYS_ptrace, SYS_prctl, SYS_arch_prctl, SYS_personality,
-	SYS_set_tid_address, SYS_set_robust_list, SYS_rseq, SYS_futex, SYS_restart_syscall,
-	SYS_sched_yield, SYS_sched_getaffinity, SYS_nanosleep, SYS_clock_nanosleep,
-	SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_time, SYS_timer_create,
-	SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
-	SYS_setitimer, SYS_getitimer, SYS_timerfd_create, SYS_timerfd_settime,
+	SYS_sigaltstack, SYS_tkill, SYS_tgkill, SYS_pause, SYS_signalfd4, SYS_fork, SYS_vfork,
+	SYS_execve, SYS_execveat, SYS_wait4, SYS_waitid, SYS_exit, SYS_exit_group, SYS_ptrace,
+	SYS_arch_prctl, SYS_personality, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
+	SYS_futex, SYS_restart_syscall, SYS_sched_yield, SYS_sched_getaffinity, SYS_nanosleep,
+	SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday, SYS_time,
+	SYS_timer_create, SYS_timer_settime, SYS_timer_gettime, SYS_timer_getoverrun,
+	SYS_timer_delete, SYS_setitimer, SYS_getitimer, SYS_timerfd_create, SYS_timerfd_settime,
 	SYS_timerfd_gettime, SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid,
 	SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid, SYS_getgroups, SYS_setsid,
 	SYS_getsid, SYS_setpgid, SYS_getpgid, SYS_getpgrp, SYS_getrlimit, SYS_setrlimit,
@@ -281,7 +288,9 @@ static const char *const names[CALLS + 1] = {
 	NAMED(settimeofday), NAMED(clock_settime), NAMED(adjtimex), NAMED(clock_adjtime),
 	NAMED(iopl), NAMED(ioperm), NAMED(sethostname), NAMED(setdomainname),
 	NAMED(sched_setaffinity), NAMED(flock), NAMED(sync), NAMED(syncfs), NAMED(openat2),
-	NAMED(inotify_init), NAMED(inotify_init1), NAMED(fanotify_init),
+	NAMED(inotify_init), NAMED(inotify_init1), NAMED(fanotify_init), NAMED(sendto),
+	NAMED(recvfrom), NAMED(fcntl), NAMED(ioctl), NAMED(prctl), NAMED(socketpair),
+	NAMED(seccomp),
 };
 
 /* Calls whose argument is a mode, with that argument's number. */
@@ -297,13 +306,31 @@ static const unsigned int makers[][2] = { { SYS_open, 1 }, { SYS_openat, 2 } };
 #define MAKERS (sizeof(makers) / sizeof(*makers))
 #define MAKING (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
 
-/* Commands, in argument 1: locks on files of the host, and what types on its terminals. */
-static const unsigned int commands[][2] = {
-	{ SYS_fcntl, F_SETLK },	     { SYS_fcntl, F_SETLKW },	{ SYS_fcntl, F_OFD_SETLK },
-	{ SYS_fcntl, F_OFD_SETLKW }, { SYS_fcntl, F_SETLEASE }, { SYS_fcntl, F_NOTIFY },
-	{ SYS_ioctl, TIOCSTI },	     { SYS_ioctl, TIOCLINUX },
+/* Calls that are many, by a command: its argument's number and, in a row each, those allowed. */
+static const unsigned int commands[][3] = {
+	{ SYS_fcntl, 1, F_GETFL }, { SYS_fcntl, 1, F_SETFL },
+	{ SYS_fcntl, 1, F_GETFD }, { SYS_fcntl, 1, F_SETFD },
+	{ SYS_fcntl, 1, F_DUPFD }, { SYS_fcntl, 1, F_DUPFD_CLOEXEC },
+	{ SYS_fcntl, 1, F_ADD_SEALS },
+	/* SIGIO: to processes of the namespace */
+	{ SYS_fcntl, 1, F_SETOWN }, { SYS_fcntl, 1, F_SETSIG },
+	{ SYS_ioctl, 1, TCGETS }, { SYS_ioctl, 1, TCSETS }, { SYS_ioctl, 1, TCSETSW },
+	{ SYS_ioctl, 1, TCSETSF }, { SYS_ioctl, 1, TIOCGWINSZ }, { SYS_ioctl, 1, TIOCSPTLCK },
+	{ SYS_ioctl, 1, (unsigned int)TIOCGPTN }, { SYS_ioctl, 1, TIOCGPTPEER },
+	{ SYS_ioctl, 1, TIOCGPGRP }, { SYS_ioctl, 1, FIOCLEX }, { SYS_ioctl, 1, FIONREAD },
+	{ SYS_prctl, 0, PR_SET_DUMPABLE }, { SYS_prctl, 0, PR_SET_NO_NEW_PRIVS },
+	{ SYS_prctl, 0, PR_SET_NAME },
+	/* filters for its own processes: without a listener */
+	{ SYS_seccomp, 1, 0 }, { SYS_seccomp, 1, SECCOMP_FILTER_FLAG_TSYNC },
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+/* Calls that are allowed with this first and this second argument. */
+static const unsigned int pairs[][3] = {
+	{ SYS_prctl, PR_SET_PDEATHSIG, SIGKILL }, /* which could else be taken back */
+	{ SYS_socketpair, AF_UNIX, SOCK_STREAM }, /* takes no address, as a datagram does */
+};
+#define PAIRS (sizeof(pairs) / sizeof(*pairs))
 
 #define FIELD(name) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, name))
 #define ARGUMENT(number)                                                                           \
@@ -344,44 +371,26 @@ static void write_program(void)
 	ADD(UNLESS(BPF_JEQ, SYS_clone, 4), ARGUMENT(0), UNLESS(BPF_JSET, NEW_NAMESPACE, 1),
 	    ANSWER(NO), ANSWER(SECCOMP_RET_ALLOW));
 	for (each = 0; each < COMMANDS; each++)
-		ADD(UNLESS(BPF_JEQ, commands[each][0], 4), ARGUMENT(1),
-		    UNLESS(BPF_JEQ, commands[each][1], 1), ANSWER(NO), FIELD(nr));
-	/* A kernel that panics sends itself this signal until it ends, which the first process of a
-	 * namespace never does of it. */
-	ADD(UNLESS(BPF_JEQ, SYS_kill, 4), ARGUMENT(1), UNLESS(BPF_JEQ, SIGABRT, 1),
-	    ANSWER(SECCOMP_RET_KILL_PROCESS), FIELD(nr));
-	/* what has been looked into, and may be */
-	ADD(UNLESS(BPF_JEQ, SYS_fcntl, 1), ANSWER(SECCOMP_RET_ALLOW));
-	ADD(UNLESS(BPF_JEQ, SYS_ioctl, 1), ANSWER(SECCOMP_RET_ALLOW));
+		ADD(UNLESS(BPF_JEQ, commands[each][0], 4), ARGUMENT(commands[each][1]),
+		    UNLESS(BPF_JEQ, commands[each][2], 1), ANSWER(SECCOMP_RET_ALLOW), FIELD(nr));
+	for (each = 0; each < PAIRS; each++)
+		ADD(UNLESS(BPF_JEQ, pairs[each][0], 6), ARGUMENT(0),
+		    UNLESS(BPF_JEQ, pairs[each][1], 3), ARGUMENT(1),
+		    UNLESS(BPF_JEQ, pairs[each][2], 1), ANSWER(SECCOMP_RET_ALLOW), FIELD(nr));
+	/* The caller's group has processes outside of the namespace.  A kernel that panics sends
+	 * itself SIGABRT until it ends, which the first process of a namespace never does of it. */
+	ADD(UNLESS(BPF_JEQ, SYS_kill, 7), ARGUMENT(1), UNLESS(BPF_JEQ, SIGABRT, 1),
+	    ANSWER(SECCOMP_RET_KILL_PROCESS), ARGUMENT(0), UNLESS(BPF_JEQ, 0, 1), ANSWER(NO),
+	    ANSWER(SECCOMP_RET_ALLOW));
 	for (each = 0; each < ALLOWED; each++)
 		ADD(UNLESS(BPF_JEQ, (unsigned int)allowed[each], 1), ANSWER(SECCOMP_RET_ALLOW));
 	ADD(ANSWER(SECCOMP_RET_USER_NOTIF));
 }
 
-/* Send the listener of refused calls to who waits for us; -1 if there can be none. */
-static void send_listener(int parent, int listener)
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
-				  .cmsg_level = SOL_SOCKET,
-				  .cmsg_type = SCM_RIGHTS } };
-	struct iovec byte = { .iov_base = "", .iov_len = 1 };
-	struct msghdr message = { .msg_iov = &byte, .msg_iovlen = 1 };
-
-	memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
-	if (listener >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	if (sendmsg(parent, &message, 0) != 1)
-		fail("cannot reach the parent");
-}
-
-/* Refused calls are told to the parent, who names them; where a container has a listener of its
- * own, which excludes ours, they are only refused. */
-static void limit_calls(int parent)
+/* Refused calls are told to the parent, who names them: we share its table of descriptors until
+ * `execvp`, so that it has the listener when we have told its number.  Where a container has a
+ * listener of its own, which excludes ours, they are only refused. */
+static void limit_calls(int tell)
 {
 	struct sock_fprog filter = { .filter = program };
 	int listener;
@@ -397,16 +406,14 @@ static void limit_calls(int parent)
 			    &filter))
 			fail("seccomp");
 	}
-	send_listener(parent, listener);
-	if (listener >= 0)
-		close(listener);
-	close(parent);
+	if (write(tell, &listener, sizeof(listener)) != sizeof(listener))
+		fail("cannot reach the parent");
 }
 
 /* The first process of the namespace: with it all others end. */
-static void run(char **command, int parent)
+static void run(char **command, int parent, int tell)
 {
-	char byte;
+	struct pollfd end = { .fd = parent, .events = POLLIN };
 
 	attach("proc", "/proc", "proc", READ_ONLY | HARMLESS, NULL);
 	drop_capabilities();
@@ -415,9 +422,9 @@ static void run(char **command, int parent)
 	/* after the last change of privileges, which would reset it */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		fail("the parent-death signal");
-	if (read(parent, &byte, 1) != 1) /* it died before it could be heard */
+	if (poll(&end, 1, 0)) /* it died before it could be heard */
 		_exit(CANNOT);
-	limit_calls(parent);
+	limit_calls(tell);
 	execvp(command[0], command);
 	fail("%s", command[0]);
 }
@@ -428,26 +435,6 @@ static void end_first(int signal)
 {
 	(void)signal;
 	kill(first, SIGKILL);
-}
-
-static int receive_listener(int child)
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	char byte;
-	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
-	int listener = -1;
-
-	if (recvmsg(child, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
-		memcpy(&listener, CMSG_DATA(&control.header), sizeof(listener));
-	close(child);
-	return listener;
 }
 
 /* Refuse a call, and name it the first time; numbers that Linux has not count as one. */
@@ -474,23 +461,23 @@ static void refuse(int listener)
 
 /* Answer refused calls until the first process has ended: before Linux 6.11 the listener hangs up
  * only after its end has been waited for. */
-static void answer_refused(int listener)
+static void answer_refused(int told, int ended)
 {
-	struct pollfd events[] = { { .fd = listener, .events = POLLIN }, { .events = POLLIN } };
+	struct pollfd events[] = { { .fd = told, .events = POLLIN },
+				   { .fd = ended, .events = POLLIN } };
 
-	events[1].fd = (int)syscall(SYS_pidfd_open, first, 0);
-	if (events[1].fd < 0)
-		fail("a descriptor of the command");
 	while (!events[1].revents) {
 		if (poll(events, 2, -1) < 0) {
 			if (errno != EINTR)
 				fail("cannot wait for system calls");
-			continue;
-		}
-		if (events[0].revents & POLLIN)
-			refuse(listener);
-		else if (events[0].revents) /* no process is left that could call */
+		} else if (events[0].fd == told && events[0].revents) {
+			if (read(told, &events[0].fd, sizeof(int)) != sizeof(int))
+				fail("the command is gone");
+		} else if (events[0].revents & POLLIN) {
+			refuse(events[0].fd);
+		} else if (events[0].revents) { /* no process is left that could call */
 			return;
+		}
 	}
 }
 
@@ -507,7 +494,7 @@ static int wait_for_first(void)
 int main(int count, char **words)
 {
 	struct sigaction end = { .sa_handler = end_first };
-	int ends[2], listener;
+	int tells[2], ended, here;
 
 	if (count < 3) {
 		fputs("usage: testbed-confine MEMORY COMMAND ARGUMENT...\n", stderr);
@@ -515,22 +502,17 @@ int main(int count, char **words)
 	}
 	enter_namespaces();
 	limit_files(words[1]);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		fail("a pair of sockets");
-	first = fork();
+	here = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (here < 0 || pipe2(tells, O_CLOEXEC))
+		fail("a pipe");
+	first = (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD, NULL, &ended, NULL,
+			       0);
 	if (first < 0)
 		fail("cannot fork");
-	if (first == 0) {
-		close(ends[1]);
-		run(words + 2, ends[0]);
-	}
-	close(ends[0]);
+	if (first == 0)
+		run(words + 2, here, tells[1]);
 	/* told to end, we end it and wait: whoever waits for us knows that nothing runs any more */
 	sigaction(SIGTERM, &end, NULL);
-	if (write(ends[1], "", 1) != 1)
-		fail("the command is gone");
-	listener = receive_listener(ends[1]);
-	if (listener >= 0)
-		answer_refused(listener);
+	answer_refused(tells[0], ended);
 	return wait_for_first();
 }

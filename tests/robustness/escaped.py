@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import functools
 import os
 import signal
 import socket
 import stat
+import struct
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +24,7 @@ FCHMODAT2 = 452
 SET_UID, SET_GID = 0o4755, 0o2755
 NEWNS, NEWUSER, NEWNET = 0x20000, 0x10000000, 0x40000000
 PTRACE_ATTACH = 16
+PR_SET_PDEATHSIG, MEMBARRIER, MEMBARRIER_GLOBAL, N_TTY = 1, 324, 1, 0
 REMOUNT_BIND = 32 | 4096
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -33,6 +37,7 @@ def call(name: str, *words: object) -> None:
 
 def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
     file = folder / "file"
+    yield "use a descriptor of who started it", lambda: os.fstat(3)
     yield "write a file", lambda: (folder / "new").write_text("evil")
     yield "overwrite a file", lambda: file.write_text("evil")
     yield "remove a file", file.unlink
@@ -60,8 +65,48 @@ def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "watch a directory", lambda: call("inotify_init")
     yield "flush the host's disks", lambda: call("syncfs", os.open(folder, os.O_RDONLY))
     yield "use other processors", lambda: os.sched_setaffinity(0, range(1024))
+    yield from socket_ways(str(folder / "socket"))
+    yield from argument_ways()
     yield from set_uid_ways(Path("own"))
     yield "write in its own folder", lambda: Path("own").write_text("fine")
+
+
+def socket_ways(friend: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Sockets that need neither socket() nor connect(), and what could leave by them."""
+    ours = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", 0))]
+    datagram, packet = socket.SOCK_DGRAM, socket.SOCK_SEQPACKET
+
+    def one(kind: int) -> socket.socket:
+        one, other = socket.socketpair(socket.AF_UNIX, kind)
+        other.detach()
+        return one
+
+    yield "a pair of datagram sockets", lambda: one(datagram)
+    yield "a pair of packet sockets", lambda: one(packet)
+    yield "a datagram to a path", lambda: one(datagram).sendto(b"secret", friend)
+    yield "descriptors to a path", lambda: one(datagram).sendmsg([b"secret"], ours, 0, friend)
+    # a stream that is connected takes no address
+    yield "a stream to a path", lambda: one(socket.SOCK_STREAM).sendto(b"secret", friend)
+    stream = functools.partial(one, socket.SOCK_STREAM)
+    yield "descriptors by a stream", lambda: stream().sendmsg([b"secret"], ours, 0, friend)
+
+
+def argument_ways() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Calls that a guest needs, with arguments that it does not, and calls that it does not."""
+    line = struct.pack("i", N_TTY)
+    yield "outlive who waits for it", lambda: call("prctl", PR_SET_PDEATHSIG, 0, 0, 0, 0)
+    yield "signal its process group", lambda: os.kill(0, signal.SIGCONT)
+    yield (
+        "a line discipline",
+        lambda: fcntl.ioctl(os.open("/dev/ptmx", os.O_RDWR), termios.TIOCSETD, line),
+    )
+    yield (
+        "reserve room on the disk",
+        lambda: os.posix_fallocate(os.open("room", os.O_RDWR | os.O_CREAT), 0, 1),
+    )
+    yield "empty the page cache", lambda: os.posix_fadvise(0, 0, 0, os.POSIX_FADV_DONTNEED)
+    yield "pages for a pipe", lambda: fcntl.fcntl(os.pipe()[0], fcntl.F_SETPIPE_SZ, 1 << 16)
+    yield "interrupt all processors", lambda: call("syscall", MEMBARRIER, MEMBARRIER_GLOBAL, 0, 0)
 
 
 def set_uid_ways(own: Path) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -46,6 +47,7 @@ class Target:
     victim: Path
     pid: int
     kernel: Path
+    friend: socket.socket  # listens in the directory, to all who send
 
     def run(self, *argv: str) -> subprocess.Popen[str]:
         """A command as the user, in the folder."""
@@ -87,6 +89,9 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
             (root / part).mkdir()
         (root / "victim" / "file").write_text("untouched")
         os.mkfifo(root / "victim" / "pipe")
+        friend = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        friend.bind(str(root / "victim" / "socket"))
+        (root / "victim" / "socket").chmod(0o777)
         kernel = root / "programs" / "linux"
         shutil.copy(engine.kernel / "linux", kernel)
         shutil.copy(CONFINE, kernel.with_name("confine"))
@@ -99,15 +104,19 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
             ["sleep", "600"], user=user if os.geteuid() == 0 else None, start_new_session=True
         )
         try:
-            yield Target(user, root / "trial", root / "victim", bystander.pid, kernel)
+            yield Target(user, root / "trial", root / "victim", bystander.pid, kernel, friend)
             assert bystander.poll() is None
         finally:
             bystander.kill()
             bystander.wait()
+            friend.close()
 
 
-def untouched(victim: Path, before: os.stat_result) -> None:
-    assert sorted(path.name for path in victim.iterdir()) == ["file", "pipe"]
+def untouched(target: Target, before: os.stat_result) -> None:
+    victim = target.victim
+    assert sorted(path.name for path in victim.iterdir()) == ["file", "pipe", "socket"]
+    with pytest.raises(BlockingIOError):
+        target.friend.recv(1)
     assert (victim / "file").read_text() == "untouched"
     after = (victim / "file").stat()
     assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (
@@ -133,7 +142,7 @@ def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:
     # hostfs does not report that the host refused to change a file's times
     told = {"write in the trial", "change a file's times"}
     assert {name for name, answer in found.items() if answer == "done"} == told
-    untouched(target.victim, before)
+    untouched(target, before)
     assert not list(target.folder.parent.glob("beside"))
 
 
@@ -143,7 +152,7 @@ def test_a_guest_that_was_taken_over_is_confined(target: Target) -> None:
     assert len(found) > 20, found
     own = {"write in its own folder"}
     assert {name for name, answer in found.items() if answer == "done"} == own
-    untouched(target.victim, before)
+    untouched(target, before)
 
 
 REFUSED_CALLS = """
