@@ -21,7 +21,7 @@ from benchmarks.engine import processor_s
 from testbed.errors import UsageError
 from testbed.guest.machine import PROGRAMS, root_environment
 from testbed.machine.process import require
-from testbed.runs.programs import MOST_OUTPUT_BYTES
+from testbed.runs.programs import MAX_OUTPUT_BYTES
 
 NAMESPACES = (
     *("unshare", "--fork", "--kill-child", "--mount-proc"),
@@ -143,7 +143,7 @@ def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun
 
 def _text(file: IO[str]) -> str:
     """Return what a process has written so far, without moving its position in the file."""
-    return os.pread(file.fileno(), MOST_OUTPUT_BYTES, 0).decode(errors="replace")
+    return os.pread(file.fileno(), MAX_OUTPUT_BYTES, 0).decode(errors="replace")
 
 
 def compared(ours: ProgramOutput, plain: ProgramOutput) -> str:

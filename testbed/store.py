@@ -12,7 +12,6 @@ import dataclasses
 import enum
 import functools
 import io
-import json
 import math
 import os
 import shlex
@@ -24,7 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from testbed.errors import TestbedError, UsageError, printable_lines, quoted, short
 from testbed.indented import indented
-from testbed.machine.safe_files import plain_file
+from testbed.machine import json_files
+from testbed.machine.safe_files import read_bytes
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
@@ -358,7 +358,7 @@ def write_json(folder: Path, name: str, content: object) -> None:
 def read_json(folder: Path, name: str) -> Any:
     """Return a JSON document of the trial in this folder; None if it is missing or damaged."""
     try:
-        return json.loads(plain_file(folder / name).read_text())
+        return json_files.read(folder / name)
     except (OSError, *DAMAGED):
         return None
 
@@ -531,9 +531,8 @@ class Record:
         return indented(self, 2) + "\n"
 
     @staticmethod
-    def from_json(text: str | bytes) -> Record:
-        """Read a record."""
-        data = json.loads(text)
+    def from_json(data: Any) -> Record:
+        """Return the record that JSON has; raise one of DAMAGED if it has none."""
         data["status"] = Status(data["status"])
         for name, kind in _RECORDS_IN_LISTS.items():
             data[name] = tuple(_record(kind, each) for each in data.get(name, ()))
@@ -651,8 +650,10 @@ class Trial:
 def open_trial(path: Path) -> Trial:
     """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
-        scenario = read_scenario(plain_file(path / SCENARIO).read_bytes(), str(path / SCENARIO))
-        record = Record.from_json(plain_file(path / RECORD).read_bytes())
+        scenario = read_scenario(
+            read_bytes(path / SCENARIO, json_files.MAX_RECORD_BYTES), str(path / SCENARIO)
+        )
+        record = Record.from_json(json_files.read_record(path / RECORD))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
@@ -747,7 +748,7 @@ def run_command(run: Path) -> str:
 def listed_trials(run: Path) -> tuple[str, ...]:
     """Return the names of a run's trials, which are in the results folder above `runs`."""
     try:
-        names = tuple(json.loads(plain_file(run / RUN_FILE).read_bytes())["trials"])
+        names = tuple(json_files.read(run / RUN_FILE)["trials"])
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{run / RUN_FILE}: damaged: {short(error)}", "remove the folder: it holds no trials"

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine import json_files
 from testbed.machine.atomic import replace
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_bytes
 from testbed.store import DAMAGED, RECORD, SCENARIO, trial_paths
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +47,7 @@ def inputs_hash(results: Path) -> str:
     trials = trial_paths(results)
     records = [trial / name for trial in trials for name in (SCENARIO, RECORD)]
     for path in (*code, *records):
-        content = plain_file(path).read_bytes()
+        content = read_bytes(path)
         whole.update(f"{path.parent.name}/{path.name} {len(content)} ".encode() + content)
     return whole.hexdigest()
 
@@ -54,7 +55,7 @@ def inputs_hash(results: Path) -> str:
 def read(folder: Path, experiment: str, wanted: str) -> CachedFigures | None:
     """Return the stored figures if their inputs have this hash and all files are there."""
     with contextlib.suppress(OSError, *DAMAGED):
-        data = json.loads(plain_file(_file(folder, experiment)).read_text())
+        data = json_files.read_record(_file(folder, experiment))
         kept = CachedFigures(data["made_of"], tuple(data["figures"]), bool(data["own_tables"]))
         files = ((folder / name).with_suffix(end) for name in kept.figures for end in SUFFIXES)
         if kept.made_of == wanted and all(file.is_file() for file in files):

@@ -17,11 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
+from testbed.machine.safe_files import read_text
+
 SOCKET = re.compile(
     r"^.+ (?P<seconds>\d+\.\d+): inet_sock_set_state: .*sport=(?P<sport>\d+)"
     r" dport=(?P<dport>\d+) saddr=(?P<saddr>\S+) daddr=(?P<daddr>\S+) .*"
     r"oldstate=TCP_(?P<old>\w+) newstate=TCP_(?P<new>\w+)"
 )
+MAX_OBSERVED_BYTES = 1 << 25  # observer.c writes half as many
+MAX_SOCKET_LINE = 1000  # characters
 MACHINE_ITSELF = "the machine itself"  # the node of a namespace without a name
 LOST_SOCKETS = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)")
 
@@ -230,7 +234,7 @@ class ObservationReader:
         """Read one line."""
         kind, *words = line.split() or [""]
         self.order += 1
-        if found := SOCKET.match(line):
+        if found := SOCKET.match(line, 0, MAX_SOCKET_LINE):
             self._read_socket(found)
         elif found := LOST_SOCKETS.match(line):
             self.sockets_complete = found[1] == found[2]
@@ -332,5 +336,5 @@ class ObservationReader:
 def read_observation(path: Path, folder: Path) -> Observation:
     """Read the lines of a program that ran in a folder."""
     reader = ObservationReader(folder)
-    reader.read_text(path.read_text(errors="replace"))
+    reader.read_text(read_text(path, MAX_OBSERVED_BYTES))
     return reader.observation()

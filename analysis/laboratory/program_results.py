@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from analysis.captures.tcp import read_arrays
 from analysis.laboratory.observation import Observation, read_observation
 from analysis.laboratory.rules import LaboratoryFinding
 from testbed.errors import TestbedError, short
+from testbed.machine import json_files
 from testbed.machine.safe_files import plain_file
 from testbed.store import (
     CAPTURES_FOLDER,
@@ -110,13 +110,13 @@ class ProgramResults:
 def open_program_run(path: Path) -> ProgramResults:
     """Read a folder of results of a whole program."""
     try:
-        record = _record(json.loads(plain_file(path / MACHINE_RECORD).read_bytes()))
-        findings = json.loads(plain_file(path / LABORATORY_FINDINGS).read_bytes())
+        record = _record(json_files.read_record(path / MACHINE_RECORD))
+        findings = json_files.read_record(path / LABORATORY_FINDINGS)
         return ProgramResults(
             path,
             record,
             [LaboratoryFinding(**each) for each in findings],
-            read_observation(plain_file(path / MACHINE_OBSERVED), Path(record.folder)),
+            read_observation(path / MACHINE_OBSERVED, Path(record.folder)),
             _table(path / MACHINE_FLOWS),
             _samples(path, MACHINE_QUEUES),
             _samples(path, MACHINE_SOCKETS),

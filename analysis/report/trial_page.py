@@ -29,7 +29,7 @@ from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
 from analysis.trials.packets import TrialPackets
 from testbed.machine.atomic import replace
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_text
 from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
 
 SEGMENTS_INCHES = 2.7  # of the panel of packets
@@ -190,11 +190,9 @@ def _static(path: Path) -> Static:
 
 def _commands(trial: Trial) -> str:
     try:
-        file = plain_file(trial.path / COMMANDS)
-        text = file.read_text(encoding="utf-8", errors="replace")
+        return read_text(trial.path / COMMANDS)[:LONGEST_LOG]
     except OSError:
         return ""
-    return text[:LONGEST_LOG]
 
 
 def downloads(folder: Path, out: Path) -> Iterator[Download]:

@@ -40,6 +40,7 @@ from analysis.trials.samples import Samples
 from analysis.verdict.rules import CHECK_RULES
 from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
+from testbed.machine import json_files
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import plain_file
 from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, ZSTD_SUFFIX, Status, Trial
@@ -321,7 +322,7 @@ def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
 def stored_verdict(trial: Trial) -> Verdict | None:
     """Return the verdict in the trial's directory, of any revision; None if it is missing."""
     with contextlib.suppress(OSError, *DAMAGED):
-        return Verdict.from_json(plain_file(trial.path / VERDICT_FILE).read_text())
+        return Verdict.from_json(json_files.read_record(trial.path / VERDICT_FILE))
     return None
 
 

@@ -24,7 +24,8 @@ import pandas as pd
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed, short
-from testbed.machine.safe_files import plain_file
+from testbed.machine import json_files
+from testbed.machine.safe_files import plain_file, read_bytes
 from testbed.scenario.model import BASE_KERNEL
 from testbed.store import (
     CAPTURES_FOLDER,
@@ -81,8 +82,8 @@ class TrialFiles:
 def read_files(path: Path) -> TrialFiles:
     """Read what a comparison needs of a trial's record and scenario."""
     try:
-        record = json.loads(plain_file(path / RECORD).read_bytes())
-        scenario = json.loads(plain_file(path / SCENARIO).read_bytes())
+        record = json_files.read_record(path / RECORD)
+        scenario = json_files.read_record(path / SCENARIO)
         captures = {
             (str(c["node"]), str(c["interface"])): CapturedFile(
                 Path(str(c["file"])).name, str(c["sha256"])
@@ -341,9 +342,7 @@ def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     for name in dict.fromkeys([*a, *b]):
         if name not in a or name not in b:
             yield f"{name} only in {'A' if name in a else 'B'}"
-        elif (mine := plain_file(a[name]).read_bytes()) != (
-            theirs := plain_file(b[name]).read_bytes()
-        ):
+        elif (mine := read_bytes(a[name])) != (theirs := read_bytes(b[name])):
             lines = zip(mine.splitlines(), theirs.splitlines(), strict=False)
             number = next((n for n, (x, y) in enumerate(lines, 1) if x != y), 0)
             yield f"{name}: {f'line {number} differs' if number else 'other lengths'}"

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_trial_document
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_bytes
 from testbed.store import DAMAGED, Trial, planned_file, report_file
 
 Integers = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ class Reported:
 def read_planned(trial: Trial, flow: str) -> Planned | None:
     """Read the list; None if it is missing or damaged."""
     try:
-        words = plain_file(trial.path / planned_file(flow)).read_text().split()
+        words = read_bytes(trial.path / planned_file(flow)).split()
         columns = np.array(words, dtype=np.int64).reshape(-1, 3).T
     except (OSError, *DAMAGED):
         return None

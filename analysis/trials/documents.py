@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from testbed.errors import TestbedError
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_bytes
 from testbed.scenario.reading import field_name, words_of
 from testbed.scenario.trace import trace_faults
 from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, again
@@ -302,7 +302,7 @@ def read_trial_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
     Raise an error with the field if it is JSON of another shape.
     """
     try:
-        text = plain_file(trial / name).read_bytes()
+        text = read_bytes(trial / name)
     except OSError:
         return None
     try:

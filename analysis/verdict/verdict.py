@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -121,9 +120,8 @@ class Verdict:
         return indented(data, 1) + "\n"
 
     @staticmethod
-    def from_json(text: str) -> Verdict:
+    def from_json(data: Any) -> Verdict:
         """Read what `to_json` wrote; raise one of DAMAGED if it did not."""
-        data = json.loads(text)
         checks = tuple(_read(check) for check in data["checks"])
         if not isinstance(data["why"], str):
             raise TypeError(data["why"])

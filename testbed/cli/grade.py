@@ -13,6 +13,7 @@ from testbed.cli.programs import existing_script, machine_program, script_comman
 from testbed.cli.run_output import Printed, print_table
 from testbed.errors import UsageError, printable_lines, quoted
 from testbed.guest.machine import MachineProgram, machine_kernel
+from testbed.machine import safe_files
 from testbed.machine.atomic import replace
 from testbed.runs.expectations import Expectations, MeasuredNumber, measure, read_expectations
 from testbed.runs.programs import ProgramRun, record_text, run_in_folder
@@ -93,7 +94,7 @@ def _graded(
 
 
 def _last_lines(out: Path) -> list[str]:
-    texts = ((out / name).read_text(errors="replace") for name in (MACHINE_OUTPUT, MACHINE_ERRORS))
+    texts = (safe_files.tail(out / name) for name in (MACHINE_OUTPUT, MACHINE_ERRORS))
     return [line for text in texts for line in text.splitlines()[-SHOWN_LINES:]]
 
 

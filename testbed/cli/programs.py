@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.cli.kernel import say
 from testbed.errors import UsageError, number_of, printable
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
+from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.runs.network_script import network_script, read_network
 from testbed.runs.programs import JUDGE, ProgramRun, copy_in_place, run_in_folder
@@ -25,6 +26,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplo
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
 EXEC_EXAMPLE = "testbed exec -- make test"
 NETWORK_EXAMPLE = "testbed exec --network FILE --capture all -- COMMAND"
+CALLS_CLI = re.compile(r"^[^#\n]*\bCLI *\(", re.MULTILINE)
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
 LEAST_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
@@ -41,7 +43,7 @@ def mininet(options: argparse.Namespace) -> int:
         prompts = command[0] == "mn" and "--test" not in command
         return _run(options, command, Path.cwd(), "mininet", prompts=prompts, captured=captured)
     script = existing_script(words[0], MININET_EXAMPLE)
-    prompts = bool(re.search(r"^[^#]*\bCLI *\(", script.read_text(errors="replace"), re.MULTILINE))
+    prompts = bool(CALLS_CLI.search(safe_files.read_text(script)))
     command = script_command(script, words[1:])
     return _run(
         options,

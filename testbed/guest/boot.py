@@ -150,11 +150,9 @@ def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:
 
 def refused_calls(folder: Path) -> Iterator[str]:
     """Yield the confinement's lines about system calls that it refused the guest's kernel."""
-    console = folder / GUEST_CONSOLE
-    if console.exists():
-        text = safe_files.plain_file(console).read_text(errors="replace")
-        for call in REFUSED_CALL.findall(text):
-            yield f"the guest's kernel was refused {call}"
+    console = safe_files.tail(folder / GUEST_CONSOLE, safe_files.LONG_TAIL_BYTES)
+    for call in REFUSED_CALL.findall(console):
+        yield f"the guest's kernel was refused {call}"
 
 
 def guest_options(seed: int, memory_mb: int, time: Sequence[str] = VIRTUAL_TIME) -> list[str]:
@@ -187,7 +185,7 @@ def guest_hung(patience_s: float) -> GuestHung:
 
 def _status(folder: Path) -> int | None:
     try:
-        return int(safe_files.plain_file(folder / GUEST_STATUS).read_text())
+        return int(safe_files.tail(folder / GUEST_STATUS))
     except (OSError, ValueError):
         return None
 

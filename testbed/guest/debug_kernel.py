@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testbed.engine import Cancelled
 from testbed.errors import TestbedError, printable
+from testbed.machine import safe_files
 from testbed.store import COVERAGE_FOLDER, GUEST_CONSOLE, GUEST_SCRIPT, KERNEL_LOG
 
 KERNEL_CHECKS = frozenset(
@@ -58,7 +59,7 @@ def _raise_report(folder: Path) -> None:
     log, console = folder / KERNEL_LOG, folder / GUEST_CONSOLE
     if not log.exists() and console.exists():
         console.rename(log)
-    report = first_report(log.read_text(errors="replace")) if log.exists() else ""
+    report = first_report(safe_files.tail(log, safe_files.LONG_TAIL_BYTES))
     if report:
         raise TestbedError(f"the kernel reported: {report}", f"{KERNEL_LOG} in the trial's folder")
 

@@ -18,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.guest.boot import GuestEnd, boot
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import child_of
+from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.process import Process, run_on_terminal
 from testbed.store import GUEST_GO
@@ -97,10 +98,10 @@ class DebuggedGuest(GuestEngine):
             environment = {**os.environ, "TESTBED_REWIND": str(orders)}
             status = run_on_terminal((*GDB, *options), environment, self._output)
             if status:
-                said = why.read_text() if why.exists() else f"gdb ended with status {status}"
+                said = safe_files.tail(why) or f"gdb ended with status {status}"
                 raise TestbedError(said, REWIND_HINT)
             if back.exists():
-                self.back_s = float(back.read_text())
+                self.back_s = float(safe_files.tail(back))
 
     def _hz(self) -> int:
         """Return how many ticks the kernel has a second."""

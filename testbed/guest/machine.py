@@ -16,8 +16,8 @@ from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.boot import VIRTUAL_TIME, Boot, GuestHung, boot, guest_options, run_in_guest
 from testbed.guest.worker import HIDDEN, core_locks, reserve_core
+from testbed.machine import safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
-from testbed.machine.safe_files import plain_file
 from testbed.runner.programme import BOOT_NS, NS
 from testbed.store import (
     CAPTURES_FOLDER,
@@ -196,9 +196,9 @@ def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> Mach
     if not report.exists():
         began = status < 128 and errors
         raise TestbedError(errors if began else "the guest's machine was ended by what ran in it")
-    lines = plain_file(notes).read_text(errors="replace").splitlines() if notes.exists() else []
+    lines = safe_files.tail(notes).splitlines()
     try:
-        numbers = dict(line.split() for line in plain_file(report).read_text().splitlines())
+        numbers = dict(line.split() for line in safe_files.tail(report).splitlines())
         end = MachineEnd(
             status,
             int(numbers["took_ns"]) / NS,

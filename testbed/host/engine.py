@@ -149,7 +149,7 @@ def _obey(folder: Path, job: Job) -> ProcessOutcome:
                 raise Cancelled("cancelled")
     finally:
         end(process, signal.SIGTERM, patience_s=15)
-        text = errors.read_text(errors="replace").strip()
+        text = safe_files.tail(errors).strip()
         errors.unlink()
     return ProcessOutcome(process.returncode, 0.0, text.splitlines()[-1] if text else "")
 

@@ -16,12 +16,14 @@ import shutil
 import stat
 from collections.abc import Container, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from testbed.errors import TestbedError
 from testbed.machine.process import User, sudo_user
 
 LARGEST_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
 TAIL_BYTES = 65536  # of what a program or a console said, in which its last error is
+LONG_TAIL_BYTES = 1 << 24  # of a log whose lines are all read
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVILEGED = stat.S_ISUID | stat.S_ISGID
@@ -104,26 +106,53 @@ def open_file(path: Path) -> int:
     return descriptor
 
 
-def plain_file(path: Path, most_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> Path:
+def plain_file(path: Path, max_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> Path:
     """Return the path of a plain file; raise an error if reading it could take all time or memory.
 
     Whoever wrote a results folder may have put pipes, devices and holes of terabytes there.
     """
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
-    if most_bytes is not None and about.st_size > most_bytes:
-        raise OSError(errno.EFBIG, f"larger than {most_bytes >> 20} MiB", str(path))
+    _check_plain(path, path.stat(), max_bytes)
     return path
 
 
-def tail(path: Path) -> str:
+def _check_plain(path: Path, about: os.stat_result, max_bytes: int | None) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    if max_bytes is not None and about.st_size > max_bytes:
+        raise OSError(errno.EFBIG, f"larger than {max_bytes >> 20} MiB", str(path))
+
+
+def _opened(path: Path, max_bytes: int | None) -> BinaryIO:
+    """Open a plain file; a pipe that took its place keeps nobody waiting."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    file = open(path, "rb", opener=lambda name, _flags: os.open(name, flags))  # noqa: SIM115
+    try:
+        _check_plain(path, os.fstat(file.fileno()), max_bytes)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def read_bytes(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES) -> bytes:
+    """Read a plain file of a limited size, even if somebody else is writing it."""
+    with _opened(path, max_bytes) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
+
+
+def read_text(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES) -> str:
+    """Read a text of a limited size; bytes that are not UTF-8 are replaced."""
+    return read_bytes(path, max_bytes).decode(errors="replace")
+
+
+def tail(path: Path, max_bytes: int = TAIL_BYTES) -> str:
     """Return the end of a text, which may be of any size; nothing if there is no such file."""
-    if not path.is_file():
+    try:
+        with _opened(path, None) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - max_bytes))
+            return file.read(max_bytes).decode(errors="replace")
+    except OSError:
         return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL_BYTES))
-        return file.read(TAIL_BYTES).decode(errors="replace")
 
 
 def make_folder(path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine import safe_files
 from testbed.store import COMMANDS
 
 HOME = "-"  # the namespace that the runner is started in
@@ -180,8 +181,7 @@ def _variables(environment: Mapping[str, str]) -> tuple[object, ...]:
 
 
 def _last_line(file: Path) -> str:
-    text = file.read_text(errors="replace") if file.is_file() else ""
-    return "".join(text.strip().splitlines()[-1:])
+    return "".join(safe_files.tail(file).strip().splitlines()[-1:])
 
 
 def _line(words: Sequence[object]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError, UsageError
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_bytes
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.names import checked_name
@@ -58,7 +58,7 @@ def files_with_experiments(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files in a folder that define an experiment, unexecuted, with their `about`."""
     for path in sorted(folder.glob(f"*{PYTHON_SUFFIX}")):
         try:
-            tree = ast.parse(plain_file(path, LARGEST_FILE_BYTES).read_bytes())
+            tree = ast.parse(read_bytes(path, LARGEST_FILE_BYTES))
             yield from ((path, about) for about in _abouts(tree))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue

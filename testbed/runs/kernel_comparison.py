@@ -16,6 +16,7 @@ from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
 from testbed.errors import TestbedError
 from testbed.guest.debugged import CapturedPacket, DebuggerOrders
 from testbed.guest.kernel_sources import has_symbols
+from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
@@ -179,7 +180,9 @@ def _packet(divergence: Divergence, side: int, kernel: str) -> ComparedPacket:
         with workplace("compare") as folder:
             said = folder / "said"
             rewind(trial, orders, folder / "out", lambda _line: None, said)
-            functions, socket = read_gdb(said.read_text().splitlines())
+            functions, socket = read_gdb(
+                safe_files.tail(said, safe_files.LONG_TAIL_BYTES).splitlines()
+            )
     except TestbedError as error:
         return ComparedPacket(text, why_not=error.message)
     return ComparedPacket(text, functions, socket)

@@ -12,7 +12,7 @@ from testbed.guest import kernels
 from testbed.guest.boot import Boot, boot, guest_options, run_in_guest
 from testbed.guest.debug_kernel import first_report
 from testbed.guest.worker import core_locks, reserve_core
-from testbed.machine import atomic
+from testbed.machine import atomic, safe_files
 from testbed.runs.kernel_tests import KTAP_VERSION, KernelTest, SuiteEnd
 from testbed.store import GUEST_OUTPUT
 
@@ -50,7 +50,7 @@ def _boot_log(folder: Path) -> str:
         guest = Boot(folder, core, options, KUNIT_PATIENCE_S, threading.Event().is_set)
         argv = ["/bin/dmesg", "--notime"]
         run_in_guest(place, argv, lambda: boot(guest, place), (GUEST_OUTPUT,))
-        return (place / GUEST_OUTPUT).read_text(errors="replace")
+        return safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)
 
 
 def read_suites(kernel: str, log: str) -> Iterator[SuiteEnd]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError, listed, nearest, quoted
-from testbed.machine.safe_files import plain_file
+from testbed.machine.safe_files import read_bytes
 from testbed.own_files.scenario_file import with_topo_graph
 from testbed.plan.check import faults
 from testbed.plan.network import Interface
@@ -43,7 +43,7 @@ class StartedCommand:
 def read_network(path: Path) -> NetworkPlan:
     """Return what makes the network of a scenario's file, which need not have flows."""
     try:
-        data = with_topo_graph(parsed(plain_file(path).read_bytes(), str(path)), path.parent).data
+        data = with_topo_graph(parsed(read_bytes(path), str(path)), path.parent).data
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name the file of a scenario") from error
     if isinstance(data, dict):

@@ -159,7 +159,7 @@ def _scripts(place: Path) -> list[tuple[Path, str]]:
 
 def _families(script: Path) -> Sequence[str]:
     """Return the versions of IP that a script is run over: all, unless it names one."""
-    named = _ONE_FAMILY.search(safe_files.plain_file(script).read_text(errors="replace"))
+    named = _ONE_FAMILY.search(safe_files.read_text(script))
     return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
 
 
@@ -240,7 +240,10 @@ class _Machines:
 
 def output_lines(script_run: ScriptRun, place: Path) -> tuple[str, ...]:
     """Return the lines that packetdrill printed, without the script's folder."""
-    texts = ((place / name).read_text(errors="replace") for name in (GUEST_OUTPUT, GUEST_ERRORS))
+    texts = (
+        safe_files.tail(place / name, safe_files.LONG_TAIL_BYTES)
+        for name in (GUEST_OUTPUT, GUEST_ERRORS)
+    )
     lines = (printable(line.expandtabs()).rstrip() for text in texts for line in text.splitlines())
     return tuple(line.replace(f"{script_run.script.parent}/", "") for line in lines if line)
 

@@ -40,7 +40,8 @@ RENAMED = {  # a guest's file → its name among the results
 }
 # what judges a laboratory in its guest, by the same Python and packages as ours
 JUDGE = (sys.executable, "-IB", "-m", "analysis.laboratory.judge")
-MOST_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
+MAX_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
+PIECE_BYTES = 1 << 20
 # What a program says when it fails for a reason that is the guest's, and what that means.
 EXPLANATIONS = (
     ("no display name and no $DISPLAY", "there is no screen in the guest: X programs do not run"),
@@ -75,17 +76,19 @@ class Relay:
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         path.touch()  # before the guest could put a link there
         self._file, self._stream = path.open("rb"), stream
+        self._left = MAX_OUTPUT_BYTES
 
     def look(self) -> None:
-        """Pass on what is new; raise an error when it is too much."""
-        if new := self._file.read():
-            self._stream.write(new)
-            self._stream.flush()
-            if self._file.tell() > MOST_OUTPUT_BYTES:
+        """Pass on what is new, piece by piece; raise an error when it is too much."""
+        while new := self._file.read(min(PIECE_BYTES, self._left + 1)):
+            self._left -= len(new)
+            if self._left < 0:
                 raise TestbedError(
-                    f"the program printed more than {MOST_OUTPUT_BYTES >> 20} MB",
+                    f"the program printed more than {MAX_OUTPUT_BYTES >> 20} MB",
                     "is it an endless loop? Otherwise send its output to a file in its folder",
                 )
+            self._stream.write(new)
+            self._stream.flush()
 
 
 def run_in_folder(

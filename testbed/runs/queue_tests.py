@@ -15,7 +15,7 @@ from testbed.guest.machine import (
     root_environment,
     run_on_machine,
 )
-from testbed.machine import atomic
+from testbed.machine import atomic, safe_files
 from testbed.runs.kernel_tests import KernelTest, SuiteEnd
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import GUEST_ERRORS, GUEST_OUTPUT
@@ -56,11 +56,12 @@ def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
         words = ["python3", "tdc.py", "-f", f"{QUEUE_TESTS}/{queue}.json"]
         program = MachineProgram(words, tests, root_environment(Path.home(), {}, ()))
         run_on_machine(program, folder, place, lambda: False)
-        found = tuple(read_results((place / GUEST_OUTPUT).read_text(errors="replace")))
+        output = safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)
+        found = tuple(read_results(output))
         if not found:
-            *_, why = (place / GUEST_ERRORS).read_text(errors="replace").strip().split("\n")
+            *_, why = safe_files.tail(place / GUEST_ERRORS).strip().split("\n")
             # a module that is missing is said where results should be
-            said = (place / GUEST_OUTPUT).read_text(errors="replace").strip().split("\n")
+            said = output.strip().split("\n")
             why = why or said[0] or "they said nothing"
             raise TestbedError(
                 f"the tests of {queue} did not run on kernel {kernel}: {why}",

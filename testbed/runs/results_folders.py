@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.machine import safe_files
+from testbed.machine import json_files, safe_files
 from testbed.machine.atomic import replace, replace_link
 from testbed.machine.locks import Tell, lock
 from testbed.scenario.names import checked_name
@@ -99,9 +99,7 @@ def runs_in(store: Path) -> list[StoredRun]:
 
 def _read(path: Path) -> StoredRun:
     names = listed_trials(path)
-    data = json.loads(
-        safe_files.plain_file(path / RUN_FILE).read_text()
-    )  # checked by listed_trials
+    data = json_files.read(path / RUN_FILE)  # checked by listed_trials
     ended = data.get("ended_s")
     ended_s = ended if isinstance(ended, float) else 0.0
     return StoredRun(path, run_command(path), ended_s, names)

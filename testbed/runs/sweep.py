@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what_lacks
 from testbed.errors import TestbedError, hint_for
 from testbed.guest.worker import FULL_DISK_BYTES, reserve_core
+from testbed.machine import json_files
 from testbed.machine.atomic import whole_folder
 from testbed.machine.journal import state_folder
 from testbed.plan.plan import Task, make_plan
@@ -334,7 +335,7 @@ def _modified(path: Path) -> float:
 def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> Record:
     """Read the record that the trial wrote, or that a hostile program in it wrote."""
     try:
-        record = Record.from_json((folder / RECORD).read_text())
+        record = Record.from_json(json_files.read_record(folder / RECORD))
     except (OSError, *DAMAGED) as error:
         raise outcome.death() from error
     for fault in record_faults(scenario, record):

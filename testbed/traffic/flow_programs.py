@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.machine import json_files, safe_files
 from testbed.plan.flows import FlowPlan
 from testbed.runner.programme import Answers, Programme
 from testbed.store import errors_file, report_file
@@ -138,8 +138,8 @@ class FlowPrograms:
         """Parse a program's JSON output."""
         name = report_file(self.plan.flow.name, role)
         try:
-            data: dict[str, Any] = json.loads((self._folder / name).read_text())
-        except json.JSONDecodeError as error:
+            data: dict[str, Any] = json_files.read(self._folder / name)
+        except (OSError, ValueError) as error:
             raise TestbedError(
                 f"{self.plan.flow.name}: the {self.program} {role} ended without a report "
                 f"({error})",
@@ -149,7 +149,6 @@ class FlowPrograms:
 
     def _fault(self, role: str, what: str) -> TestbedError:
         """Describe what one of the programs did, with the last line that it printed."""
-        errors = self._errors(role)
-        said = errors.read_text(errors="replace").strip() if errors.exists() else ""
+        said = safe_files.tail(self._errors(role)).strip()
         text = f"{self.plan.flow.name}: the {self.program} {role} {what}"
         return TestbedError(f"{text}: {said.splitlines()[-1].strip()}" if said else text)

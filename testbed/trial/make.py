@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from testbed.engine import ProcessOutcome
 from testbed.errors import TestbedError
+from testbed.machine import safe_files
 from testbed.machine.compiled import LIBRARIES
 from testbed.machine.journal import JOURNAL
 from testbed.machine.netlink import NLM_F_CREATE, RTM_NEWLINK, attribute
@@ -164,7 +165,7 @@ class Programmed:
     def _finish(self, outcome: ProcessOutcome) -> Record:
         trial, folder = self.trial, self.trial.folder
         path = folder / ANSWERS
-        answers = Answers(path.read_bytes() if path.exists() else b"", self._zero)
+        answers = Answers(safe_files.read_bytes(path) if path.exists() else b"", self._zero)
         trial.programme.log(folder, answers)
         if fault := trial.programme.fault(answers, folder):
             raise fault

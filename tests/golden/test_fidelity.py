@@ -22,6 +22,7 @@ from analysis.statistics.text_tables import NO_VALUE
 from analysis.verdict.checks import Grade
 from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict, judge
+from testbed.machine import json_files
 from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 
@@ -169,7 +170,7 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
 def test_a_verdict_is_stored_and_read_back(trial: Path) -> None:
     first = verdict_of(open_trial(trial))
     assert first is not None
-    assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == first
+    assert Verdict.from_json(json_files.read_record(trial / VERDICT_FILE)) == first
     shutil.rmtree(trial / "captures")  # reading again would fail
     assert verdict_of(open_trial(trial)) == first
 
@@ -191,7 +192,7 @@ def test_a_damaged_verdict_is_replaced(trial: Path) -> None:
         (trial / VERDICT_FILE).write_text(text)
         verdict = verdict_of(open_trial(trial))
         assert verdict is not None and verdict.verdict is Grade.VALID
-        assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == verdict
+        assert Verdict.from_json(json_files.read_record(trial / VERDICT_FILE)) == verdict
 
 
 def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:

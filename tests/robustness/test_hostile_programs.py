@@ -123,7 +123,7 @@ def test_endless_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It takes so little virtual time that the disk would be full before a limit of time."""
-    monkeypatch.setattr(programs, "MOST_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr(programs, "MAX_OUTPUT_BYTES", 1 << 20)
     monkeypatch.setattr(sys, "stdin", (tmp_path / "input").open("w+"))
     monkeypatch.chdir(tmp_path)
     assert main(["exec", "--", "yes"]) == 1

@@ -26,6 +26,7 @@ from analysis.statistics.comparison_table import LONG_TABLE, closing_lines, repo
 from analysis.statistics.tolerances import TOLERANCES, Tolerance, choose_tolerances
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
+from testbed.machine import json_files
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, Trial
 from tests.scenarios import router
@@ -357,7 +358,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(root / "a", root / "same")
     late = root / "late" / "trial"
     shutil.copytree(path, late)
-    record = Record.from_json((late / "trial.json").read_text())
+    record = Record.from_json(json_files.read_record(late / "trial.json"))
     flows = tuple(
         dataclasses.replace(flow, started_s=2.025, planned_start_s=2.025) for flow in record.flows
     )
@@ -371,7 +372,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def note_hashes(trial: Path) -> None:
     """Write the hashes of a trial's captures into its record, as a sweep does."""
-    record = Record.from_json((trial / RECORD).read_text())
+    record = Record.from_json(json_files.read_record(trial / RECORD))
     captures = tuple(
         dataclasses.replace(
             capture, sha256=hashlib.sha256((trial / capture.file).read_bytes()).hexdigest()

@@ -23,6 +23,7 @@ from benchmarks.same_packets import scenarios
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import TestbedError
+from testbed.machine import json_files
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.queues import DISCIPLINES
@@ -67,7 +68,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results folder with one trial, whose captures have hashes."""
     folder = tmp_path_factory.mktemp("a")
     write_trial(folder / "one", samples=True)
-    record = Record.from_json((folder / "one" / RECORD).read_text())
+    record = Record.from_json(json_files.read_record(folder / "one" / RECORD))
     for capture in record.captures:
         path = folder / "one" / capture.file
         source = Source(capture.interface, capture.node, "tcpdump 4.99")
@@ -79,7 +80,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def seal(trial: Path) -> None:
     """Write the captures' hashes into the record, as a sweep does."""
-    record = Record.from_json((trial / RECORD).read_text())
+    record = Record.from_json(json_files.read_record(trial / RECORD))
     files = [str(Path(capture.file).with_suffix(".pcapng")) for capture in record.captures]
     captures = tuple(
         dataclasses.replace(capture, file=file, sha256=sha256(trial / file))
@@ -154,7 +155,7 @@ def failed(trial: Path) -> None:
 
 
 def without_a_capture(trial: Path) -> None:
-    record = Record.from_json((trial / RECORD).read_text())
+    record = Record.from_json(json_files.read_record(trial / RECORD))
     record = dataclasses.replace(record, captures=record.captures[1:])
     (trial / RECORD).write_text(record.to_json())
 

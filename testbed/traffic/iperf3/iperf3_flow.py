@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine import safe_files
 from testbed.runner.programme import NS, Answers
 from testbed.scenario.model import Flow
 from testbed.store import report_file
@@ -66,7 +67,7 @@ class Iperf3Flow(FlowPrograms):
 
     def check(self, answers: Answers) -> None:
         """Check that both reports show a flow that ran."""
-        said = self._errors("client").read_text(errors="replace")
+        said = safe_files.tail(self._errors("client"))
         done = re.search(r"acknowledged (\d+)", said)
         self._done_s = (int(done[1]) - answers.zero_ns) / NS if done else None
         error = str(self._report("client").get("error", ""))

@@ -89,7 +89,7 @@ class Result:
         return json.dumps(content, indent=1) + "\n"
 
     @staticmethod
-    def from_json(text: str) -> Result:
+    def from_json(text: str | bytes) -> Result:
         """Read what `to_json` wrote."""
         content: dict[str, Any] = json.loads(text)
         content.pop("sums")

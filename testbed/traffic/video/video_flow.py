@@ -7,6 +7,7 @@ import shutil
 import signal
 from pathlib import Path
 
+from testbed.machine import json_files, safe_files
 from testbed.plan.video_commands import (
     NGINX_CONFIG,
     SERVER_READY,
@@ -89,7 +90,7 @@ class VideoFlow(FlowPrograms):
         output = self._folder / playback_file(self.plan.flow.name)
         if not output.exists():
             raise self._fault("client", "left no result")
-        self._result = Result.from_json(output.read_text())
+        self._result = Result.from_json(json_files.checked(safe_files.read_bytes(output)))
 
     def done_s(self, answers: Answers) -> float | None:
         """Return when the playback ended; None if it was stopped before."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine import safe_files
 from testbed.plan.plan import CapturePlan
 from testbed.runner.programme import Answers
 from testbed.store import (
@@ -153,7 +154,7 @@ class HostCaptures(Captures):
 
     def _counts(self, plan: CapturePlan, folder: Path) -> tuple[int, int]:
         messages = folder / self._file(plan, TCPDUMP_ERRORS)
-        said = messages.read_text(errors="replace")
+        said = safe_files.tail(messages)
         counts = {
             name: int(number)
             for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)

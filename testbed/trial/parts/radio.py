@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine import json_files, safe_files
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
 from testbed.runner.programme import HOME, Answers
@@ -83,7 +83,7 @@ class RadioLink(Part):
         ended = answers.ended(self._ended)
         if ended is not None and ended.status:
             log = self._trial.folder / self._file("medium-errors")
-            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            last = safe_files.tail(log).strip().splitlines()[-1:]
             what = f"the medium ended with status {ended.status}"
             raise TestbedError(": ".join((what, *last)))
 
@@ -93,7 +93,7 @@ class RadioLink(Part):
         joined = answers.output(self._link)[1].startswith("Connected")
         radio = self._plan.radio
         settings = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
-        counters = json.loads((folder / self._file("medium.json")).read_text())
+        counters = json_files.read(folder / self._file("medium.json"))
         write_json(folder, RADIO_FILE, {**settings, **counters})
 
     def clean_up(self, folder: Path) -> None:

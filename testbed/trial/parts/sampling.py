@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from testbed.machine import safe_files
 from testbed.machine.netlink import (
     DIAG_REQUEST,
     NETLINK_ROUTE,
@@ -122,7 +123,7 @@ class Sampling(Part):
                 for queue in self._queues
             ],
         )
-        rows.read(raw.read_bytes())
+        rows.read(safe_files.read_bytes(raw))
         write_text(folder, SOCKET_SAMPLES, rows.text(TableKind.SOCKETS))
         write_text(folder, QUEUE_SAMPLES, rows.text(TableKind.QUEUES))
         probes = enumerate(self._sockets)
