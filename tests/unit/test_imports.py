@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "testbed.indented",
         "testbed.machine.atomic",
         "testbed.machine.compiled",
+        "testbed.machine.json_files",
         "testbed.machine.process",
         "testbed.machine.safe_files",
         "testbed.scenario",
