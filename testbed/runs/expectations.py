@@ -23,7 +23,7 @@ from testbed.machine.safe_files import plain_file, read_bytes
 from testbed.scenario.reading import checked
 from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
-MAX_FILE_BYTES = 1 << 20
+MAX_EXPECTATIONS_BYTES = 1 << 20
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
 
@@ -118,7 +118,9 @@ def read_expectations(path: Path) -> Expectations:
     """Read a file of expectations, and report all its faults at once."""
     name = path.name
     try:
-        document = tomllib.loads(read_bytes(path, MAX_FILE_BYTES).decode(), parse_float=_finite)
+        document = tomllib.loads(
+            read_bytes(path, MAX_EXPECTATIONS_BYTES).decode(), parse_float=_finite
+        )
         data = json.loads(json.dumps(document, default=str))  # without TOML's dates
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error

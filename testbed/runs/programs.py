@@ -41,7 +41,7 @@ RENAMED = {  # a guest's file → its name among the results
 # what judges a laboratory in its guest, by the same Python and packages as ours
 JUDGE = (sys.executable, "-IB", "-m", "analysis.laboratory.judge")
 MAX_OUTPUT_BYTES = 1 << 30  # on each of its two streams: `yes` would fill the disk
-PIECE_BYTES = 1 << 20
+RELAYED_BYTES = 1 << 20  # at once
 # What a program says when it fails for a reason that is the guest's, and what that means.
 EXPLANATIONS = (
     ("no display name and no $DISPLAY", "there is no screen in the guest: X programs do not run"),
@@ -80,7 +80,7 @@ class Relay:
 
     def look(self) -> None:
         """Pass on what is new, piece by piece; raise an error when it is too much."""
-        while new := self._file.read(min(PIECE_BYTES, self._left + 1)):
+        while new := self._file.read(min(RELAYED_BYTES, self._left + 1)):
             self._left -= len(new)
             if self._left < 0:
                 raise TestbedError(
