@@ -52,6 +52,9 @@ die() { # MESSAGE HINT
 AS_USER=()
 become_caller() {
     : "${HOME:=$(getent passwd "$EUID" | cut -d: -f6)}"
+    if ((EUID == 0)) && ! [[ -O $HOME ]]; then # another user's, after `su -m`
+        HOME=$(getent passwd 0 | cut -d: -f6)
+    fi
     export HOME
     USER_HOME=$HOME
     if ((EUID != 0)) || [[ ${SUDO_UID:-0} == 0 ]]; then

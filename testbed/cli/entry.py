@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from testbed.cli.parser import build_parser
 from testbed.errors import HINTS, TestbedError, UsageError, hint_for
-from testbed.machine.journal import STATE_HINT, state_folder
+from testbed.machine.journal import STATE_HINT, leave_homes_of_others, state_folder
 from testbed.runs.progress import errors, print_error
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.programs import PROGRAM_PATH
@@ -41,6 +41,7 @@ def main(
             signal.signal(signal.SIGINT, _interrupt)
         _let_streams_take_all()
         _find_system_programs()
+        leave_homes_of_others()
         parser = build_parser()
         parser.set_defaults(experiments=experiments or {}, parser=parser)
         parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))

@@ -15,9 +15,10 @@ from pathlib import Path
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.boot import VIRTUAL_TIME, Boot, GuestHung, boot, guest_options, run_in_guest
-from testbed.guest.worker import HIDDEN, core_locks, reserve_core
+from testbed.guest.worker import HIDDEN, reserve_core
 from testbed.machine import safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.journal import core_locks
 from testbed.runner.programme import BOOT_NS, NS
 from testbed.store import (
     CAPTURES_FOLDER,

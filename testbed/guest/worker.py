@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import os
 import pickle
+import pwd
 import re
 import select
 import shutil
@@ -202,7 +203,7 @@ def run_guest(packed: bytes) -> bytes:
         # below the worker's own folder: dask removes what a killed worker leaves there
         with (
             tempfile.TemporaryDirectory(prefix="trial-", dir=worker.local_directory) as name,
-            reserve_core(core_locks()) as core,
+            reserve_core(_core_locks()) as core,
         ):
             answer = _run(shipment, Path(name), core)
             if shutil.disk_usage(name).free < FULL_DISK_BYTES:
@@ -353,10 +354,15 @@ def _resident_kb(pid: int) -> int:
     return int(peak[1]) if peak else 0
 
 
-def core_locks() -> Path:
-    """Return the folder of the locks by which a worker's guests share its processors."""
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return base / "tcp-testbed" / "cores"
+def _core_locks() -> Path:
+    """Return the folder of the locks by which a worker's guests share its processors.
+
+    Root's is in root's own home: that of the environment may be another user's, with a link there.
+    """
+    root = os.geteuid() == 0
+    given = "" if root else os.environ.get("XDG_STATE_HOME")
+    home = Path(pwd.getpwuid(0).pw_dir) if root else Path.home()
+    return Path(given or home / ".local" / "state") / "tcp-testbed" / "cores"
 
 
 @contextlib.contextmanager

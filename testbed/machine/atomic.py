@@ -102,12 +102,12 @@ def one_journal() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a folder that takes the place of `path` when it is complete and on the disk.
 
     Until then it has another name, is closed to other users, and is used by a descriptor: whoever
     may write in the folder above cannot put a link in its place. After an exception it is gone, and
-    an older one stays.
+    an older one stays. A `private` one stays closed to others, with all that is in it.
     """
     with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
         os.mkdir(new, dir_fd=parent)
@@ -117,7 +117,10 @@ def whole_folder(path: Path) -> Iterator[Path]:
             mode = stat.S_IMODE(os.fstat(made).st_mode)
             safe_files.close_to_others(made)
             yield safe_files.place(made)
-            os.fchmod(made, mode)
+            if private:
+                safe_files.close_all_to_others(made)
+            else:
+                os.fchmod(made, mode)
             safe_files.give_all_to_user(made)
             safe_files.sync(made)
         finally:

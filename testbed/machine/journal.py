@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.process import User, sudo_user
 from testbed.machine.safe_files import changed_by_others
 
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a trial
@@ -36,10 +37,30 @@ STATE_HINT = "set XDG_STATE_HOME to a folder of yours on a disk with room"
 
 def state_folder() -> Path:
     """Return the folder of this user's state; root's is never one that others could change."""
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    if os.geteuid() == 0 and changed_by_others(base):
-        base = Path(pwd.getpwuid(0).pw_dir) / ".local" / "state"
-    return base / "tcp-testbed"
+    return _base_folder("XDG_STATE_HOME", ".local/state") / "tcp-testbed"
+
+
+def core_locks() -> Path:
+    """Return the folder of the locks by which this user's guests share the processors."""
+    return state_folder() / "cores"
+
+
+def _base_folder(variable: str, below_home: str, trusted: User | None = None) -> Path:
+    base = Path(os.environ.get(variable) or Path.home() / below_home)
+    if os.geteuid() == 0 and changed_by_others(base, trusted):
+        return Path(pwd.getpwuid(0).pw_dir) / below_home
+    return base
+
+
+def leave_homes_of_others() -> None:
+    """Let no program or library that root uses write in the home of another user, as HOME may be.
+
+    The cache may be that of the user who ran sudo, who may have built the guest's kernel.
+    """
+    if os.geteuid() == 0:
+        os.environ["XDG_CACHE_HOME"] = str(_base_folder("XDG_CACHE_HOME", ".cache", sudo_user()))
+        if changed_by_others(Path(os.environ.get("MPLCONFIGDIR") or Path.home())):
+            os.environ["MPLCONFIGDIR"] = str(state_folder() / "matplotlib")
 
 
 def journals() -> Path:

@@ -208,6 +208,15 @@ def close_to_others(descriptor: int) -> None:
     os.fchmod(descriptor, 0o710 if user else 0o700)
 
 
+def close_all_to_others(directory: int) -> None:
+    """Close a folder that we made to other users, with all in it."""
+    for _path, _folders, files, here in os.fwalk(".", dir_fd=directory):
+        for name in files:
+            mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
+            os.chmod(name, mode & stat.S_IRWXU, dir_fd=here)
+        os.fchmod(here, stat.S_IRWXU)
+
+
 def sync(descriptor: int) -> None:
     """Put on the disk what was written on its file system: faster than file by file."""
     if _libc.syncfs(descriptor):

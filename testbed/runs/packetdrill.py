@@ -214,7 +214,7 @@ class _Machines:
         tool = self._tool.words(script_run, "--verbose")
         safe_files.make_folder(self._out)
         kept = self._out / re.sub(r"[^\w.-]", "-", script_run.name)
-        with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept) as new:
+        with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept, private=True) as new:
             words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
             self._on_machine(script_run, words, place)
             said = output_lines(script_run, place)

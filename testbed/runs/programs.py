@@ -101,7 +101,7 @@ def run_in_folder(
     _check_replaceable(out)
     safe_files.make_folder(out.parent)
     begun = time.monotonic()
-    with atomic.whole_folder(out) as place:
+    with atomic.whole_folder(out, private=True) as place:
         relays = (Relay(place / GUEST_OUTPUT, output), Relay(place / GUEST_ERRORS, errors))
         end = run_on_machine(program, kernel, place, _looking(relays))
         for relay in relays:

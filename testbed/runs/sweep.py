@@ -18,7 +18,7 @@ from testbed.errors import TestbedError, hint_for
 from testbed.guest.worker import FULL_DISK_BYTES, reserve_core
 from testbed.machine import json_files
 from testbed.machine.atomic import whole_folder
-from testbed.machine.journal import state_folder
+from testbed.machine.journal import core_locks
 from testbed.plan.plan import Task, make_plan
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
@@ -231,7 +231,8 @@ class _Runner:
         scenario, engine = task.scenario, self._engine(task)
         require_compiled(compiled_for(task.plan))
         identity = identify(scenario, task.plan, engine)
-        with _core(engine) as core, whole_folder(path) as folder:
+        private = scenario.runs_programs  # which read what their starter may, others may not
+        with _core(engine) as core, whole_folder(path, private=private) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
             job = Job(
                 *(scenario.seed, core, self.cancel, scenario.name),
@@ -281,7 +282,7 @@ class _Runner:
 
 def _core(engine: Engine) -> contextlib.AbstractContextManager[int]:
     """Reserve a processor of this machine, if the trial runs here."""
-    return contextlib.nullcontext(0) if engine.remote else reserve_core(state_folder() / "cores")
+    return contextlib.nullcontext(0) if engine.remote else reserve_core(core_locks())
 
 
 def _ran_well(path: Path) -> bool:

@@ -207,6 +207,11 @@ class Scenario:
         label = "-".join(part for part in (self.label, f"seed{self.seed}") if part)
         return f"{label}-{self.hash}"
 
+    @property
+    def runs_programs(self) -> bool:
+        """Whether programs of the user's run in the trial, besides the testbed's own."""
+        return any(flow.command is not None for flow in self.flows)
+
     def flow(self, name: str) -> Flow:
         """Return the flow of that name."""
         return next(flow for flow in self.flows if flow.name == name)

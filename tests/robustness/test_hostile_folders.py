@@ -17,10 +17,11 @@ from analysis.trials.retention import settle
 from testbed.cli.entry import main
 from testbed.engine import Job
 from testbed.errors import TestbedError
+from testbed.guest import worker
 from testbed.guest.engine import GuestEngine
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace, whole_folder, workplace
-from testbed.machine.journal import JOURNAL_SUFFIX, journals, state_folder
+from testbed.machine.journal import JOURNAL_SUFFIX, core_locks, journals, state_folder
 from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import tasks
@@ -153,6 +154,31 @@ def test_root_keeps_no_state_where_another_user_may_write(
     assert state_folder() == Path("/root/.local/state/tcp-testbed")
     monkeypatch.setenv("XDG_STATE_HOME", str(theirs / "state"))
     assert state_folder() == Path("/root/.local/state/tcp-testbed")
+
+
+@needs_root
+def test_root_makes_nothing_in_the_home_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither locks, nor caches, nor what libraries keep, whatever is linked there."""
+    home, roots = tmp_path / "home", Path("/root")
+    for name in (".local/state/tcp-testbed", ".config", ".cache"):
+        (home / name).mkdir(parents=True)
+    plant(home / ".local/state/tcp-testbed/cores", tmp_path)
+    os.chown(home, NOBODY, NOBODY)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR"):
+        monkeypatch.setenv(name, "")
+    assert core_locks() == worker._core_locks() == roots / ".local/state/tcp-testbed/cores"
+    assert main(["list"], {}) == 0
+    assert os.environ["MPLCONFIGDIR"] == f"{roots}/.local/state/tcp-testbed/matplotlib"
+    assert worker.cache_folder() == roots / ".cache/tcp-testbed/kernel"
+    # who ran sudo may have built the kernel
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    monkeypatch.setenv("SUDO_GID", str(NOBODY))
+    assert main(["list"], {}) == 0
+    assert worker.cache_folder() == home / ".cache/tcp-testbed/kernel"
 
 
 @needs_root

@@ -281,7 +281,7 @@ def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
 
 
 def test_no_variable_of_the_caller_reaches_the_programs_of_a_guest(tmp_path: Path) -> None:
-    """Neither those of the loader nor those of shells and interpreters."""
+    """Neither those of the loader nor those of shells; and what they print is not for others."""
     names = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "ENV")
     hostile = dict.fromkeys((*names, "GCONV_PATH", "OPENSSL_CONF", "IFS"), "/hostile")
     said = Programs(("/bin/sh", "-c", "tr '\\0' '\\n' </proc/self/environ"))
@@ -297,6 +297,11 @@ def test_no_variable_of_the_caller_reaches_the_programs_of_a_guest(tmp_path: Pat
     )
     (output,) = tmp_path.glob("out/*-guest/flows/web.client.out")
     assert "PATH=" in output.read_text()
+    (trial,) = tmp_path.glob("out/*-guest")
+    # a program may have read, and sent, what others may not read
+    made = (trial, *trial.glob("flows/**/*"), *trial.glob("captures/*"))
+    assert len(made) > 5
+    assert not [path for path in made if path.stat().st_mode & 0o077]
     assert "hostile" not in output.read_text()
 
 

@@ -81,6 +81,27 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     assert (tmp_path / "work" / "down").is_symlink()
 
 
+def open_to_others(folder: Path) -> list[str]:
+    """What others could read, if the folders above let them pass."""
+    return [str(path) for path in (folder, *folder.rglob("*")) if path.stat().st_mode & 0o077]
+
+
+def test_others_cannot_read_what_a_program_read(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "secret").write_text("secret")
+    (work / "secret").chmod(0o600)
+    script = """
+        umask 0; cat secret; mkdir a; cp secret a/copy; chmod -R 777 a; cp /bin/true a/program
+        chmod 777 /proc/1/cwd /proc/1/cwd/*
+    """
+    assert execute(tmp_path, script).stdout == "secret"
+    out = work / "out"
+    assert (out / "files" / "a" / "copy").read_text() == "secret"
+    assert open_to_others(out) == []
+    assert os.access(out / "files" / "a" / "program", os.X_OK)
+
+
 @pytest.mark.parametrize(
     ("script", "line"),
     [
