@@ -110,8 +110,8 @@ class Engine(Protocol):
     def try_out(self) -> str:
         """Run a minimal test and describe the result; raise if the engine does not work."""
 
-    def jobs(self) -> int:
-        """Return how many trials can run in parallel without influencing each other."""
+    def jobs(self, tasks: Sequence[Task]) -> int:
+        """Return how many of these trials can run in parallel without influencing each other."""
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
         """Run the trial in a folder that holds its scenario.json."""

@@ -27,11 +27,11 @@ from analysis.metrics.digest import DELAY_BY_SECOND, THROUGHPUT_SERIES
 from analysis.trials.packets import sampled_queue
 from analysis.trials.samples import by_flow, read_columns
 from analysis.trials.series import Floats
+from testbed.machine import json_files
 from testbed.store import DAMAGED, QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, QueueRecord, Trial
 
 PACKED_BY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]  # other code packs anew
 MOST_POINTS = 800  # points of a series: about one per pixel
-MOST_PACKED_BYTES = 1 << 26  # of a trial, as JSON
 Places = npt.NDArray[np.intp]
 Json = dict[str, Any]
 History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
@@ -57,11 +57,17 @@ def is_of(text: str, trial: Trial) -> bool:
     """Say whether a stored text can be this trial's: somebody else may have written it."""
     flows = {flow.name for flow in trial.record.flows}
     with contextlib.suppress(zlib.error, *DAMAGED):
-        whole = zlib.decompressobj()
-        content = whole.decompress(base64.b64decode(text, validate=True), MOST_PACKED_BYTES)
-        found = from_json(content, allow_inf_nan=False)
-        return whole.eof and found.keys() <= flows and all(map(_are_histories, found.values()))
+        packed = base64.b64decode(text, validate=True)
+        values = json_files.unpacked(packed, _max_values(trial), zlib.MAX_WBITS)
+        found = from_json(values, allow_inf_nan=False)
+        return found.keys() <= flows and all(map(_are_histories, found.values()))
     return False
+
+
+def _max_values(trial: Trial) -> int:
+    """Return how many values a trial's series may have, some of them one for each second."""
+    points = 2 * MOST_POINTS + round(trial.scenario.duration_s)
+    return 2 * points * len(HISTORIES) * len(trial.record.flows)
 
 
 def _are_histories(found: Json) -> bool:

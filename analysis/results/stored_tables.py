@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.metrics.columns import TEXT_COLUMNS
-from testbed.machine.safe_files import plain_file
+from testbed.machine import json_files
+from testbed.machine.safe_files import plain_file, read_bytes
 from testbed.store import DAMAGED, FORMER_REDUCED, REDUCED
 
 TABLES = ("flows", "links", "transfers", "series")
@@ -38,8 +39,9 @@ NUMBERS = ("<f8", "<i8", "|b1")
 TEXT_PLACES = "<i4"
 NO_TEXT = -1
 LONGEST_TEXT = 200  # characters, of the parts of one
-MOST_STORED_BYTES = 1 << 29  # of a document: few can stand for any number of them
-MOST_FORMER_VALUES = 1 << 26
+MAX_STORED_BYTES = 1 << 27  # of a document
+MAX_STORED_VALUES = 1 << 20  # of it: its numbers are one text for each type
+MAX_FORMER_VALUES = 1 << 24
 Json = dict[str, Any]
 
 
@@ -142,13 +144,8 @@ def _numbers(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def _read_document(trial: Path) -> Json:
-    whole = zlib.decompressobj(zlib.MAX_WBITS | 16)  # with gzip's checksum
-    content = whole.decompress(
-        plain_file(trial / REDUCED, MOST_STORED_BYTES).read_bytes(), MOST_STORED_BYTES
-    )
-    if not whole.eof:
-        raise ValueError("too long, or not whole")
-    found: Json = json.loads(content)
+    packed = read_bytes(trial / REDUCED, MAX_STORED_BYTES)
+    found: Json = json.loads(json_files.unpacked(packed, MAX_STORED_VALUES))
     return found
 
 
@@ -156,13 +153,19 @@ def _read_former(trial: Path) -> Json:
     """Read the format before this one: a Parquet file of one row, whose columns are the tables."""
     with pa.memory_map(str(plain_file(trial / FORMER_REDUCED, None))) as file:
         stored = pq.ParquetFile(file, page_checksum_verification=True)
-        if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MOST_FORMER_VALUES:
+        if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MAX_FORMER_VALUES:
             raise ValueError("not one row, or too long")
         whole = stored.read([*TABLES], use_threads=False)
     about = whole.schema.metadata
     rows = {name: whole[name].combine_chunks().flatten() for name in TABLES}
     tables = {name: pa.Table.from_struct_array(rows[name]) for name in TABLES}
-    return _document(Stored(about[b"revision"].decode(), json.loads(about[b"warnings"]), tables))
+    return _document(
+        Stored(
+            about[b"revision"].decode(),
+            json_files.parse(about[b"warnings"], MAX_STORED_VALUES),
+            tables,
+        )
+    )
 
 
 def _values_in(metadata: pq.FileMetaData) -> int:

@@ -11,6 +11,7 @@ from rich.table import Table
 from testbed.cli.run import selected
 from testbed.errors import number_of
 from testbed.guest import kernels
+from testbed.guest.engine import OVERHEAD_MB, check_memory, memory_mb
 from testbed.plan.plan import Plan, Task
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
@@ -62,12 +63,15 @@ def show_plan(options: argparse.Namespace) -> int:
         if kernels.built_folder(kernel) is None and kernel not in kernels.debian_names():
             missing = kernels.not_built(kernel)
             errors.print(f"testbed: warning: {missing.message}", soft_wrap=True)
+    check_memory(planned)
     console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
+    guest_mb = sorted({memory_mb(task) + OVERHEAD_MB for task in planned})
+    memory = " to ".join(dict.fromkeys(f"{mb}" for mb in (guest_mb[0], guest_mb[-1])))
     disk = sum(disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
         f"{number_of(len(planned), 'trial')}; about {seconds:.0f} s on one core, "
-        f"{disk:.0f} MB of disk, {estimate.GUEST_MB} MB of memory for each guest that runs"
+        f"{disk:.0f} MB of disk, {memory} MB of memory for each guest that runs"
     )
     for warning in dict.fromkeys(warning for task in planned for warning in task.plan.warnings):
         console.print(f"warning: {warning}")

@@ -9,10 +9,11 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
+from testbed.errors import UsageError
 from testbed.guest import boot, kernels
 from testbed.guest.boot import PROJECT_FOLDER, Boot, GuestEnd, guest_options, run_in_guest
 from testbed.guest.debug_kernel import looks_for_errors, reports_raised, with_log
@@ -40,7 +41,7 @@ CAPTURE_MB = 2.0  # its buffer
 MANY_MB = 3072  # TCP may use a sixteenth of it before it prunes; a thousand flows do use 100 MB
 FLOW_MB = 2.5  # iperf3's two processes
 COPY_MB = 0.75  # the same where the processes are copies of one
-COPY_MB_PER_S = 0.01  # their reports, a row a second
+REPORTS_MB_PER_S = 0.01  # of one connection, in both: a row a second
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
 TRY_S = 60.0  # wall time limit of an empty guest
@@ -137,9 +138,10 @@ class GuestEngine:
         way = "processes take turns" if takes_turns else traced
         return f"boots in {time.monotonic() - begun:.1f} s, {confined}, {way}"
 
-    def jobs(self) -> int:
+    def jobs(self, tasks: Sequence[Task]) -> int:
         """Return one per core, since virtual time isolates guests, as far as memory allows."""
-        fitting = _available_mb() // (MEMORY_MB + OVERHEAD_MB)
+        check_memory(tasks)
+        fitting = _available_mb() // (max(map(memory_mb, tasks), default=MEMORY_MB) + OVERHEAD_MB)
         return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
@@ -148,7 +150,7 @@ class GuestEngine:
         programmed.store()
         try:
             command = (str(RUNNER), PROGRAMME, ANSWERS)
-            outcome = self.boot(folder, command, job, _patience_s(task.scenario), _memory_mb(task))
+            outcome = self.boot(folder, command, job, _patience_s(task.scenario), memory_mb(task))
             (folder / RECORD).write_text(programmed.finish(outcome).to_json())
             return outcome
         finally:
@@ -183,18 +185,41 @@ class GuestEngine:
         return Boot(self.kernel, job.core, options, patience_s, job.cancel.is_set)
 
 
-def _memory_mb(task: Task) -> int:
+def memory_mb(task: Task) -> int:
     """Return the guest's memory: the same for most trials, as TCP's limits depend on it."""
-    scenario, flows = task.scenario, controlled(task.scenario)
+    needed_mb = _needed_mb(task)
+    if any(flow.copied for flow in task.plan.flows):
+        return max(MANY_MB, math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB)
+    if needed_mb > LARGE_MB:
+        return math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB
+    return LARGE_MB if needed_mb > MEMORY_MB or browsers(task.scenario) else MEMORY_MB
+
+
+def _needed_mb(task: Task) -> float:
+    """Return the memory that a trial is estimated to use."""
+    flows = controlled(task.scenario)
     many = any(flow.copied for flow in task.plan.flows)
-    flow_mb = COPY_MB + COPY_MB_PER_S * scenario.duration_s if many else FLOW_MB
-    needed_mb = BASE_MB + NODE_MB * len(task.plan.nodes) + CAPTURE_MB * len(task.plan.captures)
-    needed_mb += flow_mb * len(flows)
-    needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
-    least_mb = MANY_MB if many else LARGE_MB
-    if many or needed_mb > LARGE_MB:
-        return max(least_mb, math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB)
-    return LARGE_MB if needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
+    connections = sum(flow.parallel for flow in flows)
+    rows = (connections + len(flows)) / 2  # one for each connection, and one for their sum
+    return (
+        BASE_MB
+        + NODE_MB * len(task.plan.nodes)
+        + CAPTURE_MB * len(task.plan.captures)
+        + (COPY_MB if many else FLOW_MB) * len(flows)
+        + CONNECTION_MB * (connections - len(flows))
+        + REPORTS_MB_PER_S * task.scenario.duration_s * rows
+    )
+
+
+def check_memory(tasks: Iterable[Task]) -> None:
+    """Raise an error if a trial needs more memory than this machine has."""
+    has_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    needed_mb = max(map(_needed_mb, tasks), default=0.0) + OVERHEAD_MB
+    if needed_mb > has_mb:
+        raise UsageError(
+            f"a trial needs {needed_mb:.0f} MB of memory, and this machine has {has_mb}",
+            "give it fewer flows, or a shorter duration: iperf3 keeps a row a second",
+        )
 
 
 def _patience_s(scenario: Scenario) -> float:

@@ -97,7 +97,7 @@ class HostEngine:
         """Return that the engine runs: this machine is running."""
         return "runs"
 
-    def jobs(self) -> int:
+    def jobs(self, _tasks: Sequence[Task]) -> int:
         """Return one, since trials in real time would compete for the cores."""
         return 1
 

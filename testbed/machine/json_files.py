@@ -7,6 +7,7 @@ in a hundredth of the time of parsing. (Some may stand in texts: the count is an
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES, read_bytes
 MAX_VALUES = 1 << 23  # an iperf3 report of a day has half as many
 MAX_RECORD_BYTES = 1 << 25  # of a trial's record, scenario or verdict
 MAX_RECORD_VALUES = 1 << 20
+PACKED_JSON = zlib.MAX_WBITS | 16  # with gzip's checksum
+MAX_PACKING = 64  # bytes that one stands for, beyond the first; our own have up to 36
+FREE_BYTES = 1 << 24  # that a small file may stand for
 
 
 def read(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES, max_values: int = MAX_VALUES) -> Any:
@@ -30,6 +34,18 @@ def read_record(path: Path) -> Any:
 def parse(text: bytes, max_values: int = MAX_VALUES) -> Any:
     """Parse JSON; raise a ValueError if it may hold more values than that."""
     return json.loads(checked(text, max_values))
+
+
+def unpacked(packed: bytes, max_values: int, wbits: int = PACKED_JSON) -> bytes:
+    """Decompress JSON; raise a ValueError if it is not whole, or too long for its packed size.
+
+    A kilobyte can stand for a megabyte, and that for 27 in memory.
+    """
+    whole = zlib.decompressobj(wbits)
+    content = whole.decompress(packed, FREE_BYTES + MAX_PACKING * len(packed))
+    if not whole.eof:
+        raise ValueError("too long, or not whole")
+    return checked(content, max_values)
 
 
 def checked(text: bytes, max_values: int = MAX_VALUES) -> bytes:

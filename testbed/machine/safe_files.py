@@ -115,11 +115,18 @@ def plain_file(path: Path, max_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> Pa
     return path
 
 
+class UnfitFile(OSError, ValueError):
+    """What is there is no plain file, or too large: its content cannot be right."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
 def _check_plain(path: Path, about: os.stat_result, max_bytes: int | None) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
+        raise UnfitFile(errno.EINVAL, "not a plain file", str(path))
     if max_bytes is not None and about.st_size > max_bytes:
-        raise OSError(errno.EFBIG, f"larger than {max_bytes >> 20} MiB", str(path))
+        raise UnfitFile(errno.EFBIG, f"larger than {max_bytes >> 20} MiB", str(path))
 
 
 def _opened(path: Path, max_bytes: int | None) -> BinaryIO:

@@ -31,6 +31,7 @@ from testbed.scenario.video import PlayerKind
 RATES_MBIT = (0.001, 100_000.0)  # tc counts whole bytes a second
 MAX_SECONDS = 24 * 3600.0
 LEAST_SECONDS = 0.1  # of a flow
+MAX_IPERF3_S = 86_400.0 - 10  # MAX_TIME of iperf3, whose client has 10 s more than it needs
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 WINDOW_LIMITS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
@@ -120,6 +121,12 @@ def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield from in_range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
 
 
+def _iperf3_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    """Yield a duration that iperf3 refuses."""
+    if scenario.stop_s(flow) - flow.start_s > MAX_IPERF3_S:
+        yield f"{where}: runs for more than {MAX_IPERF3_S:g} s, which iperf3 cannot"
+
+
 def _foreign_fields(flow: Flow, where: str) -> Iterator[str]:
     """Yield the fields that flows of other kinds have."""
     for name in FIELDS_OF_SOME_KIND:
@@ -131,8 +138,10 @@ def _foreign_fields(flow: Flow, where: str) -> Iterator[str]:
 def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
     match flow.kind:
         case FlowKind.TCP:
+            yield from _iperf3_faults(scenario, flow, where)
             yield from _tcp_faults(flow, where, len(scenario.flows))
         case FlowKind.CBR:
+            yield from _iperf3_faults(scenario, flow, where)
             yield from _cbr_faults(flow, where)
         case FlowKind.VIDEO:
             yield from _video_faults(scenario, flow, where)

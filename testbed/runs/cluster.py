@@ -357,7 +357,7 @@ class ClusterEngine(GuestEngine):
     def _of_kernel(self, name: str) -> GuestEngine:
         return ClusterEngine(self._workers, name)
 
-    def jobs(self) -> int:
+    def jobs(self, _tasks: Sequence[Task]) -> int:
         """Return twice the number of fitting workers, which may change at any time."""
         return TRIALS_PER_WORKER * len(self._workers.wait(threading.Event()))
 

@@ -12,7 +12,6 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from testbed.guest.engine import MEMORY_MB, OVERHEAD_MB
 from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
@@ -23,7 +22,6 @@ from testbed.scenario.video import Viewing
 from testbed.video_site import Transport
 
 BOOT_S = 1.0
-GUEST_MB = MEMORY_MB + OVERHEAD_MB
 PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
 IPERF3_S = 0.1  # to start and end a flow's iperf3

@@ -115,9 +115,11 @@ def run_all(
     """Run every trial that is not complete yet; completed trials are kept in any case."""
     prepare_folder(out)
     tasks = _planned_for(choice.engine, tasks)
-    workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
+    fitting = choice.engine.jobs(tasks)
+    workers = max(1, min(jobs or fitting, len(tasks)))
     runner = _Runner(choice, out, watch, workers, rerun)
-    at_once = choice.engine.jobs if choice.engine.remote else lambda: len(tasks)
+    engine = choice.engine
+    at_once = (lambda: engine.jobs(tasks)) if engine.remote else lambda: len(tasks)
     with ThreadPoolExecutor(len(tasks) if choice.engine.remote else workers) as pool:
         try:
             return _gather(lambda task: pool.submit(runner.run, task), tasks, at_once)

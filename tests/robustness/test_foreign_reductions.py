@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import dataclasses
 import gzip
 import json
+import tracemalloc
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +16,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from analysis.results import stored_tables
+from analysis.results import plotted, stored_tables
 from analysis.results.reduction import reduction_of
 from analysis.results.stored_tables import Json
 from analysis.results.tables import write_metrics
@@ -171,12 +174,28 @@ def test_a_file_that_stands_for_too_much_is_not_read(
     reduction_of(open_trial(trial))
     assert stored_tables.read(trial) is not None
     with monkeypatch.context() as patched:
-        patched.setattr(stored_tables, "MOST_STORED_BYTES", (trial / REDUCED).stat().st_size + 1)
+        patched.setattr(stored_tables, "MAX_STORED_VALUES", 10)
         assert stored_tables.read(trial) is None
     make_former(trial)
     assert stored_tables.read(trial) is not None
-    monkeypatch.setattr(stored_tables, "MOST_FORMER_VALUES", 200)
+    monkeypatch.setattr(stored_tables, "MAX_FORMER_VALUES", 200)
     assert stored_tables.read(trial) is None
+
+
+@pytest.mark.parametrize("content", [b"[" + b"[]," * (30 << 20) + b"0]", b'"' + b"a" * (99 << 20)])
+def test_a_hundred_kilobytes_take_no_gigabytes(tmp_path: Path, content: bytes) -> None:
+    trial = write_trial(tmp_path / "trial")
+    (trial / REDUCED).write_bytes(gzip.compress(content))
+    packed = base64.b64encode(zlib.compress(content)).decode()
+    opened = open_trial(trial)
+    tracemalloc.start()
+    try:
+        assert stored_tables.read(trial) is None
+        assert not plotted.is_of(packed, opened)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 << 20
 
 
 def test_texts_for_numbers_in_the_format_before(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
-from testbed.runs.estimate import GUEST_MB
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
@@ -120,14 +119,14 @@ def test_no_two_flows_have_the_same_port(flows: int, most: int) -> None:
 
 @pytest.mark.parametrize(
     ("free_mb", "cores", "jobs"),
-    [(100_000, 4, 4), (100_000, 1, 1), (3 * GUEST_MB, 4, 3), (3 * GUEST_MB - 1, 4, 2), (10, 4, 1)],
+    [(100_000, 4, 4), (100_000, 1, 1), (3 * 320, 4, 3), (3 * 320 - 1, 4, 2), (10, 4, 1)],
 )
 def test_there_is_a_guest_per_core_as_far_as_memory_allows(
     monkeypatch: pytest.MonkeyPatch, free_mb: int, cores: int, jobs: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(cores)))
     monkeypatch.setattr(guests, "_available_mb", lambda: free_mb)
-    assert GuestEngine().jobs() == jobs
+    assert GuestEngine().jobs(tasks([router()])) == jobs
 
 
 def test_there_are_no_more_flows_than_ports() -> None:
@@ -323,10 +322,42 @@ def test_a_guest_has_more_memory_only_where_it_must(
 ) -> None:
     """With too little it reads its programs again and again; with more, its packets differ."""
     made = EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=False)
-    assert {guests._memory_mb(task) for task in tasks(made)} == {memory_mb}
+    assert {guests.memory_mb(task) for task in tasks(made)} == {memory_mb}
+
+
+@pytest.mark.parametrize(
+    ("hours", "flows", "memory_mb"), [(1, 1, 256), (12, 1, 1024), (23, 1, 1024), (23, 2, 1792)]
+)
+def test_rows_of_long_reports_take_memory(hours: int, flows: int, memory_mb: int) -> None:
+    (task,) = tasks([dataclasses.replace(many(flows), duration_s=hours * 3600.0)])
+    assert guests.memory_mb(task) == memory_mb
+
+
+def test_a_trial_that_does_not_fit_into_the_machine_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitting, large = tasks([router(), dataclasses.replace(many(1), duration_s=82_800.0)])
+    pages = {"SC_PHYS_PAGES": 600 << 8, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    assert GuestEngine().jobs([fitting]) >= 1
+    with pytest.raises(UsageError, match="a trial needs 980 MB of memory, and this machine has 600"):
+        GuestEngine().jobs([fitting, large])
+
+
+def test_a_flow_that_is_longer_than_iperf3_can_is_refused() -> None:
+    make_plan(dataclasses.replace(many(1), duration_s=86_390.0))
+    with pytest.raises(UsageError, match=r"flows\[0\]: runs for more than 86390 s, which iperf3"):
+        make_plan(dataclasses.replace(many(1), duration_s=86_400.0))
+
+
+def test_guests_with_more_memory_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(4)))
+    monkeypatch.setattr(guests, "_available_mb", lambda: 3000)
+    small, large = tasks([router(), dataclasses.replace(many(1), duration_s=82_800.0)])
+    assert [GuestEngine().jobs(each) for each in ([small], [large], [small, large])] == [4, 2, 2]
 
 
 def test_many_nodes_take_memory() -> None:
     """The 208 of this network fill 256 MB, and the guest would look for free memory for ever."""
     (large,) = tasks([fat_tree(ports=8)])
-    assert guests._memory_mb(large) == guests.LARGE_MB
+    assert guests.memory_mb(large) == guests.LARGE_MB

@@ -59,7 +59,7 @@ class FakeEngine:
     def try_out(self) -> str:
         return ""
 
-    def jobs(self) -> int:
+    def jobs(self, _tasks: Sequence[Task]) -> int:
         return 2
 
     def run(self, folder: Path, _task: Task, job: Job) -> ProcessOutcome:
