@@ -340,7 +340,7 @@ def test_a_trial_that_does_not_fit_into_the_machine_is_refused(
     pages = {"SC_PHYS_PAGES": 600 << 8, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
     assert GuestEngine().jobs([fitting]) >= 1
-    with pytest.raises(UsageError, match="a trial needs 980 MB of memory, and this machine has 600"):
+    with pytest.raises(UsageError, match="needs 980 MB of memory, and this machine has 600"):
         GuestEngine().jobs([fitting, large])
 
 
