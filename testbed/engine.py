@@ -77,6 +77,7 @@ class Job:
     core: int  # the processor to which a guest is pinned
     cancel: threading.Event  # set when the user cancels
     trial: str = ""  # its name
+    runs_programs: bool = False  # of the user's
     pinned: bool = True  # true if other trials run at the same time on other processors
     tell: Tell = lambda _text: None  # says why a trial has to wait
 

@@ -12,6 +12,7 @@ from analysis.results.tables import write_metrics
 from experiments.catalogue import EXPERIMENTS
 from testbed.api.results import open_results
 from testbed.errors import UsageError
+from testbed.guest.boot import do_without_confinement
 from testbed.machine.process import interruptible
 from testbed.own_files import scenario_file
 from testbed.own_files.scenario_file import with_topo_graph
@@ -43,6 +44,7 @@ def run(
     jobs: int | None = None,
     captures: str = "keep",
     rerun: bool = False,
+    unconfined: bool = False,
     quiet: bool = False,
 ) -> pd.DataFrame:
     """Run trials, and return a row for each of their flows, with all columns of metrics.csv.
@@ -57,6 +59,8 @@ def run(
     for word, number in (("seeds", seeds), ("jobs", 1 if jobs is None else jobs)):
         if number < 1:
             raise UsageError(f"{word}: {number} is not a whole number above 0", f"{word}=1")
+    if unconfined:
+        do_without_confinement()
     options = RunOptions(
         seeds=seeds,
         engine=engine,

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from testbed.cli.parser import build_parser
 from testbed.errors import HINTS, TestbedError, UsageError, hint_for
+from testbed.guest.boot import do_without_confinement, require_confined
 from testbed.machine.journal import STATE_HINT, leave_homes_of_others, state_folder
 from testbed.runs.progress import errors, print_error
 from testbed.scenario.experiment import Experiment
@@ -24,6 +25,7 @@ from testbed.scenario.programs import PROGRAM_PATH
 INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
 VERBS_WITH_LIBRARIES = {"run", "report", "reduce", "compare", "evaluate", "grade", "export"}
+VERBS_OF_PROGRAMS = {"mininet", "exec", "shell", "grade", "packetdrill"}
 LEAST_ADDRESSES = 1 << 30
 
 
@@ -51,6 +53,7 @@ def main(
             return 2
         if options.verb in VERBS_WITH_LIBRARIES:
             _refuse_few_addresses()
+        _ask_for_confinement(options)
         status: int = options.act(options)
         return status
     except UsageError as error:
@@ -73,6 +76,14 @@ def main(
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return print_error(TestbedError(f"{where}{error.strerror or error}", _hint(error)), 1)
+
+
+def _ask_for_confinement(options: argparse.Namespace) -> None:
+    """Refuse verbs that run programs on a host that cannot confine them, unless told otherwise."""
+    if getattr(options, "unconfined", False):
+        do_without_confinement()
+    elif options.verb in VERBS_OF_PROGRAMS:
+        require_confined()
 
 
 def _refuse_few_addresses() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest import kernels
+from testbed.guest.boot import require_confined
 from testbed.guest.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
@@ -219,6 +220,7 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
     names, asked = words[0].split(","), words[1:]
     kernels.require_known(names)
+    require_confined()
     queue_names = [word for word in asked if word != KUNIT]
     ends: list[Iterable[SuiteEnd]] = []
     count = 0

@@ -31,6 +31,7 @@ from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
 from testbed.errors import UsageError, near, nearest, quoted
+from testbed.guest.boot import UNCONFINED
 from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
@@ -236,6 +237,13 @@ def _place_options(parser: Parser) -> None:
     about = "what happens to captures once they are reduced"
     _value(parser, "--captures", "keep|zstd|drop", about)
     _value(parser, "--cluster", "ADDRESS", "run on a dask cluster, e.g. tcp://host:8786")
+    _unconfined_option(parser)
+
+
+def _unconfined_option(parser: Parser) -> None:
+    about = "run programs also where the host cannot confine their guest, and they could change "
+    about += "your files (`testbed check` says whether it can)"
+    _flag(parser, UNCONFINED, about)
 
 
 def _evaluate_options(parser: Parser) -> None:
@@ -324,6 +332,7 @@ def _rewind_options(parser: Parser) -> None:
     about = "stop when this packet of the capture is captured, or the first retransmission"
     _value(parser, "--packet", "N|retransmission", about, default="")
     _value(parser, "--flow", "NAME", "the flow whose sockets are shown (the first)", default="")
+    _unconfined_option(parser)
     points = "sender|receiver|bottleneck-in|bottleneck-out"
     _value(parser, "--point", points, "where the packet was captured (sender)", default="sender")
     how = parser.add_mutually_exclusive_group()
@@ -346,6 +355,7 @@ def _kernel_options(parser: Parser) -> None:
     about = "lines of a configuration, which override ours"
     _value(parser, "--config", "FILE", about, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
+    _unconfined_option(parser)
     _flag(parser, "--machine", "build: the image of whole programs (`testbed exec`)")
     _flag(parser, "--debug", "build: VERSION-debug, which looks for the kernel's own errors")
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
@@ -381,6 +391,7 @@ def _machine_options(parser: Parser) -> None:
     _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
     about = "a variable of the environment; without a value, as it is here"
     _values(parser, "--env", "NAME[=VALUE]", about)
+    _unconfined_option(parser)
 
 
 def _mininet_options(parser: Parser) -> None:
@@ -442,6 +453,7 @@ def _packetdrill_options(parser: Parser) -> None:
     _value(parser, "--out", "DIR", about, type=Path)
     _value(parser, "--junit", "FILE", "also write the results as JUnit XML", type=Path)
     _number(parser, "--jobs", "number of scripts to run in parallel")
+    _unconfined_option(parser)
 
 
 def _compare_options(parser: Parser) -> None:

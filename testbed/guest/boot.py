@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.engine import Cancelled, ProcessOutcome
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.guest.worker import GUEST_PATH, HIDDEN, guest_command, wait_for_guest
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
@@ -28,6 +32,11 @@ from testbed.store import (
     GUEST_STATUS,
 )
 
+UNCONFINED = "--unconfined"  # the option of verbs that run programs
+CONFINE_PAUSES_S = (0.0, 0.1, 0.5)  # before each try to confine a guest
+PASSING_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
+NAMESPACE_LIMITS = Path("/proc/sys/user")
+_does_without = threading.Event()
 PROJECT_FOLDER = Path(__file__).resolve().parents[2]
 CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what a guest may do
 REFUSED_CALL = re.compile(
@@ -58,6 +67,7 @@ class Boot:
     cancelled: Callable[[], bool]
     shown: Sequence[Path] = ()  # besides the project's folders: those that it has to see
     launcher: Sequence[str] = ()  # begins a command that runs the kernel
+    runs_programs: bool = False  # others than the testbed's own: it must be confined
     # what is done with the process that has been started, and whether it is confined
     started: Callable[[Process, bool], None] = lambda _process, _confined: None
     at_terminal: bool = False  # its console is our terminal
@@ -68,6 +78,8 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
     (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths(guest.shown)))
     (folder / GUEST_MEMORY).mkdir()
     why_not = why_not_confined()
+    if guest.runs_programs:
+        require_confined()
     confine = () if why_not else (str(CONFINE), GUEST_MEMORY)
     fixed = keeps_addresses_fixed()
     process = start(
@@ -119,13 +131,49 @@ def why_not_confined() -> str:
     """Return why this host does not let us confine a guest, or nothing if it does.
 
     The guest's kernel is an ordinary program: what is read-only in its mount table is read-only
-    only as long as that kernel is intact.
+    only as long as that kernel is intact. A reason that may pass is an error, and not remembered.
     """
     require_built(CONFINE)
-    with workplace("confine") as folder:
-        (folder / GUEST_MEMORY).mkdir()
-        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
-    return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
+    for pause_s in CONFINE_PAUSES_S:
+        time.sleep(pause_s)
+        with workplace("confine") as folder:
+            (folder / GUEST_MEMORY).mkdir()
+            done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
+        why_not = done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
+        if not _may_pass(why_not):
+            return why_not
+    raise TestbedError(
+        f"the guest cannot be confined at the moment: {why_not}",
+        "too many processes, namespaces or files are in use here: end some, and run it again",
+    )
+
+
+def _may_pass(why_not: str) -> bool:
+    """Return whether this keeps a guest from being confined at the moment only."""
+    if why_not.endswith(os.strerror(errno.ENOSPC)):  # too many namespaces
+        return not any(
+            path.read_text() == "0\n" for path in NAMESPACE_LIMITS.glob("max_*_namespaces")
+        )
+    return why_not.endswith(tuple(map(os.strerror, PASSING_ERRORS)))
+
+
+def require_confined() -> None:
+    """Raise unless guests are confined, or the user does without it."""
+    if not does_without_confinement() and (why_not := why_not_confined()):
+        raise UsageError(
+            f"programs could change files of the host: their guest cannot be confined: {why_not}",
+            f"{UNCONFINED} runs them all the same; `testbed check` says when it is not needed",
+        )
+
+
+def does_without_confinement() -> bool:
+    """Return whether programs may run in guests that cannot be confined."""
+    return _does_without.is_set()
+
+
+def do_without_confinement() -> None:
+    """Let this process run programs in guests that cannot be confined: the user asked for it."""
+    _does_without.set()
 
 
 @functools.cache

@@ -133,7 +133,8 @@ class GuestEngine:
             self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
             takes_turns = TAKES_TURNS in (folder / "cpuinfo").read_text()
         why_not = boot.why_not_confined()
-        confined = f"not confined: {why_not}" if why_not else "confined"
+        alone = f"programs run with {boot.UNCONFINED} only"
+        confined = f"not confined ({why_not}; {alone})" if why_not else "confined"
         traced = "processes are traced: a quarter slower (kernel/README.md says why)"
         way = "processes take turns" if takes_turns else traced
         return f"boots in {time.monotonic() - begun:.1f} s, {confined}, {way}"
@@ -182,7 +183,8 @@ class GuestEngine:
     def _guest(self, job: Job, patience_s: float, memory_mb: int) -> Boot:
         assert self.kernel is not None
         options = guest_options(job.seed, memory_mb)
-        return Boot(self.kernel, job.core, options, patience_s, job.cancel.is_set)
+        cancelled, programs = job.cancel.is_set, job.runs_programs
+        return Boot(self.kernel, job.core, options, patience_s, cancelled, runs_programs=programs)
 
 
 def memory_mb(task: Task) -> int:

@@ -168,6 +168,7 @@ def run_on_machine(
             program.patience_s,
             cancelled,
             shown=(program.folder, *program.shown),
+            runs_programs=True,
             at_terminal=program.at_terminal,
         )
         try:

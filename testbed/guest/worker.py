@@ -81,6 +81,7 @@ class Shipment(Exchanged):
     kernel: str  # its folder, relative to the cache's
     options: Sequence[str]  # of the kernel
     patience_s: float
+    confined_only: bool  # not on a worker that cannot confine it
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,8 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
     confine = [str(lib / "testbed-confine"), shipment.memory]
     environment = {"PATH": GUEST_PATH, "TMPDIR": shipment.memory}
     why_not = _refusal([*confine, "true"], folder).removeprefix("testbed-confine: ")
+    if why_not and shipment.confined_only:
+        return GuestReport(problem=f"it cannot confine programs of yours: {why_not}")
     fixed = not _refusal(["setarch", "-R", "true"], folder)
     command = guest_command(
         cache_folder() / shipment.kernel, core, shipment.options, () if why_not else confine, fixed

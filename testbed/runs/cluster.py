@@ -21,7 +21,14 @@ from typing import Any
 from testbed.engine import Cancelled, Job
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels, worker
-from testbed.guest.boot import GuestEnd, guest_hung, guest_options, guest_warnings, refused_calls
+from testbed.guest.boot import (
+    GuestEnd,
+    does_without_confinement,
+    guest_hung,
+    guest_options,
+    guest_warnings,
+    refused_calls,
+)
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import START_TOPIC, GuestReport, Requirements, Shipment
 from testbed.machine.compiled import LIBRARIES
@@ -378,6 +385,7 @@ class ClusterEngine(GuestEngine):
             kernel=str(self.kernel.relative_to(worker.cache_folder())),
             options=guest_options(job.seed, memory_mb),
             patience_s=patience_s,
+            confined_only=job.runs_programs and not does_without_confinement(),
         )
         answer = self._workers.run(shipment, job.cancel)
         _store(folder, answer)

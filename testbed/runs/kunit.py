@@ -48,7 +48,8 @@ def _boot_log(folder: Path) -> str:
     """Return what a kernel says from its boot on."""
     options = [*guest_options(1, KUNIT_MEMORY_MB), *ENABLED]
     with atomic.workplace(KUNIT) as place, reserve_core(core_locks()) as core:
-        guest = Boot(folder, core, options, KUNIT_PATIENCE_S, threading.Event().is_set)
+        cancelled = threading.Event().is_set
+        guest = Boot(folder, core, options, KUNIT_PATIENCE_S, cancelled, runs_programs=True)
         argv = ["/bin/dmesg", "--notime"]
         run_in_guest(place, argv, lambda: boot(guest, place), (GUEST_OUTPUT,))
         return safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from testbed.engine import Engine
 from testbed.errors import UsageError, quoted
 from testbed.guest import kernels
+from testbed.guest.boot import require_confined, why_not_confined
 from testbed.guest.kernels import build_missing
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import Task, make_plan, tasks
@@ -121,6 +122,8 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
     planned: Sequence[Task] = planned_trials(selection, options.seeds, listener.say)
     choice = choose_engine(planned, options.engine)
     listener.say(f"engine: {choice.engine.name} ({choice.reason})")
+    if choice.engine.virtual_time and not options.cluster:
+        _warn_unless_confined(planned, listener)
     out = options.out or results_folder(planned[0].scenario.experiment)
     planned = with_ready_kernels(
         choice.engine, planned, listener.warn, named=selection.kernels_named
@@ -132,6 +135,14 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
             "--captures zstd or --captures drop takes less"
         )
     return PlannedRun(selection, options, choice, planned, out)
+
+
+def _warn_unless_confined(planned: Sequence[Task], listener: RunListener) -> None:
+    """Say so before guests run that this host does not confine; refuse those with programs."""
+    if any(task.scenario.runs_programs for task in planned):
+        require_confined()
+    if why_not := why_not_confined():
+        listener.warn(f"the guests are not confined: {why_not}")
 
 
 def planned_trials(selection: RunSelection, seeds: int, say: Callable[[str], None]) -> list[Task]:

@@ -238,6 +238,7 @@ class _Runner:
             (folder / SCENARIO).write_text(scenario.to_json())
             job = Job(
                 *(scenario.seed, core, self.cancel, scenario.name),
+                runs_programs=scenario.runs_programs,
                 pinned=self._pinned,
                 tell=self._tell_to_wait,
             )
