@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,16 +15,9 @@ import pytest
 gc.set_threshold(100_000)
 
 ROOT = Path(__file__).resolve().parent
-
-# The files that take longest, these first: each runs in one process, and the last to be begun
-# should not be one of them.
-LONGEST = """
-    test_pages test_linters test_report_figures test_report_alike test_report
-    test_report_page test_claims test_overlay
-    test_ended_on_the_host test_guest test_fidelity test_variants test_video_trial
-    test_killed test_video test_shared_folders test_video_browser test_losses test_guest_kernels
-    test_sessions_trial test_cluster test_kernel_variants test_watch test_programs test_radio
-""".split()
+USUAL_DURATIONS = ROOT / "tests" / "durations.json"  # seconds by file
+REAL_TRIALS = [ROOT / "tests" / name for name in ("system", "robustness")]
+MAX_LISTED = 20
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +28,7 @@ def root() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Attacks and trials are few by default, and nothing is set up from nothing."""
+    parser.addoption("--all", action="store_true", help="run the slow tests, too: some minutes")
     parser.addoption(
         "--full",
         action="store_true",
@@ -42,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run tests/bare, which sets up from nothing: root, an hour",
     )
+    parser.addoption(
+        "--durations-file",
+        type=Path,
+        metavar="FILE",
+        help="note there how long each file of tests takes, so that the longest begin first",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -50,21 +53,78 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether slow tests run, and others do more than the quick suite has time for."""
+    return _is_thorough(request.config)
+
+
+def _is_thorough(config: pytest.Config) -> bool:
+    return bool(config.getoption("--all") or config.getoption("--full"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--durations-file")
+    if file and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(file))
+
+
+class Durations:
+    """Notes how long each file of tests takes."""
+
+    def __init__(self, file: Path) -> None:
+        """Take the file of the notes."""
+        self._file = file
+        self._seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
+
+    def pytest_sessionfinish(self) -> None:
+        known = _read(self._file)
+        known.update((name, round(seconds, 1)) for name, seconds in self._seconds.items())
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        total = sum(self._seconds.values())
+        terminalreporter.write_line(f"the files that took longest, of {total:.0f} s in all:")
+        for name, seconds in self._seconds.most_common(MAX_LISTED):
+            terminalreporter.write_line(f"{seconds:6.1f} s  {name}")
+
+
+def _read(file: Path | None) -> dict[str, float]:
+    try:
+        seconds: dict[str, float] = json.loads(file.read_text()) if file else {}
+    except (OSError, ValueError):
+        return {}
+    return seconds
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that run real trials, so that `-m "not system"` leaves them out, and put the
-    longest files first."""
+    """Skip what is not asked for, mark the tests that run real trials, and sort the files: those
+    without real trials first, and the longest before the others."""
+    seconds = _read(USUAL_DURATIONS) | _read(config.getoption("--durations-file"))
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests" / "bare") and not config.getoption("--bare"):
-            item.add_marker(pytest.mark.skip(reason="--bare sets up from nothing"))
-        if any(
-            item.path.is_relative_to(ROOT / "tests" / each) for each in ("system", "robustness")
-        ):
+        if why := _why_not(item, config):
+            item.add_marker(pytest.mark.skip(reason=why))
+        if any(map(item.path.is_relative_to, REAL_TRIALS)):
             item.add_marker(pytest.mark.system)
-    items.sort(key=_place)
+
+    def place(item: pytest.Item) -> tuple[bool, float]:
+        is_system = item.get_closest_marker("system") is not None
+        return is_system, -seconds.get(item.nodeid.partition("::")[0], 1.0)
+
+    items.sort(key=place)
 
 
-def _place(item: pytest.Item) -> tuple[bool, int]:
-    """In the order of files: those without real trials, then those with them."""
-    stem = item.path.stem
-    place = LONGEST.index(stem) if stem in LONGEST else len(LONGEST)
-    return item.get_closest_marker("system") is not None, place
+def _why_not(item: pytest.Item, config: pytest.Config) -> str:
+    """Return why a test is left out; empty if it runs."""
+    if item.path.is_relative_to(ROOT / "tests" / "bare") and not config.getoption("--bare"):
+        return "--bare sets up from nothing"
+    needs_root = item.get_closest_marker("root")
+    if needs_root and os.geteuid():
+        return f"needs root: {needs_root.args[0]}"
+    if item.get_closest_marker("slow") and not _is_thorough(config):
+        return "slow: --all"
+    return ""

@@ -22,18 +22,20 @@ readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils
 )
 readonly TEST_PACKAGES=(
-    bpftool chromium-headless-shell clang curl libbpf-dev shellcheck vagrant wget
+    bpftool chromium-headless-shell clang curl gdb libbpf-dev shellcheck vagrant wget
 )
 
 readonly PYTHON=/usr/bin/python3 # Debian's own: only this one finds Debian's Mininet
 
 usage() {
     cat <<'END'
-usage: ./setup.sh [demo | test]
+usage: ./setup.sh [demo | test [--all]]
 
   ./setup.sh         install everything
   ./setup.sh demo    install, then run the router-bottleneck experiment into results/demo
-  ./setup.sh test    install, then run the whole test suite
+  ./setup.sh test    install, then run the tests; --all: the slow ones, too
+
+Tests run as an ordinary user, also if root calls this; the few that need root then run as root.
 
 Root or sudo is needed only if Debian packages are missing.
 Example: ./setup.sh demo
@@ -239,6 +241,7 @@ compile_programs() {
         die "could not compile the testbed's programs" "the compiler's own message is above"
 }
 
+BESIDE=       # the process of the tests that need root
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
 IMAGES=("") # the options of kernel/image.sh for each image that is needed: none for scenarios'
 
@@ -272,6 +275,7 @@ finish_kernel() {
 
 clean_up() {
     allow_services
+    [[ ! $BESIDE ]] || kill -INT "$BESIDE" 2>/dev/null || true
     [[ $KERNEL_BUILD ]] || return 0
     kill -- "-$KERNEL_BUILD" 2>/dev/null || true
     wait "$KERNEL_BUILD" 2>/dev/null || true # it removes what it has half built
@@ -288,6 +292,63 @@ set_up() { # PACKAGE…
     finish_kernel
 }
 
+# The prefix that runs tests as an ordinary user without any rights. Where there is only root, that is
+# one without a name, who keeps caches in a folder of its own.
+AS_TESTER=()
+readonly TESTER=65533 TESTER_HOME=/var/cache/tcp-testbed-tests
+become_tester() {
+    if ((EUID != 0 || ${#AS_USER[@]})); then
+        AS_TESTER=("${AS_USER[@]}")
+        return
+    fi
+    AS_TESTER=(
+        setpriv --reuid "$TESTER" --regid "$TESTER" --clear-groups --inh-caps=-all
+        --bounding-set=-all --no-new-privs
+        env -i "PATH=$PATH" "HOME=$TESTER_HOME" USER=tester LOGNAME=tester "TERM=${TERM:-dumb}"
+        "LANG=${LANG:-C.UTF-8}" "RUFF_CACHE_DIR=$TESTER_HOME/.cache/ruff"
+        # git refuses a clone of another user's, as this one is
+        GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory 'GIT_CONFIG_VALUE_0=*'
+    )
+    "${AS_TESTER[@]}" sh -c 'test -r setup.sh && test -x .venv/bin/python' ||
+        die "$PWD: only root can read it, and the tests run as another user" \
+            "clone it where all users may read, as in /srv; or run this as an ordinary user"
+    install -d -m 700 -o "$TESTER" -g "$TESTER" "$TESTER_HOME"
+    # They get root's kernels. They write them themselves: root follows no link in that folder.
+    tar -C "${XDG_CACHE_HOME:-$HOME/.cache}/tcp-testbed" --exclude='kernel/.*' --exclude='*.log' \
+        -cf - kernel | "${AS_TESTER[@]}" sh -c \
+        'mkdir -p ~/.cache/tcp-testbed && tar -C ~/.cache/tcp-testbed --skip-old-files -xf -'
+}
+
+run_tests() { # OPTION…
+    local pytest=(.venv/bin/python -m pytest -p no:cacheprovider -rs "$@") status=0 output
+    local folders=(tests/unit experiments tests/golden tests/system tests/robustness)
+    # shellcheck disable=SC2016  # of the inner shell
+    local -r state=$("${AS_TESTER[@]}" sh -c 'echo "${XDG_STATE_HOME:-$HOME/.local/state}"')
+    # compiled once, and not by each of the processes that tests start
+    unset PYTHONDONTWRITEBYTECODE
+    "${AS_USER[@]}" .venv/bin/python -m compileall -q -j 0 \
+        analysis benchmarks experiments testbed tests topologies
+    if ((EUID == 0 && ${#AS_USER[@]} == 0)); then
+        output=$(mktemp)
+        # ^C is for it, too, although it is in the background
+        env --default-signal=INT "${pytest[@]}" -m "(root or as_root) and not host" "${folders[@]}" \
+            </dev/null >"$output" 2>&1 &
+        BESIDE=$!
+    fi
+    # side by side, one file per process, and one process more than cores, as tests often wait
+    "${AS_TESTER[@]}" "${pytest[@]}" -n "$(($(nproc) + 1))" --dist loadscope \
+        --no-loadscope-reorder --durations-file "$state/tcp-testbed/durations.json" \
+        "${folders[@]}" || status=$?
+    [[ $BESIDE ]] || return "$status"
+    say "test: what needs root"
+    wait "$BESIDE" || status=$?
+    BESIDE=
+    cat "$output" && rm -f "$output"
+    say "test: what judges the times of this machine's kernel, alone"
+    "${pytest[@]}" -m host "${folders[@]}" || status=$?
+    return "$status"
+}
+
 # The guest's kernel is User-Mode Linux, which runs on x86 alone.
 refuse_other_machines() {
     if [[ $HOSTTYPE != x86_64 ]]; then
@@ -297,7 +358,7 @@ refuse_other_machines() {
 }
 
 main() {
-    if (($# > 1)); then
+    if (($# > 2)) || [[ $# == 2 && "$*" != "test --all" ]]; then
         usage >&2
         exit 2
     fi
@@ -315,16 +376,11 @@ main() {
             ;;
         test)
             IMAGES+=("--flavour machine") # the tests of whole programs (docs/mininet.md)
+            [[ ${2-} != --all ]] || IMAGES+=(--symbols) # those of rewind
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
-            say "test: linters and unit tests first, then real trials"
-            # compiled once, and not by each of the processes that tests start
-            unset PYTHONDONTWRITEBYTECODE
-            # side by side, one file per process, and one process more than cores, as tests often
-            # wait; those on the host one at a time
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \
-                --no-loadscope-reorder -m "not host" \
-                tests/unit experiments tests/golden tests/system tests/robustness
-            exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
+            become_tester
+            say "test: linters and unit tests first, then real trials, as an ordinary user"
+            run_tests "${@:2}"
             ;;
         -h | --help) usage ;;
         *)

@@ -7,7 +7,8 @@
 #
 #   image.sh [VERSION]           builds it, if it is not there or damaged
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
-#   image.sh --whole [VERSION]   the same, and checks its files by their hashes
+#   image.sh --whole [VERSION]   the same, and checks its files by their hashes; with --symbols, also
+#                                whether it has these
 #   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
 #                                same sources, whose code is compared with the first one's
 #   image.sh --flavour NAME …    the same for another image of the version: `machine`, of whole
@@ -139,7 +140,8 @@ main() { # a function, so that all of the script is read before it runs for minu
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"
-        if [ "$whole" ]; then is_whole; else [ -e "$cache/$key/linux" ]; fi
+        if [ "$whole" ]; then is_whole; else [ -e "$cache/$key/linux" ]; fi || exit
+        [ -z "$symbols" ] || [ -e "$cache/$key/symbols" ]
         exit
     fi
     mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"

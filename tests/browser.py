@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testbed.machine.process import Process, end_all, start_told
 
 NAMES = ("chromium-headless-shell", "chromium")
@@ -25,11 +27,6 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )
-
-
-def chromium() -> str | None:
-    """The browser's path, None where none is installed."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class Tab:
@@ -141,8 +138,9 @@ class Tab:
 @contextmanager
 def browser() -> Iterator[Tab]:
     """A tab of a browser of its own, which ends with the context."""
-    program = chromium()
-    assert program
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.fail(f"there is no Chromium: apt-get install {NAMES[0]}")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = start_told([program, *FLAGS, f"--user-data-dir={profile}"], os.environ)
         try:

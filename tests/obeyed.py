@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import subprocess
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import pytest
 from testbed.runner.programme import Answers, Programme
 from testbed.trial.make import RUNNER
 
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces take root")
+NEEDS_ROOT = pytest.mark.root("makes namespaces on the host")
 PATIENCE_S = 30
 
 

@@ -197,7 +197,7 @@ def varied(name: str) -> Iterator[None]:
                 make_it(self, Task(task.scenario, another_order(task.plan)), *rest, **more)
 
             patch.setattr(make.Programmed, "__init__", reordered)
-        if name == "environment":
+        if name in ("environment", "all"):
             user = {"LOGNAME": "a-user-with-a-name-of-another-length" * 3}
             patch.setattr(make, "PROGRAM_ENVIRONMENT", {**make.PROGRAM_ENVIRONMENT, **user})
         if name in VARIATIONS:

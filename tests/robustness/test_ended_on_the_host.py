@@ -20,13 +20,12 @@ from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Profile
 from testbed.trial.make import RUNNER
-from tests.browser import chromium
 from tests.lab import has_no_tracing, wait_until
 from tests.left_behind import HYSTART, browsers, commands_of, marks_of, seen
 from tests.robustness.killing import KILLED, SHORT, Laboratory, moments, written
 from tests.scenarios import near_video, router
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+pytestmark = pytest.mark.root("the host engine makes namespaces and queues")
 
 
 def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
@@ -155,7 +154,6 @@ def test_trials_that_are_killed_at_random_moments(tmp_path: Path, full: bool) ->
             print(f"{killed} trials on the host killed", flush=True)
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.Signals) -> None:
     """Stopped, or killed and cleaned up: no process and no file of it stays."""

@@ -32,7 +32,7 @@ from tests.trial_writer import write_trial
 
 NOBODY = 65534
 MARK = "0123456789abcdef"
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user too")
+needs_root = pytest.mark.root("acts as two users")
 
 
 @pytest.fixture(autouse=True)
@@ -339,16 +339,18 @@ def test_a_run_is_removed_behind_a_link_of_root(tmp_path: Path) -> None:
     assert not run.path.exists() and not (ours / "trial").exists()
 
 
-def test_a_running_trial_is_closed_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Programs of the user who ran sudo, on the host engine, may pass through its folder."""
+def test_a_running_trial_is_closed_to_others(tmp_path: Path) -> None:
     with whole_folder(tmp_path / "one"):
         (made,) = tmp_path.glob(".one*")
         assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o777 & ~_umask()
-    if os.geteuid() != 0:
-        return
+
+
+@needs_root
+def test_a_running_trial_is_open_to_the_group_of_the_user_who_ran_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their programs, on the host engine, may pass through its folder."""
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     monkeypatch.setenv("SUDO_GID", str(NOBODY))
     with whole_folder(tmp_path / "two"):

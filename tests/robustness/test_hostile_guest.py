@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 TESTBED = (sys.executable, "-m", "experiments")
 NOBODY = 65534
 USERS = (
-    pytest.param(0, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")),
+    pytest.param(0, id="root", marks=pytest.mark.root("attacks a guest of root's")),
     pytest.param(os.geteuid() or NOBODY, id="ordinary-user"),
 )
 
@@ -247,7 +247,7 @@ def test_a_guest_whose_kernel_panics_ends(target: Target) -> None:
     assert guest.wait(60)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user too")
+@pytest.mark.root("acts as two users")
 def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
     """As another user on the host, who looks at the trial's folder during a run."""
     made = "cp /bin/true ./shell; chmod 4755 ./shell; touch ready; while :; do :; done"

@@ -21,7 +21,7 @@ from tests.scenarios import router
 
 CLEAN = "raise SystemExit(__import__('experiments.command').command.main(['clean']))"
 ELSEWHERE = f"import socket; socket.sethostname('other-machine'); {CLEAN}"
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+needs_root = pytest.mark.root("mounts a disk")
 
 
 @pytest.fixture(scope="module")

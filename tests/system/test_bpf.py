@@ -20,7 +20,6 @@ TYPES = Path("/sys/kernel/btf/vmlinux")
 LACKS = [
     what
     for what, there in {
-        "root": os.geteuid() == 0,
         "clang": shutil.which("clang"),
         "bpftool": BPFTOOL,
         "libbpf-dev": Path("/usr/include/bpf/bpf_helpers.h").exists(),
@@ -30,6 +29,7 @@ LACKS = [
 ]
 pytestmark = [
     pytest.mark.host,
+    pytest.mark.root("loads a program into the kernel"),
     pytest.mark.skipif(bool(LACKS), reason=f"needs {', '.join(LACKS)}"),
 ]
 

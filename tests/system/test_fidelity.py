@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -76,7 +75,7 @@ def test_a_retransmission_long_after_its_flow_is_no_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.host
-@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+@pytest.mark.root("the host engine makes namespaces and queues")
 def test_a_busy_host_is_named(tmp_path: Path) -> None:
     found = run_busy(tmp_path)
     assert found.verdict in (Grade.INVALID, Grade.SUSPECT)

@@ -309,7 +309,7 @@ def interval_ends(trial: Trial, flow: str, role: str) -> list[float]:
     return [each["sum"]["end"] for each in report(trial, flow, role)["intervals"]]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: every test is this test")
+@pytest.mark.root("compares root's packets with an ordinary user's")
 def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A trial by a user without any rights: same packets, files of that user."""
     kernel = GuestEngine().kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +24,7 @@ from tests.scenarios import router
 
 pytestmark = [
     pytest.mark.host,
-    pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root"),
+    pytest.mark.root("the host engine makes namespaces and queues"),
 ]
 
 needs_schedstat = pytest.mark.skipif(

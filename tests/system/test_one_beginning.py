@@ -9,17 +9,34 @@ import pytest
 from tests import set_ups
 
 # PIE's timer, RED and netem's dice, the ports of four connections, a radio's air, keys of TLS
-QUICK = ("queue-pie", "access-netem", "queue-red", "flows-parallel", "access-radio", "netem-cong")
+QUICK_TRIALS = (
+    "queue-pie",
+    "access-netem",
+    "queue-red",
+    "flows-parallel",
+    "access-radio",
+    "netem-cong",
+)
 SCENARIOS = list(set_ups.scenarios())
 
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory, full: bool) -> set_ups.Results:
-    chosen = [each for each in SCENARIOS if full or each.label.startswith(QUICK)]
+    chosen = [each for each in SCENARIOS if full or each.label.startswith(QUICK_TRIALS)]
     return chosen, set_ups.run(tmp_path_factory.mktemp("usual"), chosen, "none")
 
 
-@pytest.mark.parametrize("name", set_ups.NAMES)
+# what does everything at once, and who looks; the others say which thing it is
+QUICK_NAMES = ("all", *set_ups.VIEWS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK_NAMES else pytest.param(name, marks=pytest.mark.slow)
+        for name in set_ups.NAMES
+    ],
+)
 def test_the_packets_stay_the_same(name: str, usual: set_ups.Results, tmp_path: Path) -> None:
     chosen, hashes = usual
     others = set_ups.run(tmp_path, chosen, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 from testbed.guest import kernels
 from testbed.store import Trial
-from tests.lab import OrdinaryUser, run_trials
+from tests.lab import run_trials
 from tests.scenarios import router
 
 KERNEL = kernels.default_kernel()
@@ -47,17 +45,6 @@ def test_the_first_retransmission(trial: Trial) -> None:
     assert sender.endswith(("recovery", "loss"))
     assert lines[-1] == f"the same packets as {trial.path}, in all 4 captures"
     assert done.returncode == 0
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: every test is this test")
-def test_an_ordinary_user(trial: Trial) -> None:
-    """Their guests run in namespaces of their own, which gdb may not enter."""
-    assert FOLDER is not None
-    with OrdinaryUser(FOLDER) as user:
-        shutil.copytree(trial.path, user.home / "trial")
-        done = user.testbed("rewind", "trial", "--at", "1")
-    assert done.stdout.startswith("second 1.000000000\nsender: (struct tcp_sock *)"), done.stderr
-    assert done.stdout.endswith("the same packets as trial, in all 4 captures\n")
 
 
 def test_calls_in_an_interval(trial: Trial) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,9 @@ from experiments.rajore_gupta_sikka_jain.video_players_figures import WITHIN_S
 from testbed.scenario.video import PlayerKind
 from testbed.store import Trial
 from testbed.video_site import Transport
-from tests.browser import chromium
 from tests.lab import capture_hashes, run_trials
 from tests.left_behind import browsers
 from tests.scenarios import near_video, video
-
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 
 MEASURES = ("page_s", "startup_s", "loaded_s", "ended_s", "stall_s")
 
@@ -57,7 +53,7 @@ def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.host
-@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+@pytest.mark.root("the host engine makes namespaces and queues")
 def test_the_browser_in_real_time_is_as_the_model(tmp_path: Path, full: bool) -> None:
     """Real time takes its time: the model's in the full run alone, else it runs in the guest. QUIC
     too in the full run."""

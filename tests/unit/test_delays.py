@@ -12,7 +12,7 @@ import pytest
 from testbed.scenario.workload import MAX_SESSIONS
 from testbed.trial.parts.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
-from tests.program import Program, Table, loaded
+from tests.program import Program, Table, loaded, loads_programs
 
 SERVER, CLIENT = "10.1.2.2", "10.2.2.2"
 FIRST_PORT = 61_000
@@ -42,6 +42,7 @@ def runner() -> Iterator[Runner]:
 
 
 @pytest.mark.parametrize("session", [0, 1, 2])
+@loads_programs
 def test_a_sessions_packets_wait_both_ways(runner: Runner, session: int) -> None:
     ends = Endpoints(SERVER, FIRST_PORT + session, CLIENT, 50_001)
     for each in (ends, ends.back):
@@ -49,6 +50,7 @@ def test_a_sessions_packets_wait_both_ways(runner: Runner, session: int) -> None
         assert DELAYS_NS[session] <= waited < DELAYS_NS[session] + SLACK_NS
 
 
+@loads_programs
 def test_what_belongs_to_no_session_waits_for_the_link(runner: Runner) -> None:
     others = [Endpoints(SERVER, port, CLIENT, 50_001) for port in (FIRST_PORT + 3, FIRST_PORT - 1)]
     frames = [tcp(each, 0, seq=1).data for each in others]
@@ -57,6 +59,7 @@ def test_what_belongs_to_no_session_waits_for_the_link(runner: Runner) -> None:
         assert LINK_NS <= runner.delay_ns(frame) < LINK_NS + SLACK_NS
 
 
+@loads_programs
 def test_options_in_the_ip_header_do_not_confuse_it(runner: Runner) -> None:
     frame = tcp(Endpoints(SERVER, FIRST_PORT + 2, CLIENT, 50_001), 0, seq=1).data
     ip, rest = bytearray(frame[14:34]), frame[34:]

@@ -16,7 +16,7 @@ from testbed.runner.spoken import spoken
 from testbed.trial.parts.losses import STATE, Rules, listed_runs, listing
 from tests.obeyed import NEEDS_ROOT, obeyed
 from tests.pcap_writer import Endpoints, tcp, udp
-from tests.program import Program, Table, loaded
+from tests.program import Program, Table, loaded, loads_programs
 
 PLAN = DropPlan("tcp", "router", "router-eth1", "10.0.1.2", 40001, "192.168.0.2", 5201, (2, 4))
 PASS, DROP = bpf.PASS, bpf.DROP
@@ -52,6 +52,7 @@ def segment(number: int, isn: int = 1000, size: int = 100, ends: Endpoints = END
 
 
 @pytest.mark.parametrize("isn", [1000, 2**32 - 250])
+@loads_programs
 def test_the_wanted_segments_are_lost_once(runner: Runner, isn: int) -> None:
     said = [runner.run(segment(n, isn)) for n in (1, 2, 3, 2, 4, 2, 3, 4, 5)]
     assert said == [PASS, DROP, PASS, PASS, DROP, PASS, PASS, PASS, PASS]
@@ -64,6 +65,7 @@ def test_neighbours_and_the_first_segment_may_be_listed() -> None:
     assert [(run.passing, run.losing) for run in runs] == [(0, 1), (0, 1), (4, 1)]
 
 
+@loads_programs
 def test_other_packets_pass_and_do_not_count(runner: Runner) -> None:
     others = (
         Endpoints("10.0.1.3", 40001, "192.168.0.2", 5201),
@@ -79,6 +81,7 @@ def test_other_packets_pass_and_do_not_count(runner: Runner) -> None:
     assert [runner.run(segment(n)) for n in (1, 2)] == [PASS, DROP]
 
 
+@loads_programs
 def test_options_in_the_headers_do_not_confuse_it(runner: Runner) -> None:
     """12 bytes of TCP options and 4 of IP's are no data."""
     frame = bytearray(tcp(ENDS, 0, seq=1, ack=1).data)

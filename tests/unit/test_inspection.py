@@ -292,7 +292,7 @@ def public() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.root("acts as two users")
 @pytest.mark.usefixtures("fake")
 def test_through_sudo_the_window_is_the_users(
     trial: Path, public: Path, monkeypatch: pytest.MonkeyPatch
@@ -310,7 +310,7 @@ def test_through_sudo_the_window_is_the_users(
     assert notes.read_text().split() == ["65534", "65534", "/nonexistent", "nobody"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.root("acts as two users")
 def test_another_user_dies_with_us_too() -> None:
     """The kernel forgets the signal when the user changes, so the order matters."""
     read = "import ctypes; n = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(n));"

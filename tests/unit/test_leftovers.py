@@ -120,7 +120,7 @@ def test_a_setting_that_we_do_not_change_is_left_alone(
     assert setting.read_text() == "b c after"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="tracing needs root")
+@pytest.mark.root("traces the kernel")
 def test_an_instance_that_is_left_is_removed_and_no_other() -> None:
     try:
         instances = [tracefs.Instance(f"{os.getpid()}-{name}") for name in ("mine", "theirs")]

@@ -21,7 +21,7 @@ from analysis.results.reduction import reduction_of
 from testbed.plan.plan import Task, tasks
 from testbed.store import open_trial
 from tests import report_writer
-from tests.browser import Tab, browser, chromium
+from tests.browser import Tab, browser
 from tests.lab import wait_until
 
 
@@ -205,8 +205,6 @@ def test_it_is_gone_afterwards(run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
-    if chromium() is None:
-        pytest.skip("no Chromium here")
     with browser() as opened:
         yield opened
 

@@ -27,7 +27,7 @@ from testbed.trial.parts.part import PlannedTrial
 from tests.loss_model import LossModel
 from tests.obeyed import made_up
 from tests.pcap_writer import Endpoints, tcp
-from tests.program import Program, Table, loaded
+from tests.program import Program, Table, loaded, loads_programs
 from tests.scenarios import dumbbell, router, with_loss
 
 EVENTS = Loss(LossEvents(0.01, 4))
@@ -254,6 +254,7 @@ class Sender:
     ids=[str(number) for number in range(len(LOSSES))],
     indirect=True,
 )
+@loads_programs
 def test_the_program_does_what_the_reference_does(
     dropper: tuple[Dropper, LossModel], isn: int
 ) -> None:
@@ -276,6 +277,7 @@ def test_the_program_does_what_the_reference_does(
 @pytest.mark.parametrize(
     "dropper", [(Loss(LossEvents(0.5, 2, 3)), (Run(2, 2), Run(0, 2)))], indirect=True
 )
+@loads_programs
 def test_one_event_at_a_time_and_then_the_next(dropper: tuple[Dropper, LossModel]) -> None:
     """Segments 3 and 6 are lost; the next event waits until 6 was sent again, and spares 3."""
     program, _ = dropper
@@ -290,6 +292,7 @@ def test_one_event_at_a_time_and_then_the_next(dropper: tuple[Dropper, LossModel
 @pytest.mark.parametrize(
     "dropper", [(Loss(LossEvents(0.5, 5)), (Run(1, 5), Run(0, 2)))], indirect=True
 )
+@loads_programs
 def test_an_events_losses_are_of_one_window(dropper: tuple[Dropper, LossModel]) -> None:
     """Of five losses three are sent before the first is sent again; the rest is spared."""
     program, _ = dropper
@@ -300,6 +303,7 @@ def test_an_events_losses_are_of_one_window(dropper: tuple[Dropper, LossModel]) 
 
 
 @pytest.mark.parametrize("dropper", [(EVENTS, (Run(0, 3),))], indirect=True)
+@loads_programs
 def test_a_stranger_is_neither_lost_nor_counted(dropper: tuple[Dropper, LossModel]) -> None:
     program, _ = dropper
     stranger = Endpoints(ENDS.src, 40002, ENDS.dst, ENDS.dst_port)

@@ -26,10 +26,9 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
-from tests.browser import Tab, browser, chromium
+from tests.browser import Tab, browser
 from tests.trial_writer import write_trial
 
-needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 PLOT = "document.getElementById('overlay-plot').plot"
 READY = (
     f"new Promise((done, failed) => {{ let left = 300; const look = () => {PLOT} ? done() :"
@@ -134,7 +133,6 @@ def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
     assert found["rtt"] == {"x": packed([1, 2], 1e-3), "y": packed([20, 35], 1e-2)}
 
 
-@needs_browser
 def test_two_settings_over_all_seeds_are_one_address(tab: Tab, page: Path) -> None:
     tab.complaints.clear()
     a, b = settings(page)
@@ -148,7 +146,6 @@ def test_two_settings_over_all_seeds_are_one_address(tab: Tab, page: Path) -> No
     assert tab.complaints == []
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_it_fits_and_everyone_can_read_it(tab: Tab, page: Path, width: int, dark: bool) -> None:
     tab.complaints.clear()
@@ -160,7 +157,6 @@ def test_it_fits_and_everyone_can_read_it(tab: Tab, page: Path, width: int, dark
     assert tab.complaints == []
 
 
-@needs_browser
 def test_any_two_trials_can_be_chosen_and_swapped(tab: Tab, page: Path) -> None:
     a, b = settings(page)
     at(tab, page, f"#compare/{a}:tcp/{b}:tcp")
@@ -176,7 +172,6 @@ def test_any_two_trials_can_be_chosen_and_swapped(tab: Tab, page: Path) -> None:
     assert "without an interval" in said
 
 
-@needs_browser
 def test_a_trial_of_the_list_becomes_a_side(tab: Tab, page: Path) -> None:
     tab.open(page, 1280)
     tab.run("document.getElementById('trial-table').open = true")
@@ -189,7 +184,6 @@ def test_a_trial_of_the_list_becomes_a_side(tab: Tab, page: Path) -> None:
     assert tab.run("location.hash").endswith(f"/{b}:tcp")
 
 
-@needs_browser
 def test_keys_reach_the_choice_and_the_points(tab: Tab, page: Path) -> None:
     a, b = settings(page)
     at(tab, page, f"#compare/{a}:tcp/{b}:tcp")
@@ -202,7 +196,6 @@ def test_keys_reach_the_choice_and_the_points(tab: Tab, page: Path) -> None:
     assert "seed" in tab.run(f"{PLOT}.tip.innerText")
 
 
-@needs_browser
 @pytest.mark.parametrize("same_seeds", [True, False])
 def test_the_page_computes_what_analysis_computes(tab: Tab, page: Path, same_seeds: bool) -> None:
     tab.open(page, 1280)
@@ -229,7 +222,6 @@ def _pairs(values: dict[int, float]) -> str:
     return json.dumps([*values.items()])
 
 
-@needs_browser
 def test_one_file_has_everything(tab: Tab, results: Path, tmp_path: Path) -> None:
     out = tmp_path / "alone" / "page.html"
     out.parent.mkdir()
@@ -246,7 +238,6 @@ def test_one_file_has_everything(tab: Tab, results: Path, tmp_path: Path) -> Non
     assert tab.complaints == []
 
 
-@needs_browser
 def test_a_page_without_its_folder_says_so(tab: Tab, page: Path, tmp_path: Path) -> None:
     moved = tmp_path / "moved.html"
     moved.write_bytes(page.read_bytes())

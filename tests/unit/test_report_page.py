@@ -12,9 +12,7 @@ from analysis.report import collect, make_report
 from experiments.command import main
 from testbed.store import SCENARIO
 from tests import accessible, report_writer
-from tests.browser import Tab, browser, chromium
-
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+from tests.browser import Tab, browser
 
 TABLE = "document.querySelector('#someones-own-guest table.sortable')"
 COLUMN = f"[...{TABLE}.tBodies[0].rows].map(row => parseFloat(row.cells[NUMBER].textContent))"

@@ -15,7 +15,7 @@ from analysis.figures.static_renderer import svg_text
 from analysis.report import collect, inline, make_report, page
 from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
-from tests.browser import browser, chromium
+from tests.browser import browser
 
 MARKUP = (
     "\"'><img class=evil src=x onerror='window.evil = 1'></script></style><b class=evil>&amp;{{"
@@ -38,7 +38,6 @@ def doctored(value: Any) -> Any:
     return value
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_markup_in_every_string_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from analysis.metrics.columns import METRIC_COLUMNS
     from tests.papers import PAPERS, answers
@@ -98,7 +97,6 @@ def test_an_element_is_brief() -> None:
     )
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_a_script_that_got_in_would_not_run(tmp_path: Path) -> None:
     html = page.fill("page.html", (*page.SHARED, "figures.js", "page.js"), page=EMPTY, metrics=())
     inside = "<script>window.evil = 1</script><p id=last style='color: red' onclick='evil = 1'>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +13,11 @@ from experiments.command import main
 from testbed.machine import process
 from testbed.store import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
 from tests import accessible
-from tests.browser import Tab, browser, chromium
+from tests.browser import Tab, browser
 from tests.installed import followed_wireshark
 from tests.trial_writer import write_trial
 from tests.unit.test_report_safe import doctored
 
-needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 PLOT = "document.querySelector('.plotted').plot"
 LAST = f"{PLOT}.spec.panels.at(-1)"
 
@@ -37,7 +35,6 @@ def tab() -> Iterator[Tab]:
         yield opened
 
 
-@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
     tab.requests.clear()
@@ -49,7 +46,6 @@ def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> N
     assert asked == {page.resolve().as_uri()}
 
 
-@needs_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_everyone_can_read_it(tab: Tab, page: Path, dark: bool) -> None:
     tab.open(page, 1280, dark=dark)
@@ -57,7 +53,6 @@ def test_everyone_can_read_it(tab: Tab, page: Path, dark: bool) -> None:
     assert accessible.nameless(tab) == []
 
 
-@needs_browser
 def test_all_panels_zoom_to_the_50_ms_around_a_loss(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
     first = tab.run(f"{PLOT}.spec.troubles[0]")
@@ -70,8 +65,6 @@ def test_all_panels_zoom_to_the_50_ms_around_a_loss(tab: Tab, page: Path) -> Non
     assert tab.run(f"{LAST}.x.lim") == tab.run(f"{LAST}.whole")
 
 
-@needs_browser
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark here")
 @followed_wireshark  # 4.4 knows iperf3 as a protocol
 def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
@@ -90,7 +83,6 @@ def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None
         assert each["filter"] == f"frame.number == {each['No.']}"
 
 
-@needs_browser
 def test_a_picked_segment_stays_with_its_filter(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
     wanted = "mark.pick && mark.series?.includes('retransmission')"
@@ -100,7 +92,6 @@ def test_a_picked_segment_stays_with_its_filter(tab: Tab, page: Path) -> None:
     assert tab.run("document.getElementById('packet').hidden") is False
 
 
-@needs_browser
 def test_another_flow_shows_the_same_stretch(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
     tab.run(f"{PLOT}.zoom({LAST}, 2, 4)")
@@ -113,7 +104,6 @@ def test_another_flow_shows_the_same_stretch(tab: Tab, page: Path) -> None:
     assert tab.run(f"{shown}.querySelector('.plotted').plot.spec.panels[0].x.lim") == [2, 4]
 
 
-@needs_browser
 def test_the_static_figures_are_for_print_and_for_those_without_scripts(
     tab: Tab, page: Path
 ) -> None:
@@ -128,7 +118,6 @@ def test_the_static_figures_are_for_print_and_for_those_without_scripts(
     assert tab.run(shown) and not tab.run("document.querySelector('.flow').checkVisibility()")
 
 
-@needs_browser
 def test_markup_in_every_string_is_text(
     tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
