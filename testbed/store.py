@@ -647,12 +647,32 @@ class Trial:
         return None
 
 
+def scenario_text(scenario: Scenario, trial: Path) -> str:
+    """Return a scenario as it is stored: where its programs' files lie, seen from the trial."""
+    folder = trial.resolve()
+
+    def relative(file: str) -> str:
+        return os.path.relpath(Path(file).resolve(), folder)
+
+    return scenario.with_programs(lambda programs: programs.with_files(relative)).to_json()
+
+
+def with_files_from(scenario: Scenario, folder: Path) -> Scenario:
+    """Return a scenario whose programs' files were named as a folder sees them."""
+
+    def absolute(file: str) -> str:
+        return os.path.normpath(folder.resolve() / file)
+
+    return scenario.with_programs(lambda programs: programs.with_files(absolute))
+
+
 def open_trial(path: Path) -> Trial:
     """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
-        scenario = read_scenario(
+        stored = read_scenario(
             read_bytes(path / SCENARIO, json_files.MAX_RECORD_BYTES), str(path / SCENARIO)
         )
+        scenario = with_files_from(stored, path)
         record = Record.from_json(json_files.read_record(path / RECORD))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error

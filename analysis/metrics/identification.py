@@ -96,8 +96,9 @@ def settings(scenario: Scenario) -> Iterator[str]:
         snaplen_bytes=0,
         sample_interval_ms=0,
     )
-    whole = [_digest(flow) for flow in scenario.flows]
-    for number, flow in enumerate(scenario.flows):
+    flows = scenario.unplaced.flows
+    whole = [_digest(flow) for flow in flows]
+    for number, flow in enumerate(flows):
         own = _digest(dataclasses.replace(flow, variant=None))
         parts = (bare.hash.encode(), *whole[:number], own, *whole[number + 1 :])
         yield hashlib.sha256(b"".join(parts)).hexdigest()[:10]

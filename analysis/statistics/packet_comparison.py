@@ -95,6 +95,9 @@ def read_files(path: Path) -> TrialFiles:
         words = (scenario["experiment"], axes, scenario["label"], kernel)
         key = (*map(str, words), str(scenario["seed"]), str(record["engine"]))
         settings = {k: v for k, v in scenario.items() if k not in OBSERVATION_FIELDS}
+        for flow in settings["flows"]:
+            if flow.get("command"):
+                flow["command"]["files"] = [Path(each).name for each in flow["command"]["files"]]
         text = json.dumps(settings, sort_keys=True)
         status, reason = str(record["status"]), str(record["reason"])
         return TrialFiles(path, key, text, status, reason, float(record["epoch_s"]), captures)
@@ -239,7 +242,7 @@ def _matched(
 def setting_json(trial: Trial) -> str:
     """Return the scenario without its seed and its captures and samples."""
     plain = dataclasses.replace(
-        trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
+        trial.scenario.unplaced, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
     )
     return plain.to_json()
 

@@ -42,7 +42,7 @@ from testbed.runs.progress import ConsoleListener, console, print_folded
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
-from testbed.store import EVALUATION_JSON, REPORT, results_folder
+from testbed.store import EVALUATION_JSON, REPORT, results_folder, scenario_text
 
 if TYPE_CHECKING:
     from analysis.evaluation.standing import ScoreLine
@@ -194,7 +194,7 @@ def _find_worst(options: argparse.Namespace) -> int:
     found = find_worst(search, budget_s(options.budget or USUAL_SEARCH))
     path = options.out or results_folder(evaluation.name) / f"{options.adversary}.json"
     make_folder(path.parent)
-    replace(path, lambda file: file.write_text(found.scenario.to_json()))
+    replace(path, lambda file: file.write_text(scenario_text(found.scenario, path.parent)))
     for line in finding_lines(found, evaluation, adversary.about):
         console.print(line, soft_wrap=True)
     console.print(f"scenario: {path}; again: testbed run {path}", soft_wrap=True)

@@ -151,6 +151,6 @@ def _flow_with_files(flow: Flow, folder: Path) -> Flow:
     if flow.workload:
         return dataclasses.replace(flow, workload=with_input_files(flow.workload, folder))
     if flow.command:
-        files = tuple(str((folder / name).absolute()) for name in flow.command.files)
-        return dataclasses.replace(flow, command=dataclasses.replace(flow.command, files=files))
+        command = flow.command.with_files(lambda name: str((folder / name).absolute()))
+        return dataclasses.replace(flow, command=command)
     return flow

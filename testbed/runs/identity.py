@@ -21,6 +21,7 @@ from testbed.runs import sources
 from testbed.runs.provenance import programs
 from testbed.scenario.added_fields import written_names
 from testbed.scenario.model import Scenario
+from testbed.scenario.programs import Programs
 
 # The Python code that carries out a plan is not hashed: nearly no change of it moves a packet, and
 # with each all trials would run again. Increment this number when a change does move packets:
@@ -42,7 +43,7 @@ def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[st
     project = project_parts(scenario, plan)
     return {
         **project,
-        "scenario": scenario.to_json(),
+        "scenario": scenario.unplaced.to_json(),
         "sources": {**project["sources"], **sources.used_here(plan)},
         "engine": engine.name,
         "kernel": engine.version(),
@@ -79,6 +80,8 @@ def _plain(value: Any) -> Any:
         return int(value) if value.is_integer() else value
     if kind is Command:
         return _of_command(value)
+    if kind is Programs:  # `programs` has the hashes of its files
+        value = value.unplaced
     if hasattr(kind, "__dataclass_fields__"):
         fields = ((name, getattr(value, name)) for name in written_names(value))
         return {name: e if type(e) in _JSON_TYPES else _plain(e) for name, e in fields}

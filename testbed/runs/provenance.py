@@ -60,8 +60,17 @@ def user_files(scenario: Scenario) -> set[Path]:
 
 
 def _hashes_of_user_files(scenario: Scenario) -> Mapping[str, str]:
-    """Return a hash of each program and file of command flows, by its path."""
-    return {str(path): _digest(path) for path in sorted(user_files(scenario))}
+    """Return a hash of each program of command flows, by its path, and of each of their files.
+
+    A file is known by its flow and its name, wherever it lies.
+    """
+    files = {
+        path: f"{flow.name}/{Path(path).name}"
+        for flow in scenario.flows
+        for path in (flow.command.files if flow.command else ())
+    }
+    hashes = ((str(path), _digest(path)) for path in sorted(user_files(scenario)))
+    return {files.get(path, path): digest for path, digest in hashes}
 
 
 def _digest(path: Path) -> str:

@@ -38,6 +38,7 @@ from testbed.store import (
     is_trial,
     open_trial,
     record_faults,
+    scenario_text,
     trial_folder,
 )
 from testbed.traffic.command_flow import prepare_folders
@@ -235,7 +236,7 @@ class _Runner:
         identity = identify(scenario, task.plan, engine)
         private = scenario.runs_programs  # which read what their starter may, others may not
         with _core(engine) as core, whole_folder(path, private=private) as folder:
-            (folder / SCENARIO).write_text(scenario.to_json())
+            (folder / SCENARIO).write_text(scenario_text(scenario, path))
             job = Job(
                 *(scenario.seed, core, self.cancel, scenario.name),
                 runs_programs=scenario.runs_programs,

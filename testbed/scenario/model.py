@@ -12,6 +12,7 @@ prints both.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -194,12 +195,27 @@ class Scenario:
         """Return the scenario as JSON, complete: every default is written out."""
         return indented(plain(self), 2) + "\n"
 
+    def with_programs(self, change: Callable[[Programs], Programs]) -> Scenario:
+        """Return the scenario with other programs in its command flows."""
+        if not any(flow.command for flow in self.flows):
+            return self
+        flows = tuple(
+            dataclasses.replace(flow, command=change(flow.command)) if flow.command else flow
+            for flow in self.flows
+        )
+        return dataclasses.replace(self, flows=flows)
+
+    @property
+    def unplaced(self) -> Scenario:
+        """The scenario with the names of its programs' files, and not where they lie."""
+        return self.with_programs(lambda programs: programs.unplaced)
+
     @functools.cached_property
     def hash(self) -> str:
         """A short name of everything that is in the scenario."""
         import hashlib  # loads a big library, and the trial itself needs no names
 
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:10]
+        return hashlib.sha256(self.unplaced.to_json().encode()).hexdigest()[:10]
 
     @property
     def name(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from testbed.errors import nearest, quoted, range_faults
@@ -51,6 +51,15 @@ class Programs:
     """Whether the server is at `dst`, where the data go to, and not at `src`."""
     protocol: Transmission = field(default=Transmission.TCP, repr=False, metadata=ADDED)
     """What they speak; over UDP a flow has no variant."""
+
+    def with_files(self, place: Callable[[str], str]) -> Programs:
+        """Return the programs with their files elsewhere."""
+        return replace(self, files=tuple(map(place, self.files)))
+
+    @property
+    def unplaced(self) -> Programs:
+        """The programs with their files' names alone: two people's trials are the same."""
+        return self.with_files(lambda path: PurePosixPath(path).name)
 
     def listens_on(self, own: int) -> int:
         """Return the port of the flow's connections, 0 for all; `own` is one of the testbed's."""

@@ -81,7 +81,7 @@ class CommandFlow(FlowPrograms):
             self._start("server", self.plan.server.argv)
 
     def _start(self, role: str, argv: tuple[str, ...]) -> None:
-        user = sudo_user()
+        user = None if self._virtual_time else sudo_user()  # a guest has its own root
         folder = program_folder(self.plan.flow.name, role)
         if user:
             hand_over(self._folder / folder, user)

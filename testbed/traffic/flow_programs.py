@@ -22,8 +22,11 @@ class FlowPrograms:
 
     program = ""  # as messages and tables name it
 
-    def __init__(self, plan: FlowPlan, programme: Programme, folder: Path) -> None:
+    def __init__(
+        self, plan: FlowPlan, programme: Programme, folder: Path, *, virtual_time: bool
+    ) -> None:
         self.plan = plan
+        self._virtual_time = virtual_time
         self._programme = programme
         self._folder = folder
         self._begun: list[str] = []  # roles whose programs have been started

@@ -24,7 +24,10 @@ from testbed.runs.identity import identify
 from testbed.runs.provenance import programs_of
 from testbed.runs.sources import used_by
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.programs import Programs
+from testbed.scenario.reading import read_scenario
+from testbed.store import scenario_text, with_files_from
 from tests.scenarios import access, background, router
 from tests.unit.test_sweep import FakeEngine, succeed
 
@@ -222,3 +225,28 @@ def test_another_kernel_is_another_revision() -> None:
         f"run variants{more}" for more in ("", " --set kernel=6.12", " --set kernel=6.1,6.12")
     ]
     assert len({of(command, ()) for command in commands}) == len(commands)
+
+
+def served(folder: Path, text: str) -> Scenario:
+    folder.mkdir()
+    (folder / "page").write_text(text)
+    command = Programs(("curl", "{server_ip}"), files=(str(folder / "page"),))
+    ends = ("sender1", "receiver")
+    flow = Flow("fetch", FlowKind.COMMAND, *ends, variant="cubic", command=command)
+    return dataclasses.replace(router(), flows=(flow,))
+
+
+def test_files_of_a_flow_count_by_name_and_content_and_not_by_place(tmp_path: Path) -> None:
+    here, there, other = (
+        served(tmp_path / name, text) for name, text in (("a", "x"), ("b", "x"), ("c", "y"))
+    )
+    assert here.name == there.name == other.name
+    assert identity(here) == identity(there) != identity(other)
+    assert str(tmp_path) not in scenario_text(here, tmp_path / "results" / "trial")
+    assert (
+        with_files_from(
+            read_scenario(scenario_text(here, tmp_path / "results" / "trial").encode(), ""),
+            tmp_path / "results" / "trial",
+        )
+        == here
+    )

@@ -37,7 +37,9 @@ class FlowTraffic(Part):
         super().__init__(trial)
         (trial.folder / FLOWS_FOLDER).mkdir(exist_ok=True)
         self._flows = [
-            FLOW_CLASSES[plan.flow.kind](plan, trial.programme, trial.folder)
+            FLOW_CLASSES[plan.flow.kind](
+                plan, trial.programme, trial.folder, virtual_time=trial.virtual_time
+            )
             for plan in trial.plan.flows
         ]
         self._started: dict[str, int] = {}  # flow → the instruction that says when
