@@ -53,16 +53,6 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
-@pytest.fixture(scope="session")
-def thorough(request: pytest.FixtureRequest) -> bool:
-    """Whether slow tests run, and others do more than the quick suite has time for."""
-    return _is_thorough(request.config)
-
-
-def _is_thorough(config: pytest.Config) -> bool:
-    return bool(config.getoption("--all") or config.getoption("--full"))
-
-
 def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--durations-file")
     if file and not hasattr(config, "workerinput"):
@@ -125,6 +115,7 @@ def _why_not(item: pytest.Item, config: pytest.Config) -> str:
     needs_root = item.get_closest_marker("root")
     if needs_root and os.geteuid():
         return f"needs root: {needs_root.args[0]}"
-    if item.get_closest_marker("slow") and not _is_thorough(config):
+    is_slow = any(map(item.get_closest_marker, ("slow", "host")))
+    if is_slow and not (config.getoption("--all") or config.getoption("--full")):
         return "slow: --all"
     return ""

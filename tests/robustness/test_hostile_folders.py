@@ -32,6 +32,7 @@ from tests.trial_writer import write_trial
 
 NOBODY = 65534
 MARK = "0123456789abcdef"
+pytestmark = pytest.mark.as_root
 needs_root = pytest.mark.root("acts as two users")
 
 

@@ -40,6 +40,7 @@ def lab(tmp_path: Path) -> Laboratory:
     return Laboratory(tmp_path)
 
 
+@pytest.mark.slow
 def test_before_each_file_operation(lab: Laboratory, tmp_path: Path, full: bool) -> None:
     """Of a command that replaces a trial; the trial itself is a recorded one."""
     replay = recorded(tmp_path / "recorded", SCENARIOS[0])
@@ -63,6 +64,7 @@ def test_before_each_file_operation(lab: Laboratory, tmp_path: Path, full: bool)
     print(f"killed before each {step}th of {again.operations} file operations")
 
 
+@pytest.mark.slow
 def test_guests_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool) -> None:
     argv = ("run", written(tmp_path), "--engine", "guest", "--rerun", "--out", str(lab.out))
     first = lab.run(*argv)
@@ -87,6 +89,7 @@ def sweep(lab: Laboratory) -> list[str]:
     return argv
 
 
+@pytest.mark.slow
 def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, full: bool) -> None:
     argv = sweep(lab)
     first = lab.run(*argv)
@@ -162,6 +165,7 @@ def results(lab: Laboratory, verb: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_verbs_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool, verb: str) -> None:
     """What a program left before stays, or is replaced by the same; gdb and guests end."""

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from testbed.store import trial_paths
 from tests.lab import wait_until
 from tests.robustness.killing import ROOT, guests_in, processes_in, processes_with
 from tests.soak import Growth, Soak, differences
 
 
+@pytest.mark.as_root  # for whom a disk is too small in each third round
+@pytest.mark.slow
 def test_sweeps_that_are_killed_come_to_the_same(tmp_path: Path) -> None:
     """Two at once in one folder; what is missing or otherwise afterwards is named."""
     soak = Soak(tmp_path / "soak", trials=2, sweeps=2)
@@ -29,6 +33,7 @@ def test_sweeps_that_are_killed_come_to_the_same(tmp_path: Path) -> None:
     assert only == f"{trials[0].name}: other captures or numbers"
 
 
+@pytest.mark.slow
 def test_a_soak_that_is_ended_ends_its_sweeps_and_leaves_nothing(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "tests.soak", str(tmp_path), "--round", "50"]
     with subprocess.Popen(argv, cwd=ROOT, start_new_session=True) as soak:

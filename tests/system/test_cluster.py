@@ -145,6 +145,7 @@ def test_a_cluster_gives_what_this_machine_gives(
     assert [each.fresh for each in again] == [False] * len(SCENARIOS)
 
 
+@pytest.mark.slow
 def test_a_worker_without_the_kernel_takes_none(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_it_is_told_which_trial_begins_where(cluster: Cluster, tmp_path: Path) -
     assert isinstance(finished, TrialFinished) and finished.status is Status.OK
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_kernel_takes_none(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ def test_a_worker_whose_programs_are_elsewhere(
     assert capture_hashes(open_trial(there.path)) == capture_hashes(here)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_disk_is_full_takes_no_more(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

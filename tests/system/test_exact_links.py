@@ -42,6 +42,7 @@ def test_a_first_packet_takes_its_time_on_a_slow_link(tmp_path: Path) -> None:
     assert first_full_packet_ms(trial)[1] < FULL * 0.8
 
 
+@pytest.mark.slow
 def test_the_same_network_at_ten_and_a_thousand_mbit() -> None:
     """All times divided by 100; of the kernel's timers none decides."""
     slow, fast = results([at_rate(rate, length_mbit_s=200) for rate in (10, 1000)])
@@ -51,6 +52,7 @@ def test_the_same_network_at_ten_and_a_thousand_mbit() -> None:
     assert fast.queue_packets == pytest.approx(slow.queue_packets, abs=0.15)
 
 
+@pytest.mark.slow
 def test_a_hundred_gigabit(tmp_path: Path) -> None:
     queue = Queue("pfifo", limit_packets=500)
     (trial,) = run_trials(
