@@ -110,12 +110,12 @@ def short(error: Exception) -> str:
     return f"{text[:LONGEST_REASON]}…" if len(text) > LONGEST_REASON else text
 
 
-def printable_lines(text: str) -> str:
+def printable_lines(text: str, kept: str = "\n\t") -> str:
     """Escape what is not printable in lines of text; their ends, tabs and wide spaces stay."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(
-        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text
+        c if c.isprintable() or c in kept or category(c) == "Zs" else ascii(c)[1:-1] for c in text
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import dataclasses
 import os
@@ -12,14 +13,15 @@ import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from testbed.cli.kernel import say
-from testbed.errors import UsageError, number_of, printable
+from testbed.errors import UsageError, number_of, printable, printable_lines
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.runs.network_script import network_script, read_network
-from testbed.runs.programs import JUDGE, ProgramRun, copy_in_place, run_in_folder
+from testbed.runs.programs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
 from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
@@ -27,6 +29,7 @@ MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test ping
 EXEC_EXAMPLE = "testbed exec -- make test"
 NETWORK_EXAMPLE = "testbed exec --network FILE --capture all -- COMMAND"
 CALLS_CLI = re.compile(r"^[^#\n]*\bCLI *\(", re.MULTILINE)
+KEPT_ON_TERMINALS = "\n\t\r"
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
 LEAST_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
@@ -135,8 +138,12 @@ def _run(
                 program, limit_s=NO_LIMIT_S, patience_s=NO_LIMIT_S, at_terminal=True
             )
             _tell("in real time, at this terminal; with </dev/null in virtual time, without input")
-        with _terminal_as_it_was():
-            run = run_in_folder(program, kernel, out, sys.stdout.buffer, sys.stderr.buffer)
+        with (
+            _terminal_as_it_was(),
+            _passed_on(sys.stdout) as output,
+            _passed_on(sys.stderr) as errors,
+        ):
+            run = run_in_folder(program, kernel, out, output, errors)
     if options.in_place:
         for left_out in copy_in_place(out / MACHINE_FILES, folder):
             _tell(f"{left_out}: not copied: something else is in its place")
@@ -174,6 +181,38 @@ def machine_program(
         patience_s=options.timeout,
         captured=captured,
     )
+
+
+class PrintableOutput:
+    """Output of a program for a terminal: what the terminal would obey is escaped.
+
+    It comes as bytes, in pieces that may end within a character.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: bytes, *, final: bool = False) -> None:
+        """Take the next piece, or the final one."""
+        self._stream.write(printable_lines(self._decoder.decode(data, final), KEPT_ON_TERMINALS))
+
+    def flush(self) -> None:
+        """Show what was written."""
+        self._stream.flush()
+
+
+@contextlib.contextmanager
+def _passed_on(stream: TextIO) -> Iterator[Output]:
+    """Yield what passes a program's output on: as it is, unless a terminal would obey it."""
+    if not stream.isatty():
+        yield stream.buffer
+        return
+    escaped = PrintableOutput(stream)
+    try:
+        yield escaped
+    finally:
+        escaped.write(b"", final=True)
 
 
 @contextlib.contextmanager

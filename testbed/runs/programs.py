@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from analysis.laboratory.observation import read_observation
 from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
@@ -70,10 +70,20 @@ class ProgramRun:
     findings: Sequence[LaboratoryFinding]
 
 
+class Output(Protocol):
+    """What a program's output is passed on to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take the next bytes."""
+
+    def flush(self) -> object:
+        """Show them."""
+
+
 class Relay:
     """Passes on what a guest's growing file has got since the last look."""
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
+    def __init__(self, path: Path, stream: Output) -> None:
         path.touch()  # before the guest could put a link there
         self._file, self._stream = path.open("rb"), stream
         self._left = MAX_OUTPUT_BYTES
@@ -92,7 +102,7 @@ class Relay:
 
 
 def run_in_folder(
-    program: MachineProgram, kernel: Path, out: Path, output: BinaryIO, errors: BinaryIO
+    program: MachineProgram, kernel: Path, out: Path, output: Output, errors: Output
 ) -> ProgramRun:
     """Run a program whose results take the place of a folder when it has ended.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -79,6 +81,32 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     assert "down/precious: not copied: something else is in its place" in done.stderr
     assert (tmp_path / "precious").read_text() == "precious"
     assert (tmp_path / "work" / "down").is_symlink()
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_no_terminal_obeys_what_a_program_prints(tmp_path: Path, stream: int) -> None:
+    """A program cannot set a title or the clipboard; where there is no terminal, its bytes stay."""
+    script = f"printf '\\033]52;c;AAAA\\007\\033[2Jshown' >&{stream}"
+    ours, terminal = pty.openpty()
+    done = subprocess.Popen(
+        [*TESTBED, "--", "sh", "-c", script],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    said = b""
+    with contextlib.suppress(OSError):  # the end, when all have closed it
+        while part := os.read(ours, 65536):
+            said += part
+    os.close(ours)
+    assert done.wait(60) == 0, said
+    assert rb"\x1b]52;c;AAAA\x07\x1b[2Jshown" in said and b"\x1b" not in said
+    assert (
+        b"\x1b[2Jshown"
+        in (tmp_path / "out" / ("", "stdout.txt", "stderr.txt")[stream]).read_bytes()
+    )
 
 
 def open_to_others(folder: Path) -> list[str]:

@@ -20,6 +20,7 @@ from analysis.report.page import fill
 from analysis.report.page_plot import script_json
 from analysis.statistics.table_layout import as_latex
 from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
+from testbed.cli.programs import PrintableOutput
 from testbed.errors import printable_lines
 from testbed.runs.progress import PrintableConsole
 from testbed.store import FORMULA_STARTS, spreadsheet_cell
@@ -70,6 +71,26 @@ def test_fuzzed_names_on_the_console_and_in_lines() -> None:
     for name in fuzzed():
         assert is_inert(printed(f"see {name}"))
         assert is_inert(printable_lines(name).replace("\t", ""))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_a_programs_output_commands_no_terminal(size: int) -> None:
+    """In pieces, which end within characters, and with bytes that are none."""
+    said = (
+        "50 %\r100 %\n\té ü 漢字 😀\a\x1b]0;title\a\x1b[2J\u202e\x9b2J".encode()
+        + b"\x9b\xff\xe2\x82"
+    )
+    terminal = io.StringIO()
+    output = PrintableOutput(terminal)
+    for start in range(0, len(said), size):
+        output.write(said[start : start + size])
+    output.write(b"", final=True)
+    shown = terminal.getvalue()
+    assert shown.startswith(
+        "50 %\r100 %\n\té ü 漢字 😀\\x07\\x1b]0;title\\x07\\x1b[2J\\u202e\\x9b2J"
+    )
+    assert shown.endswith("2J\\x9b\\xff\\xe2\\x82")
+    assert is_inert(shown.replace("\r", "").replace("\t", ""))
 
 
 def test_what_is_readable_stays_as_it_is() -> None:
