@@ -12,7 +12,7 @@ import functools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from urllib.parse import unquote
@@ -26,6 +26,7 @@ SOCKET = re.compile(
 )
 MAX_OBSERVED_BYTES = 1 << 25  # observer.c writes half as many
 MAX_SOCKET_LINE = 1000  # characters
+MAX_LINES_BACK = 1000  # of a script, among which that of a command is looked for
 MACHINE_ITSELF = "the machine itself"  # the node of a namespace without a name
 LOST_SOCKETS = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)")
 
@@ -128,12 +129,40 @@ class Observation:
         return (each for each in self.commands if each.program in programs)
 
     @functools.cached_property
-    def _by_inode(self) -> Mapping[int, Sequence[ObservedNamespace]]:
-        """The times that each namespace was seen."""
-        seen = defaultdict(list)
-        for each in self.namespaces:
-            seen[each.inode].append(each)
-        return seen
+    def _looks(self) -> Mapping[tuple[int, str], Sequence[tuple[int, ObservedDevice]]]:
+        """The times that each device was seen, with their places among all that was observed."""
+        looks = defaultdict(list)
+        for seen in self.namespaces:
+            for device in seen.devices.values():
+                looks[seen.inode, device.name].append((seen.order, device))
+        return looks
+
+    @functools.cached_property
+    def rates(self) -> Mapping[tuple[int, str, str], Sequence[ExecutedCommand]]:
+        """The commands of tc that succeeded, by their device and their class or `tbf`."""
+        found = defaultdict(list)
+        for each in self.of("tc"):
+            if each.status == 0:
+                for word in {each.after("classid"), *({"tbf"} & set(each.words))}:
+                    found[each.namespace, each.after("dev"), word].append(each)
+        return found
+
+    @functools.cached_property
+    def _labels(self) -> Mapping[int, str]:
+        """The names of namespaces, as far as they have some."""
+        seen = reversed(self.namespaces)
+        return {each.inode: each.label for each in seen if each.label != "-"}
+
+    @functools.cached_property
+    def _lines(self) -> Sequence[tuple[int, str, str]]:
+        """The script's lines in the order of time."""
+        return sorted(self.script_lines, key=lambda line: line[0])
+
+    def _lines_before(self, time_ns: int) -> Iterator[tuple[str, str]]:
+        """Yield the last lines of the script by then, the latest first, as places and texts."""
+        end = bisect.bisect_right(self._lines, time_ns, key=lambda line: line[0])
+        for number in range(end - 1, max(0, end - MAX_LINES_BACK) - 1, -1):
+            yield self._lines[number][1:]
 
     @functools.cached_property
     def _replacements(self) -> Mapping[tuple[int, str], Sequence[int]]:
@@ -150,13 +179,10 @@ class Observation:
         replaced = self._replacements.get((command.namespace, name), ())
         following = replaced[bisect.bisect_right(replaced, command.order) :]
         until = following[0] if following else math.inf
-        seen = self._by_inode.get(command.namespace, ())
-        for each in reversed(seen[: bisect.bisect_right(seen, until, key=lambda n: n.order)]):
-            if each.order < command.order:
-                break
-            if device := _by_name(each, name):
-                return device
-        return None
+        looks = self._looks.get((command.namespace, name), ())
+        place = bisect.bisect_right(looks, until, key=lambda look: look[0])
+        seen = place > 0 and looks[place - 1][0] >= command.order
+        return looks[place - 1][1] if seen else None
 
     def place(self, command: ExecutedCommand) -> str:
         """Return the file and line of the script at which a command was executed, or nothing.
@@ -165,47 +191,36 @@ class Observation:
         """
         if command.origin:
             return command.origin
-        before = [line for line in self.script_lines if line[0] <= command.time_ns]
-        program = re.compile(rf"\b{re.escape(command.program)}\b")
-        for _when, place, text in reversed(before):
-            if str(command) in text:
+        program, whole, with_program = _word(command.program), str(command), ""
+        for place, text in self._lines_before(command.time_ns):
+            if whole in text:
                 return place
-        return next((place for _when, place, text in reversed(before) if program.search(text)), "")
+            if not with_program and program.search(text):
+                with_program = place
+        return with_program
 
     def last_line(self, text: str, time_ns: int) -> str:
         """Return the file and line of the script that last had a text by then, or nothing."""
-        lines = [
-            place
-            for when, place, all_of_it in self.script_lines
-            if when <= time_ns and text in all_of_it
-        ]
-        return lines[-1] if lines else ""
+        return next((p for p, whole in self._lines_before(time_ns) if text in whole), "")
 
     def last_seen(self) -> Mapping[tuple[int, str], ObservedDevice]:
         """Return the devices by namespace and name, each as it was last seen."""
-        return _by_namespace(self.namespaces)
+        return {key: looks[-1][1] for key, looks in self._looks.items()}
 
-    def seen_after(self, command: ExecutedCommand) -> Mapping[tuple[int, str], ObservedDevice]:
-        """Return the devices, each as it was first seen after a command began, if it was."""
-        later = [seen for seen in self.namespaces if seen.order > command.order]
-        return {**self.last_seen(), **_by_namespace(later[::-1])}
+    def seen_after(self, command: ExecutedCommand, key: tuple[int, str]) -> ObservedDevice:
+        """Return a device as it was first seen after a command began, or else last."""
+        looks = self._looks[key]
+        later = bisect.bisect_right(looks, command.order, key=lambda look: look[0])
+        return looks[min(later, len(looks) - 1)][1]
 
     def label(self, namespace: int) -> str:
         """Return the name of a network namespace for a reader."""
-        labels = [seen.label for seen in self.namespaces if seen.inode == namespace]
-        return next((label for label in labels if label != "-"), MACHINE_ITSELF)
+        return self._labels.get(namespace, MACHINE_ITSELF)
 
 
-def _by_namespace(
-    namespaces: Iterable[ObservedNamespace],
-) -> dict[tuple[int, str], ObservedDevice]:
-    return {
-        (seen.inode, device.name): device for seen in namespaces for device in seen.devices.values()
-    }
-
-
-def _by_name(namespace: ObservedNamespace, name: str) -> ObservedDevice | None:
-    return next((each for each in namespace.devices.values() if each.name == name), None)
+@functools.lru_cache
+def _word(text: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(text)}\b")
 
 
 @dataclass

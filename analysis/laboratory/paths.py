@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections import defaultdict, deque
@@ -12,6 +13,7 @@ from analysis.laboratory.observation import Observation, SocketChange
 from analysis.laboratory.settings import QueueCommand, pair_of, queue_commands
 
 IDLE_BYTES = 1000  # neighbour discovery and the like
+MAX_ALIKE = 300  # devices with one index, or looks at one instant, that are told apart
 LOOK_NS = 2_000_000  # before a handshake, within which iperf was looked at
 
 Device = tuple[int, str]  # a namespace and a name in it
@@ -36,6 +38,8 @@ def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
     for each in sockets:
         if (each.old, each.new) == ("SYN_RECV", "ESTABLISHED"):
             arrived[each.destination, each.source].append(each.time_ns)
+    for times in arrived.values():
+        times.sort()
     for each in sockets:
         ends = (each.source[0], each.destination)
         if each.new == "SYN_SENT":
@@ -43,8 +47,10 @@ def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
         elif each.old == "SYN_SENT" and begun[ends]:
             start = begun[ends].popleft()
             if each.new == "ESTABLISHED":
-                later = [t for t in arrived[each.source, each.destination] if t >= each.time_ns]
-                forward_ms = (later[0] - each.time_ns) / 1e6 if later else math.inf
+                times = arrived[each.source, each.destination]
+                later = bisect.bisect_left(times, each.time_ns)
+                is_known = later < len(times)
+                forward_ms = (times[later] - each.time_ns) / 1e6 if is_known else math.inf
                 took_ms = (each.time_ns - start) / 1e6
                 yield Handshake(start, ends[0], ends[1][0], took_ms, forward_ms)
 
@@ -53,16 +59,27 @@ class Paths:
     """The links between nodes, and the delays that commands gave them."""
 
     def __init__(self, observation: Observation) -> None:
-        self.looks = observation.namespaces
+        self.looks = sorted(observation.namespaces, key=lambda seen: seen.time_ns)
         self.devices = observation.last_seen()
         self.labels = {seen.inode: seen.label for seen in observation.namespaces}
-        self.removals = [
-            each for each in observation.of("tc") if {"del", "delete"} & set(each.words)
-        ]
+        self.removals = defaultdict(list)
+        for each in observation.of("tc"):
+            if {"del", "delete"} & set(each.words):
+                self.removals[each.namespace, each.after("dev")].append(each)
         self.delays = defaultdict(list)
-        for each in queue_commands(observation):
-            if each.kind == "netem":
-                self.delays[each.command.namespace, each.device].append(each)
+        for queue in queue_commands(observation):
+            if queue.kind == "netem":
+                self.delays[queue.command.namespace, queue.device].append(queue)
+        for delays in self.delays.values():
+            delays.sort(key=lambda delay: delay.command.time_ns)
+        self.holders = dict[str, Device]()
+        self.ends = defaultdict(list)  # devices by their own index and their peer's
+        self.addresses = defaultdict[int, list[str]](list)  # by namespace
+        for key, device in self.devices.items():
+            self.ends[device.index, device.peer].append(key)
+            self.addresses[key[0]] += device.addresses
+            for address in device.addresses:
+                self.holders.setdefault(address, key)
         self.pairs = set(filter(None, map(pair_of, observation.of("ip"))))
         self.links = self._links()
         self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
@@ -82,11 +99,11 @@ class Paths:
         there = [
             (
                 frozenset((device[1], key[1])) not in self.pairs,
-                abs(here.sent_bytes - each.received_bytes),
+                abs(here.sent_bytes - self.devices[key].received_bytes),
                 key,
             )
-            for key, each in self.devices.items()
-            if each.peer == here.index and here.peer == each.index and key != device
+            for key in self.ends[here.peer, here.index][:MAX_ALIKE]
+            if key != device
         ]
         return min(there)[2] if there else None
 
@@ -99,7 +116,7 @@ class Paths:
 
     def holder(self, address: str) -> Device | None:
         """Return the device with an address."""
-        return next((key for key, each in self.devices.items() if address in each.addresses), None)
+        return self.holders.get(address)
 
     def way(self, source: str, destination: str) -> list[Device] | None:
         """Return the devices that packets leave on their way from an address to another."""
@@ -116,9 +133,10 @@ class Paths:
         """Return what scripts had made to delay packets from an address to another by a time."""
         delays = []
         for device in self.way(source, destination) or ():
-            made = [d for d in self.delays.get(device, ()) if d.command.time_ns <= time_ns]
-            if made and not self._is_removed(made[-1], time_ns):
-                delays.append(made[-1])
+            made = self.delays.get(device, ())
+            place = bisect.bisect_right(made, time_ns, key=lambda delay: delay.command.time_ns)
+            if place and not self._is_removed(made[place - 1], time_ns):
+                delays.append(made[place - 1])
         return delays
 
     def says_all_delays(self) -> bool:
@@ -157,11 +175,10 @@ class Paths:
         """Tell whether hardly anything was seen to wait, there and back, as a handshake began."""
         ends = (handshake.source, handshake.destination)
         way = {*(self.way(*ends) or ()), *(self.way(*ends[::-1]) or ())}
-        looks = [
-            seen
-            for seen in self.looks
-            if handshake.begun_ns - LOOK_NS <= seen.time_ns <= handshake.begun_ns
-        ]
+        begun_ns = handshake.begun_ns
+        first = bisect.bisect_left(self.looks, begun_ns - LOOK_NS, key=lambda seen: seen.time_ns)
+        last = bisect.bisect_right(self.looks, begun_ns, key=lambda seen: seen.time_ns)
+        looks = self.looks[first : min(last, first + MAX_ALIKE)]
         devices = {(n.inode, d.name): d for n in looks for d in n.devices.values()}
         return way <= devices.keys() and not any(
             queue.waiting_bytes > IDLE_BYTES for device in way for queue in devices[device].queues
@@ -169,12 +186,11 @@ class Paths:
 
     def _is_removed(self, delay: QueueCommand, time_ns: int) -> bool:
         """Tell whether a script removed its own delay; a link's it may not have meant."""
-        return not delay.by_mininet and any(
-            (each.namespace, each.after("dev")) == (delay.command.namespace, delay.device)
-            and delay.command.order < each.order
-            and each.time_ns <= time_ns
-            for each in self.removals
-        )
+        if delay.by_mininet:
+            return False
+        removals = self.removals.get((delay.command.namespace, delay.device), ())
+        place = bisect.bisect_right(removals, delay.command.order, key=lambda each: each.order)
+        return place < len(removals) and removals[place].time_ns <= time_ns
 
     def rtt_ms(self, handshake: Handshake) -> float:
         """Return the round-trip time that the links say, or else the handshake's, an upper limit.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
-from analysis.laboratory.paths import IDLE_BYTES, Device, Handshake, Paths, handshakes
+from analysis.laboratory.paths import IDLE_BYTES, MAX_ALIKE, Device, Handshake, Paths, handshakes
 from analysis.laboratory.settings import (
     MOST_COUNTED,
     SETTERS,
@@ -37,6 +39,10 @@ RTT_SHARE = 0.8  # of the delays of the links, below which a handshake's RTT is 
 CLOCK_MS = 0.2
 ABOVE_MS, ABOVE_SHARE = 5.0, 0.25  # above the links' RTT, from which it is too long
 REPEATED_MS = 990.0  # from here on a SYN was lost and sent again
+MAX_FINDINGS = 100  # places that a rule names; the others are counted
+MAX_PLACED = 1000  # commands whose places are looked for
+MAX_COUNTED = 1_000_000
+MORE_PLACES = "further commands"
 UNUSED_CONTROL = "a congestion control that is not used"
 KEPT_QUEUES = "add the queue below the link's (`parent 5:1` or `parent 10:1`), or on another device"
 
@@ -158,7 +164,7 @@ def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
 
 
 def _segments_counted_as_packets(observation: Observation) -> Iterator[Wrong]:
-    senders = list(_segment_senders(observation))
+    senders = list(itertools.islice(_segment_senders(observation), MAX_FINDINGS))
     for queue, device in _queues_and_devices(observation):
         if not queue.limit or queue.limit >= MOST_COUNTED:
             continue
@@ -210,6 +216,10 @@ def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
 
 def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
     paths = Paths(observation)
+    displacing = defaultdict(list)
+    for command in observation.of("tc"):
+        if {"root", "qdisc"} <= set(command.words) and command.status == 0:
+            displacing[command.namespace, command.after("dev")].append(command)
     for each in handshakes(observation.sockets):
         forward = paths.between(each.source, each.destination, each.begun_ns)
         back = paths.between(each.destination, each.source, each.begun_ns)
@@ -224,7 +234,8 @@ def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
             measured = f"packets took {each.forward_ms:.2f} ms {ends}, where the links say "
             measured += f"{said_forward_ms:g} ms"
         for queue in (*forward, *back):
-            for command in observation.of("tc"):
+            key = (queue.command.namespace, queue.device)
+            for command in displacing.get(key, ()):
                 if _displaces(command, queue) and command.time_ns <= each.begun_ns:
                     happened = f"{measured}: '{command}' removed the delay of {queue.device}"
                     yield command, happened, KEPT_QUEUES
@@ -276,19 +287,17 @@ def _displaces(command: ExecutedCommand, queue: QueueCommand) -> bool:
 
 
 def _rates_removed(observation: Observation) -> Iterator[Wrong]:
-    queues = list(queue_commands(observation))
-    for shaped in queues:
-        if not shaped.by_mininet or shaped.kind not in ("htb", "tbf", "hfsc"):
+    shaped: dict[tuple[int, str], QueueCommand] = {}
+    for queue in queue_commands(observation):
+        key = (queue.command.namespace, queue.device)
+        if queue.by_mininet and queue.kind in ("htb", "tbf", "hfsc"):
+            shaped.setdefault(key, queue)
+        if queue.by_mininet or key not in shaped or not _displaces(queue.command, shaped[key]):
             continue
-        for queue in queues:
-            later = observation.device(queue.command, queue.device)
-            if queue.by_mininet or not _displaces(queue.command, shaped) or later is None:
-                continue
-            if not SHAPERS & {each.kind for each in later.queues} and not any(
-                each.rate_mbit for each in later.queues
-            ):
-                happened = f"'{queue.command}' removed the rate of {queue.device}'s link"
-                yield queue.command, happened, KEPT_QUEUES
+        later = observation.device(queue.command, queue.device)
+        if later and not any(each.rate_mbit or each.kind in SHAPERS for each in later.queues):
+            happened = f"'{queue.command}' removed the rate of {queue.device}'s link"
+            yield queue.command, happened, KEPT_QUEUES
 
 
 def _unknown_controls(observation: Observation) -> Iterator[Wrong]:
@@ -309,16 +318,16 @@ def _unknown_controls(observation: Observation) -> Iterator[Wrong]:
 def _controls_of_other_namespaces(observation: Observation) -> Iterator[Wrong]:
     clients = [each for each in observation.commands if is_client(each)]
     setters = [each for each in observation.of("sysctl") if control_set(each)]
+    with_own = {each.namespace for each in setters}
+    of_clients = {each.namespace for each in clients}
+    without = [c for c in clients if c.namespace not in with_own and not control_option(c)]
     for command in setters:
         control = control_set(command)
-        if control not in observation.controls:
+        if control not in observation.controls or command.namespace in of_clients:
             continue
-        for client in clients:
-            elsewhere = client.namespace != command.namespace and client.control != control
-            without_own = client.namespace not in {each.namespace for each in setters}
-            unused = command.namespace not in {each.namespace for each in clients}
-            by_namespace = without_own and unused and not control_option(client)
-            if client.order > command.order and elsewhere and by_namespace:
+        later = bisect.bisect_right(without, command.order, key=lambda client: client.order)
+        for client in without[later : later + MAX_FINDINGS]:
+            if client.control != control:
                 where, there = map(observation.label, (command.namespace, client.namespace))
                 happened = f"{control} is set in {where}, but '{client}' in {there} used "
                 happened += client.control
@@ -328,6 +337,18 @@ def _controls_of_other_namespaces(observation: Observation) -> Iterator[Wrong]:
 
 
 def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
+    established, listening = defaultdict(list), defaultdict(list)
+    for each in observation.sockets:
+        if each.new == "ESTABLISHED":
+            established[str(each.destination[1])].append(each.time_ns)
+        elif each.new == "LISTEN":
+            listening[str(each.source[1])].append(each.time_ns)
+    for times in (*established.values(), *listening.values()):
+        times.sort()
+    servers = defaultdict(list)  # of UDP, by port
+    for command in observation.of("iperf"):
+        if "-s" in command.words:
+            servers[port_of(command)].append(command)
     for client in observation.commands:
         if not is_client(client):
             continue
@@ -335,29 +356,24 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
         port = port_of(client)
         if client.program == "iperf" and is_udp(client):
             served = any(
-                "-s" in each.words
-                and port_of(each) == port
-                and each.time_ns <= until
-                and (each.ended_ns or until) >= client.time_ns
-                for each in observation.of("iperf")
+                each.time_ns <= until and (each.ended_ns or until) >= client.time_ns
+                for each in servers[port][:MAX_FINDINGS]
             )
         else:
-            served = not observation.sockets_complete or any(
-                each.new == "ESTABLISHED"
-                and str(each.destination[1]) == port
-                and client.time_ns <= each.time_ns <= until
-                for each in observation.sockets
-            )
+            first = _first_since(established[port], client.time_ns)
+            served = not observation.sockets_complete or (first <= until and first < math.inf)
         if not served:
-            listens = [
-                (each.time_ns - client.time_ns) / 1e6
-                for each in observation.sockets
-                if each.new == "LISTEN" and str(each.source[1]) == port
-            ]
             instead = f"start `{client.program} -s` on {server_of(client)} before it"
-            if late := [each for each in listens if each >= 0]:
-                instead = f"a server listened {late[0]:.1f} ms after it began: wait for the server"
+            late_ms = (_first_since(listening[port], client.time_ns) - client.time_ns) / 1e6
+            if late_ms < math.inf:
+                instead = f"a server listened {late_ms:.1f} ms after it began: wait for the server"
             yield client, f"'{client}' reached no server on port {port}", instead
+
+
+def _first_since(times: Sequence[int], time_ns: int) -> float:
+    """Return the first of ordered times from an instant on, or infinity."""
+    place = bisect.bisect_left(times, time_ns)
+    return times[place] if place < len(times) else math.inf
 
 
 def _throughputs_without_a_rate(observation: Observation) -> Iterator[Wrong]:
@@ -365,16 +381,11 @@ def _throughputs_without_a_rate(observation: Observation) -> Iterator[Wrong]:
     for client in observation.commands:
         if not is_client(client) or is_udp(client):
             continue
-        sources = [
-            address
-            for (inode, _name), device in paths.devices.items()
-            if inode == client.namespace
-            for address in device.addresses
-        ]
+        sources = paths.addresses[client.namespace][:MAX_FINDINGS]
         ways = (paths.way(source, server_of(client)) for source in sources)
         way = next((each for each in ways if each), [])
-        devices = observation.seen_after(client) if way else {}
-        queues = [queue for device in way for queue in devices[device].queues]
+        seen = (observation.seen_after(client, device) for device in way)
+        queues = [queue for device in seen for queue in device.queues]
         if way and not any(each.rate_mbit or each.kind in SHAPERS for each in queues):
             names = ", ".join(name for _inode, name in way)
             happened = f"'{client}' measured links without a rate ({names})"
@@ -396,19 +407,18 @@ def _lost_pings(observation: Observation) -> Iterator[Wrong]:
 
 
 def _refused_settings(observation: Observation) -> Iterator[Wrong]:
-    devices = observation.last_seen()
+    holders = defaultdict(list)  # namespaces by the name of a device in them
+    for inode, device in observation.last_seen():
+        holders[device].append(inode)
     for command in observation.of(*SETTERS):
         words = set(command.words)
         sets = {"add", "replace", "change", "set", "-w", "-K", "-G", "-L"} & words
         if not command.status or not sets or control_set(command):
             continue
         name = command.after("dev") or command.after("-K")
-        elsewhere = [
-            observation.label(inode)
-            for (inode, device) in devices
-            if device == name and inode != command.namespace
-        ]
-        here = (command.namespace, name) in devices
+        there = holders.get(name, ())[:MAX_ALIKE]
+        elsewhere = [observation.label(inode) for inode in there if inode != command.namespace]
+        here = command.namespace in there
         instead = "run it by hand in `testbed shell` to see why"
         if elsewhere and not here:
             instead = f"{name} is in {elsewhere[0]}: run it there"
@@ -448,14 +458,25 @@ def laboratory_findings(
     if at_once:  # who has not ended may still reach its server
         over = [c for c in observation.commands if c.ended_ns is not None or not is_client(c)]
         observation = replace(observation, commands=over)
-    firsts: dict[tuple[str, str], LaboratoryFinding] = {}
-    times: Counter[tuple[str, str]] = Counter()
+    findings = []
     for rule in LABORATORY_RULES:
-        if at_once and not rule.at_once:
-            continue
-        for command, happened, instead in rule.find(observation):
-            place = observation.place(command) or str(command)
-            key = (rule.name, place)
-            times[key] += 1
-            firsts.setdefault(key, LaboratoryFinding(rule.name, place, happened, instead))
-    return [replace(first, times=times[key]) for key, first in firsts.items()]
+        if rule.at_once or not at_once:
+            findings += _findings(rule, observation)
+    return findings
+
+
+def _findings(rule: LaboratoryRule, observation: Observation) -> list[LaboratoryFinding]:
+    """Return what a rule finds, by place; what it finds beyond its limit is one more."""
+    firsts: dict[str, LaboratoryFinding] = {}
+    times: Counter[str] = Counter()
+    wrong = iter(rule.find(observation))
+    for command, happened, instead in itertools.islice(wrong, MAX_PLACED):
+        place = observation.place(command) or str(command)
+        if place not in firsts and len(firsts) >= MAX_FINDINGS:
+            place = MORE_PLACES
+        times[place] += 1
+        firsts.setdefault(place, LaboratoryFinding(rule.name, place, happened, instead))
+    if rest := sum(1 for _ in itertools.islice(wrong, MAX_COUNTED)):
+        times[MORE_PLACES] += rest
+        firsts.setdefault(MORE_PLACES, LaboratoryFinding(rule.name, MORE_PLACES, happened, instead))
+    return [replace(first, times=times[place]) for place, first in firsts.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -127,16 +128,13 @@ def rate_of(queue: QueueCommand, observation: Observation) -> float:
     """Return the rate at which a queue is emptied, in Mbit/s; 0 if no command says it."""
     if own := rate_mbit(queue.after("rate")):
         return own
-    rates = [
-        rate_mbit(each.after("rate"))
-        for each in observation.of("tc")
-        if each.namespace == queue.command.namespace
-        and each.after("dev") == queue.device
-        and (each.after("classid") == queue.parent or "tbf" in each.words)
-        and each.order <= queue.command.order
-        and each.status == 0
-    ]
-    return rates[-1] if rates else 0.0
+    order, last = queue.command.order, []
+    for word in (queue.parent, "tbf"):
+        commands = observation.rates.get((queue.command.namespace, queue.device, word), ())
+        if place := bisect.bisect_right(commands, order, key=lambda each: each.order):
+            last.append(commands[place - 1])
+    latest = max(last, key=lambda each: each.order, default=None)
+    return rate_mbit(latest.after("rate")) if latest else 0.0
 
 
 def pair_of(command: ExecutedCommand) -> frozenset[str] | None:

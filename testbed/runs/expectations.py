@@ -6,11 +6,13 @@ a capture, as `testbed reduce` has them.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import enum
 import json
 import math
 import re
+import signal
 import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,11 +21,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, listed, nearest, quoted, short
-from testbed.machine.safe_files import plain_file, read_bytes
+from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
 from testbed.scenario.reading import checked
 from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
 MAX_EXPECTATIONS_BYTES = 1 << 20
+MAX_MATCHING_S = 10.0  # of processor time, for a pattern in a file
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
 
@@ -124,6 +127,8 @@ def read_expectations(path: Path) -> Expectations:
         data = json.loads(json.dumps(document, default=str))  # without TOML's dates
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error
+    except UnfitFile:
+        raise
     except (ValueError, RecursionError) as error:  # of TOML, or of its encoding
         raise UsageError(f"{name}: not TOML: {short(error)}", EXPECTATIONS_HINT) from error
     expectations: Expectations
@@ -208,11 +213,31 @@ def _texts(expectation: Expectation, files: Sequence[Path]) -> Iterator[str]:
     """Yield the numbers as text, one for each line, row or flow."""
     for path in files:
         if expectation.pattern:
-            yield from _matches(re.compile(expectation.pattern), path)
+            with _limited_time():
+                yield from list(_matches(re.compile(expectation.pattern), path))
         elif path.name.endswith(CAPTURE_SUFFIXES):
             yield from _cells_of_flows(expectation, path)
         else:
             yield from _cells(expectation.column, path)
+
+
+@contextlib.contextmanager
+def _limited_time() -> Iterator[None]:
+    """End a block with an error after some time: Python's matching looks for signals.
+
+    A pattern with `.*` twice takes hours of a line of a megabyte, and others more than that.
+    """
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise TestbedError(f"the pattern was still tried after {MAX_MATCHING_S:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MAX_MATCHING_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _matches(pattern: re.Pattern[str], path: Path) -> Iterator[str]:

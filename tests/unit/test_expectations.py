@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import UsageError
+from testbed.runs import expectations
 from testbed.runs.expectations import Expectation, Take, measure, read_expectations
 from testbed.runs.network_script import read_network
 from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
@@ -188,3 +189,16 @@ def test_what_cannot_be_read_whole_is_a_line(run: Path, tmp_path: Path) -> None:
         read_expectations(tmp_path / "lab.toml")
     with pytest.raises(OSError, match="not a plain file"):
         read_network(tmp_path / "lab.toml")
+
+
+@pytest.mark.parametrize("pattern", [r"rtt .* = [\d.]+/([\d.]+)/", r"(?:(?:1|1)+)+(x)"])
+def test_a_pattern_that_tries_for_ever_is_a_missing_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    monkeypatch.setattr(expectations, "MAX_MATCHING_S", 0.3)
+    (tmp_path / MACHINE_OUTPUT).write_text("rtt  = " * 300_000 + "1." * 300_000 + "1" * 100)
+    (tmp_path / MACHINE_ERRORS).write_text("")
+    found = measure(Expectation("rtt", 1.0, pattern=pattern), tmp_path)
+    assert found.missing == "the pattern was still tried after 0.3 s"
+    quick = Expectation("1s", 1.0, pattern="^(rtt)  = ", take=Take.COUNT)
+    assert measure(quick, tmp_path).value == 1

@@ -13,6 +13,8 @@ import pytest
 from analysis.laboratory.observation import Observation, read_observation
 from analysis.laboratory.rules import (
     LABORATORY_RULES,
+    MAX_FINDINGS,
+    MORE_PLACES,
     LaboratoryFinding,
     laboratory_findings,
 )
@@ -453,3 +455,17 @@ def test_amounts_are_read_as_by_tc() -> None:
     assert [time_ms(text) for text in ("5", "5ms", "2s", "x", "1..2ms")] == [0.005, 5, 2000, 0, 0]
     rates = [rate_mbit(text) for text in ("1000000", "10Mbit", "10.000000Mbit", "1gbit", "1mbps")]
     assert rates == [1, 10, 10, 1000, 8]
+
+
+def test_thousands_of_findings_are_counted_and_a_hundred_named(tmp_path: Path) -> None:
+    """It took minutes when each command looked at all lines, devices and other commands."""
+    lines = ["namespace 1 1 -", "device 2 e0 3 0 1000000 100 1"]
+    for number in range(4000):
+        lines += [
+            script_line(number, f"x {number}", number * 1000),
+            *executed(f"tc qdisc add dev d{number} root netem delay 5", process=number + 1),
+        ]
+    found = findings(tmp_path, *lines)
+    assert len(found) == MAX_FINDINGS + 1
+    assert found[-1].times == 4000 - MAX_FINDINGS
+    assert found[-1].place == MORE_PLACES
