@@ -81,6 +81,11 @@ class Job:
     pinned: bool = True  # true if other trials run at the same time on other processors
     tell: Tell = lambda _text: None  # says why a trial has to wait
 
+    def check(self) -> None:
+        """Raise an error if the user has cancelled."""
+        if self.cancel.is_set():
+            raise Cancelled("cancelled")
+
 
 class Cancelled(TestbedError):
     """The user asked to stop."""

@@ -11,9 +11,12 @@ import csv
 import dataclasses
 import enum
 import functools
+import hashlib
 import io
+import itertools
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from testbed.errors import TestbedError, UsageError, printable_lines, quoted, short
 from testbed.indented import indented
 from testbed.machine import json_files
-from testbed.machine.safe_files import read_bytes
+from testbed.machine.file_hashes import hash_of
+from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES, plain_file, read_bytes
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
@@ -114,6 +118,9 @@ TAIL_S = 2.0  # after the last flow, at least: queues drain, and the host's tcpd
 RETIRE_S = 1.0  # between the hosts' counters and the end, while the host's tcpdump writes
 
 
+_PART_OF_NAME = r"(?!\.)[A-Za-z0-9._-]{1,200}"
+_FILE_NAME = re.compile(rf"{_PART_OF_NAME}(/{_PART_OF_NAME})*")
+CHANGED = "damaged: it is not what the trial recorded"
 FORMULA_STARTS = ("=", "+", "-", "@", "\t")  # of a cell, to spreadsheets
 
 
@@ -484,6 +491,21 @@ class CaptureRecord:
 
 
 @dataclass(frozen=True)
+class FileRecord:
+    """A file of the trial's directory, as the trial left it."""
+
+    bytes: int
+    """Its size."""
+    sha256: str
+    """Its hash."""
+
+
+def file_record(path: Path, before_piece: Callable[[], None] = lambda: None) -> FileRecord:
+    """Return the size and hash of a file as it is now."""
+    return FileRecord(path.stat().st_size, hash_of(path, before_piece))
+
+
+@dataclass(frozen=True)
 class Record:
     """trial.json: what ran, where, with what, and how it ended."""
 
@@ -517,6 +539,8 @@ class Record:
     """The shaped interfaces."""
     captures: tuple[CaptureRecord, ...] = ()
     """The captures."""
+    files: Mapping[str, FileRecord] = field(default_factory=dict)
+    """All files of the trial, trial.json excepted: path → size and hash."""
     warnings: tuple[str, ...] = ()
     """What may disturb the numbers."""
     network_up_s: float = 0.0
@@ -536,6 +560,8 @@ class Record:
         data["status"] = Status(data["status"])
         for name, kind in _RECORDS_IN_LISTS.items():
             data[name] = tuple(_record(kind, each) for each in data.get(name, ()))
+        files = data.get("files", {}).items()
+        data["files"] = {sys.intern(name): _record(FileRecord, each) for name, each in files}
         record = _record(Record, data)
         same = {node: _shared(tuple(own.items())) for node, own in record.sysctls.items()}
         return dataclasses.replace(record, sysctls=same)
@@ -646,6 +672,38 @@ class Trial:
                 return self.path / capture.file
         return None
 
+    def file(self, name: str) -> Path | None:
+        """Return the path of a file; None if the trial left none of that name.
+
+        Raise an error if the file is not what the trial recorded: it would give other numbers, or
+        none, without a word.
+        """
+        if name not in self.record.files:
+            return None
+        if fault := self.file_fault(name):
+            raise TestbedError(f"{self.path / name}: {fault}", f"run it again: {again(self.path)}")
+        return self.path / name
+
+    def file_fault(self, name: str) -> str:
+        """Return what is wrong with a file of the trial; empty if it is what it recorded."""
+        recorded = self.record.files.get(name)
+        is_capture = name.startswith(f"{CAPTURES_FOLDER}/")
+        largest = None if is_capture else LARGEST_DOCUMENT_BYTES
+        return file_fault(self.path / name, recorded, largest) if recorded else "not recorded"
+
+
+def file_fault(path: Path, recorded: FileRecord, most_bytes: int | None = None) -> str:
+    """Return what is wrong with a file; empty if it is what a trial recorded."""
+    try:
+        size = plain_file(path, most_bytes).stat().st_size
+        if size != recorded.bytes:
+            return f"damaged: {size} bytes, of {recorded.bytes} that the trial recorded"
+        return "" if hash_of(path) == recorded.sha256 else CHANGED
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing: the trial recorded it"
+    except OSError as error:
+        return f"damaged: {error.strerror}"
+
 
 def scenario_text(scenario: Scenario, trial: Path) -> str:
     """Return a scenario as it is stored: where its programs' files lie, seen from the trial."""
@@ -669,11 +727,10 @@ def with_files_from(scenario: Scenario, folder: Path) -> Scenario:
 def open_trial(path: Path) -> Trial:
     """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
-        stored = read_scenario(
-            read_bytes(path / SCENARIO, json_files.MAX_RECORD_BYTES), str(path / SCENARIO)
-        )
-        scenario = with_files_from(stored, path)
+        content = read_bytes(path / SCENARIO, json_files.MAX_RECORD_BYTES)
         record = Record.from_json(json_files.read_record(path / RECORD))
+        _require_recorded(path, record, content)
+        scenario = with_files_from(read_scenario(content, str(path / SCENARIO)), path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
@@ -687,6 +744,20 @@ def open_trial(path: Path) -> Trial:
     for fault in (*scenario_faults(scenario), *record_faults(scenario, record)):
         raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
     return Trial(path, scenario, record)
+
+
+def _require_recorded(path: Path, record: Record, scenario: bytes) -> None:
+    """Raise an error if the scenario is not the one that the record lists."""
+    listed = record.files.get(SCENARIO)
+    if listed is None and record.status is Status.OK:
+        raise TestbedError(
+            f"{path / RECORD}: it does not list the trial's files: an earlier version made it",
+            f"run it again: {again(path)}",
+        )
+    if listed and hashlib.sha256(scenario).hexdigest() != listed.sha256:
+        raise TestbedError(
+            f"{path / SCENARIO}: {CHANGED}", "remove the folder, and run its experiment again"
+        )
 
 
 def again(trial: Path) -> str:
@@ -716,6 +787,11 @@ def _trial_hint(path: Path) -> str:
     return "name a trial's directory, such as results/variants/reno-seed1-…"
 
 
+def is_file_name(name: str) -> bool:
+    """Return whether a path can be that of a trial's file, in its directory or below it."""
+    return _FILE_NAME.fullmatch(name) is not None
+
+
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     """Yield a fault for each name that leads out of the trial or nowhere, and each time outside."""
     planned = {flow.name for flow in scenario.flows}
@@ -741,6 +817,8 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
         folder, _, name = str(capture.file).rpartition("/")
         if capture.file and not (folder == CAPTURES_FOLDER and is_name(name)):
             yield f"{RECORD}: {quoted(capture.file)} is not one of its capture files"
+    for name in itertools.filterfalse(is_file_name, record.files):
+        yield f"{RECORD}: {quoted(name)} is not one of its files"
 
 
 def is_trial(path: Path) -> bool:
@@ -805,3 +883,14 @@ def trials_in(results: Path) -> Iterator[Trial]:
     """Yield the trials of a results folder, or of a run, by name."""
     for path in trial_paths(results):
         yield open_trial(path)
+
+
+def readable(paths: Iterable[Path]) -> tuple[list[Trial], list[TestbedError]]:
+    """Read trials; return those that can be read, and what is wrong with each of the others."""
+    trials, errors = list[Trial](), list[TestbedError]()
+    for path in paths:
+        try:
+            trials.append(open_trial(path))
+        except TestbedError as error:
+            errors.append(error)
+    return trials, errors

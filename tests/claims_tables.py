@@ -14,6 +14,7 @@ from analysis.results.reduction import typed_flows
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
 from tests.report_writer import store_tables
 from tests.scenarios import router
+from tests.sealing import seal
 
 SEEDS = 12
 Numbers = dict[str, float]
@@ -263,6 +264,13 @@ def write_trials(
         (trial / "samples").mkdir(parents=True)
         (trial / SCENARIO).write_text(scenario)
         (trial / RECORD).write_text(record)
+        if idle_ms:
+            value = idle_ms(place) * noise(first, str(name))
+            (trial / "samples" / "idle.csv").write_text(
+                f"flow,src,dst,rtt_ms,expected_ms,jitter_ms,lossy\n"
+                f"tcp,sender1,receiver,{value},0.9,0,0\n"
+            )
+        seal(trial)
         courses = {}
         for flow in rows["flow"]:
             shaken = noise(first, flow + str(name))
@@ -273,12 +281,6 @@ def write_trials(
         stored = open_trial(trial)
         flows = pd.DataFrame({"flow": [flow.name for flow in stored.scenario.flows]})
         store_tables(stored, typed_flows(flows.assign(trial=trial.name)), _digest(courses))
-        if idle_ms:
-            value = idle_ms(place) * noise(first, str(name))
-            (trial / "samples" / "idle.csv").write_text(
-                f"flow,src,dst,rtt_ms,expected_ms,jitter_ms,lossy\n"
-                f"tcp,sender1,receiver,{value},0.9,0,0\n"
-            )
     return folder
 
 

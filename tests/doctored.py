@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from testbed.store import RECORD, SCENARIO
+from tests.sealing import seal
 
 SOUND = Path(__file__).parent / "golden" / "fidelity" / "trial"
 RECORD_HEADER = struct.Struct("<IIII")
@@ -232,7 +233,14 @@ def _host(column: str, values: list[float]) -> Callable[[Path], None]:
     return act
 
 
-SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
+def _cut(path: Path) -> None:
+    """As a full disk, or a copy that was ended, may leave it: at a line's end."""
+    file = path / "samples" / "sockets.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]))
+
+
+_DOCTORED: dict[str, tuple[Callable[[Path], None], str]] = {
     "tcpdump lost packets": (_dropped, "capture drops"),
     "a file with other packets": (_fewer, "capture file"),
     "another kernel": (
@@ -304,4 +312,20 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "softirqs all the time": (_host("softirq", [0.2, 0.5, 0.5]), "softirq"),
     "a hypervisor that took time": (_host("steal", [0.0, 0.1, 0.2]), "steal"),
     "a process that waited": (_host("wait_s", [0.1, 5.0]), "scheduling delay"),
+}
+
+
+def _sealed(act: Callable[[Path], None]) -> Callable[[Path], None]:
+    """As if the trial itself had left what was doctored."""
+
+    def both(path: Path) -> None:
+        act(path)
+        seal(path)
+
+    return both
+
+
+SABOTAGES = {
+    "samples cut at a line's end": (_cut, "files"),
+    **{name: (_sealed(act), check) for name, (act, check) in _DOCTORED.items()},
 }

@@ -44,6 +44,7 @@ from testbed.store import (
     Trial,
     open_trial,
 )
+from tests.sealing import seal
 
 VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()
 STRENGTH = dict(zip(VARIANTS, (0.75, 0.85, 1.0, 0.6, 1.05, 0.95, 1.25, 1.6), strict=True))
@@ -204,6 +205,7 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
         captures=captures,
     )
     (path / RECORD).write_text(record.to_json())
+    seal(path)
     dice = np.random.default_rng(int(made.hash, 16))
     rows = _metrics(path, made, status, dice)
     if "verdict" in settings:

@@ -30,6 +30,7 @@ from testbed.store import (
 )
 from tests.pcap_writer import Endpoints, Frame, tcp, udp, write_pcap
 from tests.scenarios import router
+from tests.sealing import seal
 
 EPOCH_S = 1_700_000_000.9  # not a whole second
 START_S, STOP_S = 1.0, 11.0
@@ -208,4 +209,4 @@ def write_trial(
         (scenario or router(variant="reno", cbr_mbit=0.1, duration_s=12)).to_json()
     )
     (folder / RECORD).write_text(replace(ran, captures=ran.captures or records).to_json())
-    return folder
+    return seal(folder)

@@ -88,6 +88,7 @@ def view_of(trial: Trial, flow: str = "", point: str = Point.SENDER) -> View:
             f"{trial.path}: flow {ran.name} was not captured at {point}",
             f"captured: {', '.join(taken)}" if taken else "the trial has no capture of this flow",
         )
+    trial.file(os.fspath(capture.relative_to(trial.path)))
     check_file(capture)
     return View(capture, flow_filter(ran), f"flow {ran.name} at {point}")
 

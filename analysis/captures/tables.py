@@ -54,7 +54,8 @@ def captures_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     trials = [open_trial(path)] if is_trial(path) else list(trials_in(path))
-    captures = [trial.path / each.file for trial in trials for each in trial.record.captures]
+    kept = [(t, each.file) for t in trials for each in t.record.captures if each.file]
+    captures = [*filter(None, (trial.file(name) for trial, name in kept))]
     if not trials:
         captures = sorted(each for end in CAPTURE_NAMES for each in path.glob(end))
     found = [each for each in captures if each.is_file()]

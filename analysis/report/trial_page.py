@@ -189,10 +189,11 @@ def _static(path: Path) -> Static:
 
 
 def _commands(trial: Trial) -> str:
-    try:
-        return read_text(trial.path / COMMANDS)[:LONGEST_LOG]
-    except OSError:
+    if COMMANDS not in trial.record.files:
         return ""
+    if fault := trial.file_fault(COMMANDS):
+        return f"{COMMANDS}: {fault}"
+    return read_text(trial.path / COMMANDS)[:LONGEST_LOG]
 
 
 def downloads(folder: Path, out: Path) -> Iterator[Download]:

@@ -25,7 +25,7 @@ from analysis.verdict.checks import Grade
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
-from testbed.store import Trial, open_trial, trial_paths
+from testbed.store import Trial, readable, trial_paths
 
 MOST_LEFT_OUT = 10  # trials that are named
 DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")
@@ -248,12 +248,7 @@ class _Part:
 
 
 def _read(paths: Sequence[Path], at_once: int) -> _Part:
-    trials, left_out = list[Trial](), list[TestbedError]()
-    for path in paths:
-        try:
-            trials.append(open_trial(path))
-        except TestbedError as error:
-            left_out.append(error)
+    trials, left_out = readable(paths)
     trials = [*_sharing_settings(trials)]
     reductions = [*reductions_of(trials, at_once, plots=True)]
     if not reductions:

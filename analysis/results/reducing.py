@@ -39,14 +39,14 @@ class Incoming:
         self._lock = threading.Lock()
         self._pending: list[Future[None]] = []
 
-    def add(self, path: Path) -> None:
-        """Reduce a whole trial that ran well."""
+    def add(self, path: Path, is_fresh: bool) -> None:
+        """Reduce a whole trial that ran well, just now if it `is_fresh`."""
         self._pending = [each for each in self._pending if not each.done() or each.exception()]
-        self._pending.append(self._pool.submit(self._reduce, path))
+        self._pending.append(self._pool.submit(self._reduce, path, is_fresh))
 
-    def _reduce(self, path: Path) -> None:
-        with_flows = self._then is not None
-        flows = self._workers.do(path.name, reduce_and_settle, path, self._captures, with_flows)
+    def _reduce(self, path: Path, is_fresh: bool) -> None:
+        wanted = self._captures, self._then is not None, is_fresh
+        flows = self._workers.do(path.name, reduce_and_settle, path, *wanted)
         if self._then and flows is not None:
             with self._lock:
                 self._then(open_trial(path).scenario, flows)
@@ -67,10 +67,13 @@ class Incoming:
                 each.result()  # raises what went wrong
 
 
-def reduce_and_settle(path: Path, captures: str, with_flows: bool) -> pd.DataFrame | None:
+def reduce_and_settle(
+    path: Path, captures: str, with_flows: bool, is_fresh: bool
+) -> pd.DataFrame | None:
     """Reduce a trial, keep, compress or drop its captures, and return its flows, if wanted."""
     trial = open_trial(path)
     with one_journal():
-        reduction = reduction_of(trial)
-        retention.settle(trial, captures)
+        reduction = reduction_of(trial, is_fresh=is_fresh)
+        if not reduction.is_damaged:
+            retention.settle(trial, captures)
     return reduction.flows if with_flows else None

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +35,7 @@ from analysis.metrics.rates import unknown_fairness
 from analysis.results import plotted, stored_tables
 from analysis.results.stored_tables import Stored, as_arrow, decoded, encoded
 from analysis.transfers import transfer_rows
+from analysis.trials.damage import damage
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
 from analysis.verdict.rules import CHECK_RULES
@@ -42,12 +43,12 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine import json_files
 from testbed.machine.atomic import replace
-from testbed.machine.safe_files import plain_file
-from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, ZSTD_SUFFIX, Status, Trial
+from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial
 
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
 # Columns that came without a change of any other: tables of pages that were made before stay valid.
 ADDED_COLUMNS = frozenset({"completion_s", *(metric.name for metric in DATAGRAM_COLUMNS)})
+ADDED_CHECKS = frozenset({"files"})  # likewise: no trial that was valid fails them
 STORED_COLUMNS = {  # those that none can do without
     "flows": {"flow"},
     "links": {each.name for each in links.LINK_COLUMNS},
@@ -55,7 +56,6 @@ STORED_COLUMNS = {  # those that none can do without
     "series": {"flow", "what", "x", "value"},
 }
 NEVER_UNKNOWN = {"flow", "what"}
-CAPTURE_HEAD_BYTES, CAPTURED_BESIDE_BYTES = 4096, 64  # more than a file and a packet take there
 MOST_AT_ONCE = 16  # reductions that are read ahead
 
 
@@ -65,7 +65,8 @@ class Reduction:
 
     `tables` has Arrow's tables by the names in TABLES: concatenating those of a thousand trials
     is much faster than concatenating pandas' frames. `plotted` are its series as a page has them,
-    where one is made. `judged` is the verdict of a reduction that was just computed.
+    where one is made. `judged` is the verdict of a reduction that was just computed. One that
+    `is_damaged`, for the trial's files are, has no numbers, and is not stored.
     """
 
     trial: Trial
@@ -73,6 +74,7 @@ class Reduction:
     warnings: tuple[str, ...] = ()
     plotted: str = ""
     judged: Verdict | None = None
+    is_damaged: bool = False
 
     @cached_property
     def flows(self) -> pd.DataFrame:
@@ -119,34 +121,59 @@ def revision() -> str:
 
     It contains names, units and limits but no prose: rewording a definition reduces nothing again.
     """
-    return _revision(METRIC_COLUMNS)
+    return _revision(METRIC_COLUMNS, CHECK_RULES)
 
 
 def revision_of_tables() -> str:
     """Return a hash of what decides the tables of pages, none of which has an added column."""
-    return _revision(tuple(name for name in METRIC_COLUMNS if name not in ADDED_COLUMNS))
+    names = tuple(name for name in METRIC_COLUMNS if name not in ADDED_COLUMNS)
+    return _revision(names, [name for name in CHECK_RULES if name not in ADDED_CHECKS])
 
 
-def _revision(names: Sequence[str]) -> str:
+def _revision(names: Sequence[str], checks: Iterable[str]) -> str:
     columns = [(name, name in TEXT_COLUMNS, name in COUNT_COLUMNS) for name in names]
     others = [each.name for each in (*links.LINK_COLUMNS, *transfer_rows.TRANSFER_COLUMNS)]
-    limits = [rule.decides for rule in CHECK_RULES.values()]
+    limits = [CHECK_RULES[name].decides for name in checks]
     return hashlib.sha256(f"{REVISION} {columns} {others} {limits}".encode()).hexdigest()[:12]
 
 
-def reduce_trial(trial: Trial) -> Reduction:
-    """Read a trial's captures once, judge it, and compute its tables; store nothing."""
-    packets, samples = TrialPackets(trial), Samples(trial)
-    verdict = judge(trial, packets, samples)
-    ran = trial.record.status is Status.OK
-    measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
-    flows = flow_table(trial, measured if ran else [])
+def reduce_trial(trial: Trial, *, is_fresh: bool = False) -> Reduction:
+    """Read a trial's captures once, judge it, and compute its tables; store nothing.
+
+    A trial with a file that is damaged, or cannot be read, is invalid, and has no numbers.
+    `is_fresh`: it has just run.
+    """
+    if trial.record.status is not Status.OK:
+        return _reduced(trial, None)
+    faults = [*damage(trial, is_fresh=is_fresh)]
+    if not faults:
+        packets, samples = TrialPackets(trial, checked=True), Samples(trial)
+        try:
+            return _reduced(trial, judge(trial, packets, samples, ()), packets, samples)
+        except (TestbedError, OSError) as error:
+            faults = [str(error)]
+    unread = _reduced(trial, judge(trial, faults=faults))
+    return dataclasses.replace(unread, is_damaged=True)
+
+
+def _reduced(
+    trial: Trial,
+    verdict: Verdict | None,
+    packets: TrialPackets | None = None,
+    samples: Samples | None = None,
+) -> Reduction:
+    """Return the tables of a trial, without numbers where its packets are not to be read."""
+    measured = list[MeasuredFlow]()
+    if packets and samples:
+        measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
+    flows = flow_table(trial, measured)
     if verdict:
         flows[["verdict", "why"]] = str(verdict.verdict), verdict.why
-    series = digest.series_table(measured if ran else [])
-    of_links = links.link_table(trial, packets if ran else None)
-    transfers = transfer_rows.transfer_table(trial, packets if ran else None)
-    warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
+    series = digest.series_table(measured)
+    of_links = links.link_table(trial, packets)
+    transfers = transfer_rows.transfer_table(trial, packets)
+    said = packets.warnings if packets else ()
+    warnings = tuple(f"{trial.path.name}: {text}" for text in said)
     tables = {
         "flows": _flows_as_arrow(flows),
         "links": as_arrow(of_links),
@@ -171,13 +198,13 @@ def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_arrays(arrays, list(METRIC_COLUMNS))
 
 
-def reduction_of(trial: Trial) -> Reduction:
+def reduction_of(trial: Trial, *, is_fresh: bool = False) -> Reduction:
     """Return a trial's stored reduction, or reduce it and store the result.
 
     A reduction of another revision stays, with a warning, where captures were dropped from which
     a new one could be made.
     """
-    return _stored(trial, revision()) or _computed(trial)
+    return _stored(trial, revision()) or _computed(trial, is_fresh=is_fresh)
 
 
 def _stored(trial: Trial, present: str, *, plots: bool = False) -> Reduction | None:
@@ -221,12 +248,12 @@ def _has_dropped_captures(trial: Trial) -> bool:
     return any(not capture.file for capture in trial.record.captures)
 
 
-def _computed(trial: Trial, *, older: bool = False) -> Reduction:
-    """Reduce a trial, and store the result; one that is older may have been changed."""
-    computed = _with_plot(reduce_trial(trial))
-    if older:
-        warnings = (*computed.warnings, *_changed_captures(trial))
-        computed = dataclasses.replace(computed, warnings=warnings)
+def _computed(trial: Trial, *, is_fresh: bool = False) -> Reduction:
+    """Reduce a trial, and store the result."""
+    reduced = reduce_trial(trial, is_fresh=is_fresh)
+    if reduced.is_damaged:
+        return reduced
+    computed = _with_plot(reduced)
     store(computed)
     return computed
 
@@ -246,36 +273,9 @@ def reductions_of(
             # not in threads, which would wait for Python's lock
             stored = [_stored(trial, present, plots=plots) for trial in own]
             computed = pool.map(
-                _in_any_case, [t for t, known in zip(own, stored, strict=True) if not known]
+                _computed, [t for t, known in zip(own, stored, strict=True) if not known]
             )
             yield from (known or next(computed) for known in stored)
-
-
-def _in_any_case(trial: Trial) -> Reduction:
-    """Reduce a trial; one whose files are damaged counts as failed, with a warning."""
-    try:
-        return _computed(trial, older=True)
-    except (TestbedError, OSError) as error:
-        why = f"it cannot be reduced: {error}"
-        record = dataclasses.replace(trial.record, status=Status.FAILED, reason=why)
-        failed = reduce_trial(dataclasses.replace(trial, record=record))
-        return dataclasses.replace(failed, warnings=(f"{trial.path.name}: {why}",))
-
-
-def _changed_captures(trial: Trial) -> Iterator[str]:
-    """Yield a warning for each capture that is not the one that the trial recorded."""
-    for capture in trial.record.captures:
-        # zstd has checksums of its own
-        if capture.file and capture.sha256 and not capture.file.endswith(ZSTD_SUFFIX):
-            each = capture.snaplen_bytes + CAPTURED_BESIDE_BYTES
-            longest = CAPTURE_HEAD_BYTES + capture.packets * each
-            path = plain_file(trial.path / capture.file, None)
-            with path.open("rb") as file:  # but not a hole of a terabyte
-                is_whole = path.stat().st_size <= longest and (
-                    hashlib.file_digest(file, "sha256").hexdigest() == capture.sha256
-                )
-            if not is_whole:
-                yield f"{trial.path.name}: {capture.file} was changed after the trial"
 
 
 def store(reduction: Reduction, of_revision: str | None = None) -> None:

@@ -22,8 +22,9 @@ from testbed.store import (
     TRANSFERS_CSV,
     Status,
     Trial,
+    readable,
     spreadsheet_frame,
-    trials_in,
+    trial_paths,
 )
 
 
@@ -65,8 +66,9 @@ def write_metrics(folder: Path) -> pd.DataFrame:
 
     `attrs["warnings"]` of the table says what to distrust.
     """
-    table = all_metrics(list(trials_in(folder)))
-    warnings = table.attrs.pop("warnings")
+    trials, left_out = readable(trial_paths(folder))
+    table = all_metrics(trials)
+    warnings = [*(f"left out: {each}" for each in left_out), *table.attrs.pop("warnings")]
     counts = {name: table[name].astype("Int64") for name in COUNT_COLUMNS}
     known = table.assign(**counts).replace({np.nan: None})
     replace(folder / METRICS_CSV, lambda path: _write_csv(known, path))

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 import pandas as pd
@@ -34,7 +34,9 @@ from testbed.store import (
     SAMPLES_FOLDER,
     SCENARIO,
     ZSTD_SUFFIX,
+    FileRecord,
     Trial,
+    file_fault,
     is_trial,
     open_trial,
     trial_paths,
@@ -72,6 +74,7 @@ class TrialFiles:
     reason: str
     epoch_s: float
     captures: Mapping[tuple[str, str], CapturedFile]  # by node and interface
+    files: Mapping[str, FileRecord]
 
     @property
     def name(self) -> str:
@@ -100,7 +103,9 @@ def read_files(path: Path) -> TrialFiles:
                 flow["command"]["files"] = [Path(each).name for each in flow["command"]["files"]]
         text = json.dumps(settings, sort_keys=True)
         status, reason = str(record["status"]), str(record["reason"])
-        return TrialFiles(path, key, text, status, reason, float(record["epoch_s"]), captures)
+        files = {str(n): FileRecord(**each) for n, each in record.get("files", {}).items()}
+        epoch_s = float(record["epoch_s"])
+        return TrialFiles(path, key, text, status, reason, epoch_s, captures, files)
     except (OSError, *DAMAGED) as error:
         raise TestbedError(
             f"{path}: not a trial: {short(error)}", "name results folders"
@@ -272,8 +277,11 @@ def _capture_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
         if place not in a or place not in b:
             yield f"{where} captured only in {'A' if place in a else 'B'}"
         elif a[place].sha256 != b[place].sha256:
-            paths = [t.path / CAPTURES_FOLDER / t.captures[place].file for t in (left, right)]
-            yield from _packet_difference(where, paths, left.epoch_s)
+            names = [f"{CAPTURES_FOLDER}/{t.captures[place].file}" for t in (left, right)]
+            paths = [t.path / name for t, name in zip((left, right), names, strict=True)]
+            are_left = all(path.is_file() for path in paths)
+            faults = [*_faults((left, right), names)] if are_left else []
+            yield from faults or _packet_difference(where, paths, left.epoch_s)
 
 
 def _packet_difference(where: str, paths: Sequence[Path], epoch_s: float) -> Iterator[str]:
@@ -339,16 +347,31 @@ def _opened(path: Path) -> BinaryIO:
 def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     """Yield the tables of samples that differ, each with its first line that does."""
     a, b = (
-        {path.name: path for path in sorted((trial.path / SAMPLES_FOLDER).glob("*.csv"))}
+        {n: each for n, each in trial.files.items() if PurePath(n).match(f"{SAMPLES_FOLDER}/*.csv")}
         for trial in (left, right)
     )
-    for name in dict.fromkeys([*a, *b]):
-        if name not in a or name not in b:
-            yield f"{name} only in {'A' if name in a else 'B'}"
-        elif (mine := read_bytes(a[name])) != (theirs := read_bytes(b[name])):
-            lines = zip(mine.splitlines(), theirs.splitlines(), strict=False)
-            number = next((n for n, (x, y) in enumerate(lines, 1) if x != y), 0)
-            yield f"{name}: {f'line {number} differs' if number else 'other lengths'}"
+    for path in dict.fromkeys([*a, *b]):
+        name = PurePath(path).name
+        if path not in a or path not in b:
+            yield f"{name} only in {'A' if path in a else 'B'}"
+        elif a[path] != b[path]:
+            faults = [*_faults((left, right), (path, path))]
+            yield from faults or [f"{name}: {_first_line(left.path / path, right.path / path)}"]
+
+
+def _faults(sides: Sequence[TrialFiles], names: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with a file of each side."""
+    for side, trial, name in zip("AB", sides, names, strict=True):
+        recorded = trial.files.get(name)
+        fault = file_fault(trial.path / name, recorded) if recorded else "not recorded"
+        if fault:
+            yield f"{name} in {side}: {fault}"
+
+
+def _first_line(one: Path, other: Path) -> str:
+    pair = (read_bytes(path).splitlines() for path in (one, other))
+    number = next((n for n, (x, y) in enumerate(zip(*pair, strict=False), 1) if x != y), 0)
+    return f"line {number} differs" if number else "other lengths"
 
 
 def _verdict_differences(a: Verdict | None, b: Verdict | None) -> Iterator[str]:

@@ -43,10 +43,12 @@ class Reported:
 
 
 def read_planned(trial: Trial, flow: str) -> Planned | None:
-    """Read the list; None if it is missing or damaged."""
+    """Read the list; None if the trial left none, or one cut short."""
+    path = trial.file(planned_file(flow))
+    if path is None:
+        return None
     try:
-        words = read_bytes(trial.path / planned_file(flow)).split()
-        columns = np.array(words, dtype=np.int64).reshape(-1, 3).T
+        columns = np.array(read_bytes(path).split(), dtype=np.int64).reshape(-1, 3).T
     except (OSError, *DAMAGED):
         return None
     return Planned(*(np.ascontiguousarray(column) for column in columns))
@@ -54,7 +56,7 @@ def read_planned(trial: Trial, flow: str) -> Planned | None:
 
 def read_reported(trial: Trial, flow: str) -> Reported | None:
     """Read the log; None if it is missing."""
-    log = read_trial_document(trial.path, report_file(flow, "client"), TransferLog)
+    log = read_trial_document(trial, report_file(flow, "client"), TransferLog)
     if log is None:
         return None
     zero_ns, rows = log["real_zero_ns"], np.array(log["transfers"], dtype=np.int64).reshape(-1, 4)
@@ -71,7 +73,7 @@ def read_reported(trial: Trial, flow: str) -> Reported | None:
 
 def read_served(trial: Trial, flow: str) -> list[ServedPort] | None:
     """Read the server's totals, a port each; None if they are missing."""
-    served = read_trial_document(trial.path, report_file(flow, "server"), ServedPorts)
+    served = read_trial_document(trial, report_file(flow, "server"), ServedPorts)
     return served["ports"] if served else None
 
 

@@ -132,7 +132,7 @@ def largest_bucket_bytes(queue: QueueRecord, capacity: Capacity) -> int:
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     """Read what the link behind a queue could carry, as the trial recorded it."""
-    capacities = read_trial_document(trial.path, CAPACITY_FILE, Capacities) or {}
+    capacities = read_trial_document(trial, CAPACITY_FILE, Capacities) or {}
     found = capacities.get(queue.interface, LinkCapacity())
     if not found:
         return Capacity(rate_mbit=(queue.rate_mbit,))

@@ -7,7 +7,6 @@ and the field. Fields that no reader needs may be anything.
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import (
@@ -25,7 +24,7 @@ from testbed.errors import TestbedError
 from testbed.machine.safe_files import read_bytes
 from testbed.scenario.reading import field_name, words_of
 from testbed.scenario.trace import trace_faults
-from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, again
+from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, Trial, again
 
 _T = TypeVar("_T")
 
@@ -296,15 +295,16 @@ class PlayerReport(TypedDict):
     sums: PlaybackSums
 
 
-def read_trial_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
-    """Read a JSON file of a trial; None if it is missing, or not JSON: its writer was ended.
+def read_trial_document(trial: Trial, name: str, kind: type[_T]) -> _T | None:
+    """Read a JSON file of a trial; None if it left none, or one cut short: its writer was ended.
 
-    Raise an error with the field if it is JSON of another shape.
+    Raise an error if it is not what the trial recorded; with the field if it is JSON of another
+    shape.
     """
-    try:
-        text = read_bytes(trial / name)
-    except OSError:
+    path = trial.file(name)
+    if path is None:
         return None
+    text = read_bytes(path)
     try:
         document: _T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # hashable
     except ValidationError as error:
@@ -313,8 +313,8 @@ def read_trial_document(trial: Path, name: str, kind: type[_T]) -> _T | None:
         return document
     if fault["type"] == NOT_JSON:
         return None
-    where = ": ".join(filter(None, (str(trial / name), "damaged", field_name(fault["loc"]))))
-    raise TestbedError(f"{where}: {words_of(fault)}", f"run it again: {again(trial)}")
+    where = ": ".join(filter(None, (str(path), "damaged", field_name(fault["loc"]))))
+    raise TestbedError(f"{where}: {words_of(fault)}", f"run it again: {again(trial.path)}")
 
 
 @functools.cache

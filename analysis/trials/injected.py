@@ -25,7 +25,7 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """Read the droppers, by the names of their flows."""
-    found = read_trial_document(trial.path, DROPS_FILE, Droppers) or {}
+    found = read_trial_document(trial, DROPS_FILE, Droppers) or {}
     return {
         flow: Injected(counts["dropped"], counts.get("interface", ""), counts.get("undecided", 0))
         for flow, counts in found.items()

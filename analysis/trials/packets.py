@@ -15,7 +15,7 @@ from analysis.captures.tcp import PacketArrays, Packets, Rows, read_capture
 from analysis.trials.labels import by_number
 from analysis.trials.tcp_stream import Segments, connection
 from testbed.errors import TestbedError
-from testbed.store import QUEUE_ROLE, FlowRecord, QueueRecord, Trial, again
+from testbed.store import CAPTURES_FOLDER, QUEUE_ROLE, FlowRecord, QueueRecord, Trial, again
 
 BEFORE, BEHIND = "-in", "-out"  # of a queue, in the roles of its captures
 
@@ -101,10 +101,14 @@ def _read_version(path: Path, _size: int, _time_ns: int) -> Packets:
 
 
 class TrialPackets:
-    """A trial's captures, each read once, and each flow's packets in them."""
+    """A trial's captures, each read once, and each flow's packets in them.
 
-    def __init__(self, trial: Trial) -> None:
+    A capture must be what the trial recorded, which whoever has `checked` them knows already.
+    """
+
+    def __init__(self, trial: Trial, *, checked: bool = False) -> None:
         self._trial = trial
+        self._checked = checked
         self._read: dict[Path, Packets] = {}
         self._selected: dict[tuple[Path, str], FlowTables] = {}
         self._parts: dict[tuple[Path, str], FlowPackets[PacketArrays]] = {}
@@ -118,6 +122,8 @@ class TrialPackets:
     def read(self, path: Path) -> Packets:
         """All packets of one of the trial's captures."""
         if path not in self._read:
+            if not self._checked:
+                self._trial.file(f"{CAPTURES_FOLDER}/{path.name}")
             self._read[path] = read_cached(path)
         return self._read[path]
 

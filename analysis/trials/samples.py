@@ -20,7 +20,6 @@ from analysis.trials.documents import (
     read_trial_document,
 )
 from testbed.errors import TestbedError, short
-from testbed.machine.safe_files import plain_file
 from testbed.store import (
     COUNTERS_FILE,
     LEAF_HANDLE,
@@ -42,11 +41,11 @@ LARGEST_SAMPLE = 1 << 53
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     """Read a table of samples; None if the trial took none."""
-    path = trial.path / table.file
-    if not path.exists():
+    path = trial.file(table.file)
+    if path is None:
         return None
     try:
-        found = pd.read_csv(plain_file(path), usecols=list(table.columns), low_memory=False)
+        found = pd.read_csv(path, usecols=list(table.columns), low_memory=False)
         _check_numbers(found, table)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
         why = f"{path}: damaged: {short(error)}"
@@ -59,14 +58,14 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
 
     It takes a fifth of the time of `read_samples`, which counts on a page of thousands of trials.
     """
-    path = trial.path / table.file
-    if not path.exists():
+    path = trial.file(table.file)
+    if path is None:
         return None
     types = {name: pa.string() if name in SAMPLED_TEXTS else pa.float64() for name in columns}
     convert = csv.ConvertOptions(include_columns=list(columns), column_types=types)
     try:
         serial = csv.ReadOptions(use_threads=False)
-        found = csv.read_csv(str(plain_file(path)), serial, convert_options=convert)
+        found = csv.read_csv(str(path), serial, convert_options=convert)
         numbers = (found[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
         if any((np.abs(values) >= LARGEST_SAMPLE).any() for values in numbers):
             raise ValueError("a number beyond all bounds")
@@ -107,12 +106,12 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
     """Read a node's kernel counters over the trial; empty if they were not stored."""
-    return (read_trial_document(trial.path, COUNTERS_FILE, Counters) or {}).get(node, {})
+    return (read_trial_document(trial, COUNTERS_FILE, Counters) or {}).get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
     """Sum a kernel counter over all nodes; None if counters were not stored."""
-    counters = read_trial_document(trial.path, COUNTERS_FILE, Counters)
+    counters = read_trial_document(trial, COUNTERS_FILE, Counters)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
 
@@ -174,7 +173,7 @@ class Disciplines:
 
     @cached_property
     def _by_node(self) -> ShownDisciplines:
-        return read_trial_document(self._trial.path, QDISCS_FILE, ShownDisciplines) or {}
+        return read_trial_document(self._trial, QDISCS_FILE, ShownDisciplines) or {}
 
     @cached_property
     def leaves(self) -> dict[str, ShownDiscipline]:
@@ -211,7 +210,7 @@ class Disciplines:
 
 def read_medium(trial: Trial) -> Medium | None:
     """Read the medium's counters; None if the trial had no radio, or it left no report."""
-    return read_trial_document(trial.path, RADIO_FILE, Medium)
+    return read_trial_document(trial, RADIO_FILE, Medium)
 
 
 def frames_lost(trial: Trial) -> int:
@@ -222,4 +221,4 @@ def frames_lost(trial: Trial) -> int:
 
 def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> Iperf3Report | None:
     """Read the report of iperf3's client or server; None if it left none."""
-    return read_trial_document(trial.path, report_file(flow.name, side), Iperf3Report)
+    return read_trial_document(trial, report_file(flow.name, side), Iperf3Report)

@@ -38,17 +38,17 @@ VIDEO_MEASURE_COLUMNS = (
 
 def read_playback(trial: Trial, flow: str) -> PlayerReport | None:
     """Read a player's report; None if it left none."""
-    return read_trial_document(trial.path, playback_file(flow), PlayerReport)
+    return read_trial_document(trial, playback_file(flow), PlayerReport)
 
 
 def read_sizes(trial: Trial, flow: str) -> FileSizes | None:
     """Read the size of each file that the player requested."""
-    return read_trial_document(trial.path, sizes_file(flow), FileSizes)
+    return read_trial_document(trial, sizes_file(flow), FileSizes)
 
 
 def read_server(trial: Trial, flow: str) -> QuicReport | None:
     """Read the QUIC server's counts; over TCP the kernel has them."""
-    return read_trial_document(trial.path, report_file(flow, "server"), QuicReport)
+    return read_trial_document(trial, report_file(flow, "server"), QuicReport)
 
 
 def loads(playback: PlayerReport) -> list[VideoLoad]:

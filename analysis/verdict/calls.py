@@ -16,9 +16,7 @@ def received(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).kind is not FlowKind.CALL:
             continue
-        report = read_trial_document(
-            evidence.trial.path, report_file(flow.name, "server"), CallReport
-        )
+        report = read_trial_document(evidence.trial, report_file(flow.name, "server"), CallReport)
         packets = evidence.packets.part("receiver", flow)
         if report is None or packets is None:
             yield unknown("goodput", flow.name, NOT_CAPTURED if report else NOT_RECORDED)

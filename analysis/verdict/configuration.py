@@ -82,7 +82,7 @@ def _names(options: tuple[str, ...]) -> str:
 
 def settings(evidence: Evidence) -> Iterator[Check]:
     """Check that everything verified before the flows is unchanged after them."""
-    states = read_trial_document(evidence.trial.path, CONFIGURATION_FILE, Configuration)
+    states = read_trial_document(evidence.trial, CONFIGURATION_FILE, Configuration)
     if states is None:
         yield unknown("configuration", "settings", NOT_RECORDED)
         return
@@ -105,7 +105,7 @@ def _short(text: str | None) -> str:
 
 def offloads(evidence: Evidence) -> Iterator[Check]:
     """Check that no packet is larger than its link's MTU; yields each bad capture, or one."""
-    states = read_trial_document(evidence.trial.path, CONFIGURATION_FILE, Configuration)
+    states = read_trial_document(evidence.trial, CONFIGURATION_FILE, Configuration)
     begin = states["begin"] if states else {}
     checks = []
     for capture in evidence.trial.record.captures:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,10 +19,24 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import CPU_LOAD, PROCESS_TIMES, FlowRecord
+from testbed.store import CPU_LOAD, PROCESS_TIMES, FlowRecord, Record
 
 MAY_END_EARLY = (FlowKind.VIDEO, FlowKind.WORKLOAD, FlowKind.COMMAND)
+NAMED_FILES = 3  # of those that are damaged
 BUSY_CORE = 0.95  # of a second: the rest of a second goes to the sampling itself
+
+
+def no_damage(evidence: Evidence) -> Iterator[Check]:
+    """Say that all files are what the trial recorded: of another trial, none is read."""
+    yield files(evidence.trial.record, ())
+
+
+def files(record: Record, faults: Sequence[str]) -> Check:
+    """Check that no file that the trial recorded was cut, changed or taken away since."""
+    check = compare("files", "trial", record.virtual_time, len(faults), 0)
+    more = len(faults) - NAMED_FILES
+    named = [*faults[:NAMED_FILES], *([f"{more} more files"] if more > 0 else [])]
+    return dataclasses.replace(check, why="; ".join(named))
 
 
 def captures(evidence: Evidence) -> Iterator[Check]:

@@ -71,6 +71,13 @@ CHECK_RULES: Mapping[str, CheckRule] = {
     rule.name: rule
     for rule in (
         _exact(
+            "files",
+            "files",
+            "files that are damaged or missing",
+            "none",
+            "a file that is not what the trial recorded gives other numbers, or none",
+        ),
+        _exact(
             "capture drops",
             "packets",
             "packets that the capture reports as lost",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from analysis.trials.documents import FileSizes, PlayerReport, ProgramRecords, read_trial_document
 from analysis.trials.packets import PORTS, FlowTables
@@ -20,10 +19,9 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns
-from testbed.errors import TestbedError, printable
-from testbed.machine.safe_files import plain_file
+from testbed.errors import printable
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, ProgramRecord, errors_file, programs_file
+from testbed.store import FlowRecord, ProgramRecord, Trial, errors_file, programs_file
 
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line
@@ -83,25 +81,25 @@ def programs(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).command is None:
             continue
-        roles = read_trial_document(evidence.trial.path, programs_file(flow.name), ProgramRecords)
+        roles = read_trial_document(evidence.trial, programs_file(flow.name), ProgramRecords)
         if roles is None:
             yield unknown("program", flow.name, NOT_RECORDED)
         else:
             for role, program in roles.items():
                 subject = f"{flow.name} {role}"
-                said = _last_words(evidence.trial.path, errors_file(flow.name, role))
+                said = _last_words(evidence.trial, errors_file(flow.name, role))
                 yield _exit_status(evidence, subject, program, said)
         yield _other_connections(evidence, flow)
 
 
-def _last_words(trial: Path, name: str) -> str:
+def _last_words(trial: Trial, name: str) -> str:
     """Return the last line that a program wrote to stderr, with its file; empty if none."""
-    try:
-        with plain_file(trial / name).open("rb") as file:
-            file.seek(-min(LAST_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
-            lines = file.read().decode(errors="replace").split("\n")
-    except (OSError, TestbedError):
+    path = trial.file(name)
+    if path is None:
         return ""
+    with path.open("rb") as file:
+        file.seek(-min(LAST_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        lines = file.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last[:LONGEST_LINE])} ({name})" if last else ""
 

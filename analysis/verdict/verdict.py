@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.trials.damage import damage
 from analysis.trials.packets import TrialPackets
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Samples
@@ -56,6 +57,7 @@ def observed_queues(evidence: Evidence) -> Iterator[Check]:
 # In the order in which verdict.json lists their results. Each yields nothing if the scenario does
 # not use the feature.
 CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
+    recording.no_damage,
     recording.captures,
     configuration.kernel,
     configuration.sockets,
@@ -155,14 +157,20 @@ def _can_be_compared(value: object) -> bool:
 
 
 def judge(
-    trial: Trial, packets: TrialPackets | None = None, samples: Samples | None = None
+    trial: Trial,
+    packets: TrialPackets | None = None,
+    samples: Samples | None = None,
+    faults: Sequence[str] | None = None,
 ) -> Verdict | None:
-    """Judge a trial; None if it did not run.
+    """Judge a trial; None if it did not run. One with a damaged file is invalid, and not read.
 
-    `packets` and `samples` are its own, if they are read for something else, too.
+    `packets` and `samples` are its own, if they are read for something else, too; `faults` are
+    those of its files, if they are known.
     """
     if trial.record.status is not Status.OK:
         return None
+    if faults := [*damage(trial)] if faults is None else faults:
+        return conclude((recording.files(trial.record, faults),))
     evidence = Evidence(
         trial, packets or TrialPackets(trial), samples or Samples(trial), trial.record.virtual_time
     )

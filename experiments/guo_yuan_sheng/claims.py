@@ -165,9 +165,8 @@ def _reported(group: Group) -> dict[str, Sample]:
     if group.folder is None:
         return {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        report = read_trial_document(
-            group.folder / str(trial), report_file("tcp", "client"), Iperf3Report
-        )
+        ran = open_trial(group.folder / str(trial))
+        report = read_trial_document(ran, report_file("tcp", "client"), Iperf3Report)
         rate = (report or {}).get("end", {}).get("sum_sent", {}).get("bits_per_second")
         if rate is not None:
             found.setdefault(str(variant), {})[int(seed)] = rate / 1e6

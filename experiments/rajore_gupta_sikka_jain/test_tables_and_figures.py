@@ -26,6 +26,7 @@ from experiments.rajore_gupta_sikka_jain.selection import NETWORK_NAMES, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests.scenarios import router
+from tests.sealing import seal
 
 SECOND_NS = 10**9
 CONGESTED = "wifi-congested-{}-{}-sender-{}-modern-900-seed1"
@@ -77,7 +78,7 @@ def played(folder: Path, trial: str, rule: str) -> Trial:
         "sums": {"stalls": 1, "stall_s": 6.0, "switches": 0, "mean_bit_per_s": rate, "bytes": 0},
     }
     (path / FLOWS_FOLDER / "video.json").write_text(json.dumps(report))
-    return open_trial(path)
+    return open_trial(seal(path))
 
 
 def results_of(

@@ -13,6 +13,7 @@ from experiments.rajore_gupta_sikka_jain.video_players import scenario
 from experiments.rajore_gupta_sikka_jain.video_players_figures import draw, pairs, table
 from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
+from tests.sealing import seal
 
 PLAYED = Result(
     *(1e9, "https", "720p", "", 0.1, 8.0, 16.0, 39.0, 43.0, 43.0, ((20.0, 25.0), (30.0, 36.0))),
@@ -30,6 +31,7 @@ def add(results: Path, player: str, played: Result = PLAYED, rule: str = "720p")
     (folder / SCENARIO).write_text(dataclasses.replace(wanted, axes=axes).to_json())
     (folder / RECORD).write_text(Record(Status.OK).to_json())
     (folder / FLOWS_FOLDER / "video.json").write_text(played.to_json())
+    seal(folder)
 
 
 def results(results: Path) -> ExperimentResults:

@@ -29,7 +29,7 @@ from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import TrialFinished
 from testbed.scenario.variations import KERNEL_AXIS, is_varied
-from testbed.store import FIGURES, METRICS_CSV, Status, trials_in
+from testbed.store import FIGURES, METRICS_CSV, Status, readable, trial_paths
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -181,7 +181,8 @@ def _show_numbers(
     from analysis.statistics.text_tables import links_table, transfers_summary
 
     run_output.print_results(rows, own, printed)
-    links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))
+    trials, _ = readable(trial_paths(run))
+    links, transfers = write_links(run, trials), write_transfers(run, trials)
     if printed.format not in ("table", "md", "latex"):
         return
     if len(links) and (of_links := links_table(links)).rows:  # none of invalid trials

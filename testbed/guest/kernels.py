@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder
 from testbed.machine.atomic import workplace
-from testbed.machine.compiled import hash_of
+from testbed.machine.file_hashes import hash_of
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Completed, run, run_told, sudo_user
 from testbed.machine.safe_files import changed_by_others

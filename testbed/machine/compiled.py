@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import hashlib
 import sys
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.file_hashes import hash_of
 
 BUILDS = "./setup.sh builds it"
 LIBRARIES = Path(sys.prefix) / "lib"
@@ -24,17 +23,6 @@ def require_built(path: Path) -> None:
     noted = path.with_name(f"{path.name}.sha256")
     if noted.exists() and hash_of(path) != noted.read_text().partition(" ")[0]:
         raise TestbedError(f"{path} is damaged", "./setup.sh compiles it again")
-
-
-def hash_of(path: Path) -> str:
-    """Return a file's sha256, computed again only if it has changed: thousands of trials ask."""
-    now = path.stat()
-    return _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
-
-
-@functools.lru_cache(maxsize=256)
-def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def load(path: Path) -> ctypes.CDLL:

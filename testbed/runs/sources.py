@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES, hash_of, require_built
+from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.file_hashes import hash_of
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
 from testbed.runner.spoken import SPOKEN_NETLINK

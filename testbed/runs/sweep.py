@@ -42,7 +42,8 @@ from testbed.store import (
     trial_folder,
 )
 from testbed.traffic.command_flow import prepare_folders
-from testbed.trial.parts.pcapng import Source, convert, sha256_of
+from testbed.trial.file_table import with_files
+from testbed.trial.parts.pcapng import Source, convert
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,14 @@ class TrialFinished:
 
     @property
     def record(self) -> Record:
-        """The trial's record, read on demand so that thousands of trials take no memory."""
-        return open_trial(self.path).record
+        """The trial's record, read on demand so that thousands of trials take no memory.
+
+        A trial that cannot be read counts as failed.
+        """
+        try:
+            return open_trial(self.path).record
+        except TestbedError as error:
+            return _failed(error)
 
 
 @dataclass(frozen=True)
@@ -213,8 +220,9 @@ class _Runner:
             raise Cancelled("cancelled")
         engine = self._engine(task)
         path = self._out / trial_folder(task.scenario, engine.name)
-        if not self._rerun and is_done(self._out, task, engine):
-            finished = TrialFinished(task, path, Status.OK, fresh=False)
+        known = None if self._rerun else _known_status(self._out, task, engine)
+        if known:
+            finished = TrialFinished(task, path, known, fresh=False)
         else:
             if not engine.remote:
                 self._tell(TrialStarted(task.scenario, stale=not self._rerun and _ran_well(path)))
@@ -246,6 +254,7 @@ class _Runner:
             record = self._attempt(folder, task, job)
             made_by = versions_for(scenario, in_guest=engine.virtual_time)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
+            record = with_files(record, folder, job.check)
             (folder / RECORD).write_text(record.to_json())
             return record
 
@@ -265,7 +274,7 @@ class _Runner:
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock - waited_s
                 record = _read_record(folder, task.scenario, outcome)
                 record = _with_warnings(record, outcome.warnings)
-                record = _seal_captures(folder, record, job.cancel)
+                _convert_captures(folder, record, job.cancel)
             except Cancelled:
                 raise
             except (TestbedError, OSError) as error:
@@ -291,6 +300,14 @@ def _core(engine: Engine) -> contextlib.AbstractContextManager[int]:
 
 def _ran_well(path: Path) -> bool:
     return is_trial(path) and open_trial(path).record.status is Status.OK
+
+
+def _known_status(out: Path, task: Task, engine: Engine) -> Status | None:
+    """Return the status of a trial that is not to run; one that cannot be read is not replaced."""
+    try:
+        return Status.OK if is_done(out, task, engine) else None
+    except TestbedError:
+        return Status.FAILED
 
 
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
@@ -348,19 +365,13 @@ def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> R
     return record
 
 
-def _seal_captures(folder: Path, record: Record, cancel: threading.Event) -> Record:
-    """Record the captures' hashes; tcpdump's pcap files become pcapng."""
+def _convert_captures(folder: Path, record: Record, cancel: threading.Event) -> None:
+    """Convert tcpdump's pcap files to pcapng."""
     (folder / NETWORK_UP).unlink(missing_ok=True)
-    sealed = []
     for capture in record.captures:
         pcapng = folder / capture.file
         pcap = pcapng.with_suffix(RAW_CAPTURE)
         if pcap.exists():
             application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
-            source = Source(capture.interface, capture.node, application)
-            sha256 = convert(pcap, pcapng, source, cancel)
+            convert(pcap, pcapng, Source(capture.interface, capture.node, application), cancel)
             pcap.unlink()
-        else:
-            sha256 = sha256_of(pcapng, cancel)
-        sealed.append(dataclasses.replace(capture, sha256=sha256))
-    return dataclasses.replace(record, captures=tuple(sealed))

@@ -25,6 +25,7 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.machine import json_files
 from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
+from tests.sealing import seal
 
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
 # tests/unit/test_sessions.py
@@ -79,7 +80,7 @@ def test_an_interval_too_short_to_be_listed(trial: Path, more: int, named: set[s
         report["end"]["sum_sent"]["retransmits"] += more
 
     edit(trial / "flows" / "tcp.client.json", shorten)
-    assert bad(judged(trial)) == named
+    assert bad(judged(seal(trial))) == named
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
@@ -90,7 +91,7 @@ def test_what_is_doctored_is_named(name: str, trial: Path, root: Path) -> None:
     page = (root / "docs" / "verdicts.md").read_text()
     assert f"| {name} | {verdict.verdict} | {verdict.why} |\n" in page
     assert verdict.verdict in (Grade.SUSPECT, Grade.INVALID)
-    assert verdict.why.startswith(f"{check} of ")
+    assert verdict.why.startswith("samples/" if check == "files" else f"{check} of ")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_losses_by_chance_are_those_that_the_dropper_counted(
     counts_of = {"tcp": {"interface": "access-eth1", **counts}}
     (trial / "samples" / "drops.json").write_text(json.dumps(counts_of))
     own = {"losses by chance", "loss", "conservation", "tail drop", "capture gaps"}
-    assert bad(judged(trial)) & own == named
+    assert bad(judged(seal(trial))) & own == named
 
 
 def test_a_dropper_before_the_bottlenecks_own_queue(trial: Path) -> None:
@@ -122,7 +123,7 @@ def test_a_dropper_before_the_bottlenecks_own_queue(trial: Path) -> None:
         counted = {"interface": "router-eth0", "dropped": leaf["drops"] + more}
         drops.write_text(json.dumps({"tcp": counted}))
         edit(trial / "samples" / "qdiscs.json", lambda d: _of(d, "router-eth0").update(drops=0))
-        names = {c.name for c in judged(trial).checks if c.verdict is Grade.INVALID}
+        names = {c.name for c in judged(seal(trial)).checks if c.verdict is Grade.INVALID}
         assert ("losses by chance" in names) == bool(more)
 
 
@@ -130,10 +131,13 @@ def _of(qdiscs: Any, interface: str) -> Any:
     return next(q for q in qdiscs["router"] if (q["handle"], q["dev"]) == ("30:", interface))
 
 
-def test_missing_reports_are_unknown(trial: Path) -> None:
+def test_reports_that_were_not_made_are_unknown(trial: Path) -> None:
     for name in ("idle.csv", "configuration.json"):
         (trial / "samples" / name).unlink()
     verdict = judged(trial)
+    assert verdict.verdict is Grade.INVALID
+    assert verdict.why.startswith("samples/configuration.json: missing")
+    verdict = judged(seal(trial))
     assert verdict.verdict is Grade.VALID
     unknown = {c.name for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert {"configuration", "idle RTT"} <= unknown
@@ -147,7 +151,7 @@ def test_what_the_senders_own_queue_refused_is_sent_again_and_not_seen(trial: Pa
             data["sender1"][name] = data["sender1"].get(name, 0) + number
 
         edit(trial / "samples" / "counters.json", more)
-        assert ("retransmissions" in bad(judged(trial))) == (name == "TcpRetransSegs")
+        assert ("retransmissions" in bad(judged(seal(trial)))) == (name == "TcpRetransSegs")
 
 
 def test_a_queue_of_the_senders_own_may_hold_what_it_has_sent(trial: Path) -> None:
@@ -161,10 +165,10 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     edit(trial / RECORD, lambda record: record.update(captures=[]))
     shutil.rmtree(trial / "samples")
     shutil.rmtree(trial / "flows")
-    verdict = judged(trial)
+    verdict = judged(seal(trial))
     assert verdict.verdict is Grade.VALID
     known = {c.name for c in verdict.checks if c.verdict is Grade.VALID}
-    assert known == {"kernel", "variant", "options", "start", "stop"}
+    assert known == {"files", "kernel", "variant", "options", "start", "stop"}
 
 
 def test_a_verdict_is_stored_and_read_back(trial: Path) -> None:

@@ -14,11 +14,12 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Change, Queue
 from testbed.scenario.trace import read_trace
-from testbed.store import Status, Trial
+from testbed.store import Status, Trial, open_trial
 from tests.doctored import edit, edit_table
 from tests.lab import run_trials, samples
 from tests.sabotage import run_sabotaged
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.unit.test_changing_links import changed
 
 QUEUE = Queue("bfifo", limit_bytes=30_000)
@@ -68,7 +69,7 @@ def test_packets_leave_at_a_traces_opportunities(tmp_path: Path) -> None:
         data["router-eth0"]["trace"] = " ".join(words[:100] + words[101:])
 
     edit(trial.path / "samples" / "capacity.json", without_one)
-    assert checks(trial)["trace"] is Grade.INVALID
+    assert checks(open_trial(seal(trial.path)))["trace"] is Grade.INVALID
 
 
 def test_a_schedule_is_carried_out_at_its_times(tmp_path: Path) -> None:
@@ -82,10 +83,10 @@ def test_a_schedule_is_carried_out_at_its_times(tmp_path: Path) -> None:
         assert grades[name] is Grade.VALID, name
     rates = trial.path / "samples" / "capacity.json"
     edit(rates, lambda data: data["router-eth0"].update(rates=[[0, 8], [0.5, 2], [1.6, 8]]))
-    assert checks(trial)["capacity"] is Grade.INVALID
+    assert checks(open_trial(seal(trial.path)))["capacity"] is Grade.INVALID
     table = trial.path / "samples" / "changes.csv"
     edit_table(table, down_from_1_s)
-    grades = checks(trial)
+    grades = checks(open_trial(seal(trial.path)))
     assert (grades["link changes"], grades["down"]) == (Grade.INVALID, Grade.INVALID)
 
 

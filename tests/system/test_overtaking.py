@@ -8,9 +8,11 @@ from typing import Any
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
+from testbed.store import open_trial
 from tests.doctored import edit
 from tests.lab import run_trials
 from tests.scenarios import router, with_network
+from tests.sealing import seal
 
 
 def unlike_the_captures(data: dict[str, list[dict[str, Any]]]) -> None:
@@ -26,7 +28,7 @@ def test_packets_overtake_and_the_verdict_counts_them(tmp_path: Path) -> None:
     found = TrialPackets(trial).flow("receiver", trial.record.flows[0])
     assert found is not None and found.data["out_of_order"].sum() > 50
     edit(trial.path / "samples" / "qdiscs.json", unlike_the_captures)
-    verdict = judge(trial)
+    verdict = judge(open_trial(seal(trial.path)))
     assert verdict is not None
     bad = {each.name for each in verdict.checks if each.verdict is Grade.INVALID}
     assert bad == {"overtaking", "share ahead"}

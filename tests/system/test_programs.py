@@ -21,6 +21,7 @@ from testbed.scenario.reading import read_document
 from testbed.store import SCENARIO, Status, Trial, open_trial
 from tests.lab import capture_hashes, ended_trials, run_trials
 from tests.scenarios import access
+from tests.sealing import seal
 
 SERVE = ("python3", "-m", "http.server", "{port}")
 BYTES = 40_000
@@ -128,7 +129,7 @@ def _are_turns(trial: Trial, out: Path) -> None:
     doctored = Path(shutil.copytree(trial.path, out.with_name("doctored")))
     text = (doctored / SCENARIO).read_text()
     (doctored / SCENARIO).write_text(text.replace('"on_s": 0.5', '"on_s": 0.4'))
-    found = judge(open_trial(doctored))
+    found = judge(open_trial(seal(doctored)))
     assert found is not None and found.why.startswith("pauses of turns")
 
 

@@ -20,6 +20,7 @@ from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.workload import Arrivals, Sizes, Workload
 from testbed.store import Trial, open_trial, planned_file, report_file
 from tests.lab import run_trials
+from tests.sealing import seal
 from tests.workloads import kept, workload_scenario
 
 
@@ -91,7 +92,7 @@ def test_a_log_that_is_not_what_the_captures_show(
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    found = judge(open_trial(copy))
+    found = judge(open_trial(seal(copy)))
     assert found is not None and found.verdict is Grade.INVALID
     assert found.why.startswith(why)
 
@@ -100,6 +101,6 @@ def test_a_list_that_lacks_a_transfer(trial: Trial, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(trial.path, tmp_path / "results" / "trial"))
     path = copy / planned_file("web")
     path.write_text(path.read_text().partition("\n")[2])
-    found = judge(open_trial(copy))
+    found = judge(open_trial(seal(copy)))
     assert found is not None and found.verdict is Grade.INVALID
     assert "transfer 0 is not the one that the seed draws" in found.why

@@ -33,6 +33,7 @@ from testbed.scenario.reading import read_scenario
 from testbed.scenario.variations import axes_of, on_kernels, split_kernels
 from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.unit.test_sweep import FakeEngine, succeed
 
 REFUSED = "error: 0001-y.patch does not apply: net/ipv4/Makefile: Hunk #1 FAILED at 1."
@@ -290,6 +291,7 @@ def trial(folder: Path, digest: str, status: Status = Status.OK) -> TrialFinishe
     capture = CaptureRecord("captures/x.pcapng", "sender1", "eth0", (), 144, 9, 0, digest)
     record = Record(status, "it broke" if status is not Status.OK else "", captures=(capture,))
     (folder / RECORD).write_text(record.to_json())
+    seal(folder)
     return TrialFinished(Task(router(), make_plan(router())), folder, status)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import shutil
@@ -38,6 +37,7 @@ from testbed.store import (
     open_trial,
 )
 from testbed.trial.parts.pcapng import Source, convert
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 
 CAPTURE = "sender1-eth0.pcapng"
@@ -65,7 +65,7 @@ def test_they_are_told_apart_without_hashes(chosen: list[Scenario]) -> None:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder with one trial, whose captures have hashes."""
+    """A results folder with one trial, whose captures are pcapng."""
     folder = tmp_path_factory.mktemp("a")
     write_trial(folder / "one", samples=True)
     record = Record.from_json(json_files.read_record(folder / "one" / RECORD))
@@ -74,24 +74,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         source = Source(capture.interface, capture.node, "tcpdump 4.99")
         convert(path, path.with_suffix(".pcapng"), source, threading.Event())
         path.unlink()
+    captures = [
+        dataclasses.replace(each, file=str(Path(each.file).with_suffix(".pcapng")))
+        for each in record.captures
+    ]
+    changed = dataclasses.replace(record, captures=tuple(captures))
+    (folder / "one" / RECORD).write_text(changed.to_json())
     seal(folder / "one")
     return folder
-
-
-def seal(trial: Path) -> None:
-    """Write the captures' hashes into the record, as a sweep does."""
-    record = Record.from_json(json_files.read_record(trial / RECORD))
-    files = [str(Path(capture.file).with_suffix(".pcapng")) for capture in record.captures]
-    captures = tuple(
-        dataclasses.replace(capture, file=file, sha256=sha256(trial / file))
-        for capture, file in zip(record.captures, files, strict=True)
-    )
-    record = dataclasses.replace(record, captures=captures)
-    (trial / RECORD).write_text(record.to_json())
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def copied(original: Path, tmp_path: Path, name: str = "other-hash-guest") -> Path:
@@ -147,6 +137,18 @@ def shorter(trial: Path) -> None:
 def resampled(trial: Path) -> None:
     path = trial / SOCKET_SAMPLES.file
     path.write_text(path.read_text().rstrip()[:-1] + "7\n")
+    seal(trial)
+
+
+def damaged(trial: Path) -> None:
+    path = trial / SOCKET_SAMPLES.file
+    path.write_text(path.read_text().rpartition("2.01")[0])
+
+
+def damaged_where_packets_differ(trial: Path) -> None:
+    later(trial)
+    path = trial / "captures" / CAPTURE
+    path.write_bytes(path.read_bytes()[:-4])
 
 
 def failed(trial: Path) -> None:
@@ -167,6 +169,8 @@ def without_a_capture(trial: Path) -> None:
         (encrypted, "1 packets have other bytes, but all times and lengths are the same"),
         (shorter, "B ends before packet"),
         (resampled, "sockets.csv: line 4 differs"),
+        (damaged, "verdict valid in A, invalid in B (samples/sockets.csv: damaged: "),
+        (damaged_where_packets_differ, f"captures/{CAPTURE} in B: damaged: "),
         (failed, "ok in A, failed in B"),
         (without_a_capture, "captured only in A"),
     ],
@@ -215,6 +219,7 @@ def test_numbers_and_verdicts_are_compared(original: Path, tmp_path: Path) -> No
     """The samples say that a window was another one, and so do the checks and columns."""
     trial = copied(original, tmp_path)
     shutil.rmtree(trial / "samples")
+    seal(trial)
     (sentences,) = compare_packets(original, tmp_path / "b").differences.values()
     assert any(s.startswith("check ") for s in sentences)
     assert any(" of flow tcp: " in s for s in sentences)
@@ -225,6 +230,7 @@ def test_trials_without_a_counterpart_are_listed(original: Path, tmp_path: Path)
     twin = copied(original, tmp_path, "twin")
     scenario = dataclasses.replace(open_trial(twin).scenario, seed=9)
     (twin / SCENARIO).write_text(scenario.to_json())
+    seal(twin)
     report = compare_packets(original, tmp_path / "b")
     assert report.only_b == ("twin",) and not report.agrees
     assert "twin: only in B" in list(report.lines())
@@ -238,6 +244,7 @@ def test_given_pairs_need_not_match(original: Path, tmp_path: Path) -> None:
     trial = copied(original, tmp_path)
     scenario = dataclasses.replace(open_trial(trial).scenario, label="kernel-6.12")
     (trial / SCENARIO).write_text(scenario.to_json())
+    seal(trial)
     assert compare_pairs([(read_files(original / "one"), read_files(trial))]).agrees
 
 
@@ -248,6 +255,7 @@ def test_trials_of_another_version_are_compared_by_their_packets(
     trial = copied(original, tmp_path)
     scenario = json.loads((trial / SCENARIO).read_text())
     (trial / SCENARIO).write_text(json.dumps({**scenario, "of_old": 1}))
+    seal(trial)
     report = compare_packets(original, tmp_path / "b")
     assert report.agrees and "of_old" in report.unread
     *_, sentence, summary = report.lines()

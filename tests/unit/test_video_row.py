@@ -20,6 +20,7 @@ from testbed.scenario.video import Viewing
 from testbed.store import Trial, open_trial
 from testbed.traffic.video.result import Load, Result, Segment
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 from tests.wireshark_tables import frames_per_second
 
@@ -64,7 +65,7 @@ def trial(folder: Path, seen: Result | None, without: tuple[str, ...] = ALONE) -
     if seen is not None:
         (path / "flows").mkdir()
         (path / "flows" / "tcp.json").write_text(seen.to_json())
-    return open_trial(path)
+    return open_trial(seal(path))
 
 
 def row(found: Trial) -> pd.Series:
@@ -119,7 +120,7 @@ def test_what_did_not_happen_is_none(tmp_path: Path) -> None:
 def test_what_quics_server_counted(tmp_path: Path) -> None:
     found = trial(tmp_path, result())
     (found.path / "flows" / "tcp.server.json").write_text('{"lost_packets": 7}')
-    assert row(found)["quic_lost_packets"] == 7
+    assert row(open_trial(seal(found.path)))["quic_lost_packets"] == 7
 
 
 def test_without_the_players_report_the_packets_are_known(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import io
 import os
 import struct
@@ -40,16 +39,13 @@ class Source:
     application: str
 
 
-def convert(pcap: Path, pcapng: Path, source: Source, cancel: threading.Event) -> str:
-    """Write the same packets as pcapng, without an incomplete last record; returns its sha256."""
-    digest = hashlib.sha256()
+def convert(pcap: Path, pcapng: Path, source: Source, cancel: threading.Event) -> None:
+    """Write the same packets as pcapng, without an incomplete last record."""
     with _opened(pcap) as file, pcapng.open("xb") as out:
         for piece in _pcapng(file, pcap.name, source):
             if cancel.is_set():
                 raise Cancelled("cancelled")
-            digest.update(piece)
             out.write(piece)
-    return digest.hexdigest()
 
 
 def _opened(pcap: Path) -> io.FileIO:
@@ -98,18 +94,6 @@ def _library() -> ctypes.CDLL:
 def beginning(source: Source, snaplen: int, link_type: int = LINK_TYPE_ETHERNET) -> bytes:
     """Return what precedes the packets: a section, and the interface that they are from."""
     return _section(source) + _interface(source, link_type, snaplen)
-
-
-def sha256_of(pcapng: Path, cancel: threading.Event) -> str:
-    """Return the hash of a capture that is pcapng already."""
-    digest = hashlib.sha256()
-    piece = bytearray(PIECE_BYTES)
-    with _opened(pcapng) as file:
-        while count := file.readinto(piece):
-            if cancel.is_set():
-                raise Cancelled("cancelled")
-            digest.update(memoryview(piece)[:count])
-    return digest.hexdigest()
 
 
 def _section(source: Source) -> bytes:
