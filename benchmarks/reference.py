@@ -29,6 +29,7 @@ RECORD_TYPES = (
     (store.FlowRecord, "`trial.json`, in `flows`"),
     (store.QueueRecord, "`trial.json`, in `queues`"),
     (store.CaptureRecord, "`trial.json`, in `captures`"),
+    (store.FileRecord, "`trial.json`, in `files`, by path"),
     (store.ProgramRecord, "`flows/FLOW.programs.json`, by `client` and `server`"),
 )
 METRIC_TABLES: tuple[tuple[str, str, Sequence[Metric]], ...] = (

@@ -86,7 +86,7 @@ def run(scenarios: Sequence[Scenario], jobs: int, expected: int = 0) -> Spent:
 
     def take(event: SweepEvent) -> None:
         if isinstance(event, TrialFinished):
-            incoming.add(event.path, event.fresh)
+            incoming.add(event.path, is_fresh=event.fresh)
 
     begun, before = time.monotonic(), _used()
     with scratch_folder() as folder:

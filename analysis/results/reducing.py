@@ -39,7 +39,7 @@ class Incoming:
         self._lock = threading.Lock()
         self._pending: list[Future[None]] = []
 
-    def add(self, path: Path, is_fresh: bool) -> None:
+    def add(self, path: Path, *, is_fresh: bool) -> None:
         """Reduce a whole trial that ran well, just now if it `is_fresh`."""
         self._pending = [each for each in self._pending if not each.done() or each.exception()]
         self._pending.append(self._pool.submit(self._reduce, path, is_fresh))

@@ -152,8 +152,9 @@ def reduce_trial(trial: Trial, *, is_fresh: bool = False) -> Reduction:
             return _reduced(trial, judge(trial, packets, samples, ()), packets, samples)
         except (TestbedError, OSError) as error:
             faults = [str(error)]
-    unread = _reduced(trial, judge(trial, faults=faults))
-    return dataclasses.replace(unread, is_damaged=True)
+    verdict = judge(trial, faults=faults)
+    warnings = (f"{trial.path.name}: {verdict.why}",) if verdict else ()
+    return dataclasses.replace(_reduced(trial, verdict), is_damaged=True, warnings=warnings)
 
 
 def _reduced(
@@ -330,7 +331,8 @@ def judge_again(trial: Trial) -> Verdict | None:
     """Replace a verdict that is missing or damaged; None if the trial has no packets for that."""
     if trial.record.status is not Status.OK or _has_dropped_captures(trial):
         return None
-    return _computed(trial).judged
+    computed = _computed(trial)
+    return None if computed.is_damaged else computed.judged
 
 
 def verdict_of(trial: Trial) -> Verdict | None:

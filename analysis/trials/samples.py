@@ -100,8 +100,9 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
         raise ValueError(f"{name}: not only numbers")
     if ((values >= LARGEST_SAMPLE) | (values <= -LARGEST_SAMPLE)).any():
         raise ValueError("a number beyond all bounds")
-    if table is QUEUE_SAMPLES and samples.isna().any(axis=None):
-        raise ValueError("a queue's sample without a value")
+    needed = samples if table is QUEUE_SAMPLES else samples.filter(["time_s"])
+    if needed.isna().any(axis=None):
+        raise ValueError("a sample without a value")
 
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:

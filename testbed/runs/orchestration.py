@@ -256,7 +256,7 @@ def _run_round(
         def tell(event: SweepEvent) -> None:
             watch(event)
             if isinstance(event, TrialFinished) and event.status is Status.OK:
-                incoming.add(event.path, event.fresh)
+                incoming.add(event.path, is_fresh=event.fresh)
 
         if options.cluster:
             from testbed.runs.cluster import run_on_cluster

@@ -70,8 +70,8 @@ def test_an_error_of_ours_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monke
     """A bug must not look like a trial that failed."""
     trial = open_trial(write_trial(tmp_path / "trial"))
 
-    def wrong(_trial: Trial) -> Reduction:
-        raise KeyError("goodput_mbps")
+    def wrong(_trial: Trial, *, is_fresh: bool) -> Reduction:
+        raise KeyError("goodput_mbps", is_fresh)
 
     monkeypatch.setattr(reduction, "reduce_trial", wrong)
     with pytest.raises(KeyError):

@@ -115,15 +115,15 @@ def test_unknown_ways() -> None:
 
 def test_trials_are_reduced_as_they_come(trial: Trial) -> None:
     with Incoming("drop") as incoming:
-        incoming.add(trial.path)
+        incoming.add(trial.path, is_fresh=True)
     assert (trial.path / REDUCED).is_file()
     assert files(trial) == set()
 
 
 def test_what_goes_wrong_is_raised(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="not a trial"), Incoming("keep") as incoming:
-        incoming.add(tmp_path)
-        incoming.add(tmp_path)
+        incoming.add(tmp_path, is_fresh=True)
+        incoming.add(tmp_path, is_fresh=True)
 
 
 def copies(trial: Trial, count: int) -> list[Path]:
@@ -142,7 +142,7 @@ def test_many_trials_are_reduced_in_other_processes(
     paths = copies(trial, 3)
     with Incoming("zstd", lambda _scenario, rows: flows.append(rows), trials=MANY) as incoming:
         for path in paths:
-            incoming.add(path)
+            incoming.add(path, is_fresh=True)
     assert sorted(rows["trial"][0] for rows in flows) == [path.name for path in paths]
     expected = reduce_trial(trial).flows
     for rows in flows:
@@ -158,13 +158,13 @@ def test_a_process_that_is_killed_is_replaced(
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     first, second = copies(trial, 2)
     with Incoming("keep", trials=MANY) as incoming:
-        incoming.add(first)
+        incoming.add(first, is_fresh=True)
         wait_until((first / REDUCED).exists)
         wait_until(lambda: bool(incoming._workers._all))  # it has answered
         process = incoming._workers._all[0]._process
         assert process is not None
         process.kill()
-        incoming.add(second)
+        incoming.add(second, is_fresh=True)
     assert (second / REDUCED).is_file()
 
 
@@ -177,7 +177,7 @@ def test_a_process_that_is_always_killed_is_an_error(
         pytest.raises(TestbedError, match="trial: the process that works on it was killed"),
         Incoming("keep", trials=MANY) as incoming,
     ):
-        incoming.add(trial.path)
+        incoming.add(trial.path, is_fresh=True)
 
 
 def test_what_goes_wrong_in_a_process_is_raised(
@@ -188,4 +188,4 @@ def test_what_goes_wrong_in_a_process_is_raised(
         pytest.raises(TestbedError, match="not a trial"),
         Incoming("keep", trials=MANY) as incoming,
     ):
-        incoming.add(tmp_path)
+        incoming.add(tmp_path, is_fresh=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import shutil
@@ -28,8 +27,9 @@ from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.machine import json_files
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.store import RECORD, CaptureRecord, Record, Status, Trial
+from testbed.store import CaptureRecord, Record, Status, Trial
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.trial_writer import ROLES, write_trial
 
 NAN = math.nan
@@ -354,7 +354,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real captures, read by tshark: `a`, its copy `same`, and `late`, that starts later."""
     root = tmp_path_factory.mktemp("results")
     path = write_trial(root / "a" / "trial", without=RECEIVER_ONLY)
-    note_hashes(path)
+    seal(path)
     shutil.copytree(root / "a", root / "same")
     late = root / "late" / "trial"
     shutil.copytree(path, late)
@@ -366,20 +366,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     capture = late / "captures" / "receiver-eth0.pcap"
     content = capture.read_bytes()
     capture.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # another file
-    note_hashes(late)
+    seal(late)
     return root
-
-
-def note_hashes(trial: Path) -> None:
-    """Write the hashes of a trial's captures into its record, as a sweep does."""
-    record = Record.from_json(json_files.read_record(trial / RECORD))
-    captures = tuple(
-        dataclasses.replace(
-            capture, sha256=hashlib.sha256((trial / capture.file).read_bytes()).hexdigest()
-        )
-        for capture in record.captures
-    )
-    (trial / RECORD).write_text(dataclasses.replace(record, captures=captures).to_json())
 
 
 def test_a_copy_is_identical(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

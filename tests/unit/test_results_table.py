@@ -21,6 +21,7 @@ from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.store import FORMER_REDUCED, RECORD, REDUCED, Record, Status, open_trial
 from tests.former_reductions import make_former
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
 
@@ -125,19 +126,22 @@ def test_a_damaged_capture_is_told(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     capture = path / "captures" / "receiver-eth0.pcap"
     capture.write_bytes(capture.read_bytes()[:-10])
+    seal(path)  # as if the disk had been full
     for _ in range(2):  # from the capture, then from the rows kept
         warnings = write_metrics(tmp_path).attrs["warnings"]
         told = "the capture ends in the middle of a packet, after frame 29 (byte 3404)"
         assert warnings == [f"a: receiver-eth0.pcap: {told}"]
 
 
-def test_a_capture_that_is_gone_fails_its_trial_alone(tmp_path: Path) -> None:
+def test_a_trial_without_its_capture_is_invalid(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     (path / "captures" / "receiver-eth0.pcap").unlink()
     rows = write_metrics(tmp_path)
-    assert set(rows["status"]) == {"failed"} and rows["goodput_mbps"].isna().all()
-    (warning,) = rows.attrs["warnings"]
-    assert "No such file" in warning
+    assert set(rows["verdict"]) == {"invalid"} and rows["goodput_mbps"].isna().all()
+    (why,) = set(rows["why"])
+    assert why == "captures/receiver-eth0.pcap: missing: the trial recorded it"
+    assert rows.attrs["warnings"] == [f"a: {why}"]
+    assert not (path / REDUCED).exists()  # it may come back
 
 
 def test_a_file_in_a_folder_that_is_not_there_names_the_folder(tmp_path: Path) -> None:

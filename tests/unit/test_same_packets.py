@@ -169,7 +169,7 @@ def without_a_capture(trial: Path) -> None:
         (encrypted, "1 packets have other bytes, but all times and lengths are the same"),
         (shorter, "B ends before packet"),
         (resampled, "sockets.csv: line 4 differs"),
-        (damaged, "verdict valid in A, invalid in B (samples/sockets.csv: damaged: "),
+        (damaged, "in A, invalid in B (samples/sockets.csv: damaged: "),
         (damaged_where_packets_differ, f"captures/{CAPTURE} in B: damaged: "),
         (failed, "ok in A, failed in B"),
         (without_a_capture, "captured only in A"),
