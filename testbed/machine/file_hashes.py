@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_KNOWN = 1 << 16  # states of files
-PIECE_BYTES = 1 << 20
+HASHED_AT_ONCE_BYTES = 1 << 20
 _KNOWN: dict[tuple[int, ...], str] = {}
 
 
@@ -23,7 +23,7 @@ def hash_of(path: Path, before_piece: Callable[[], None] = lambda: None) -> str:
         known = _KNOWN.get(state)
         if known is None:
             digest = hashlib.sha256()
-            while piece := file.read(PIECE_BYTES):
+            while piece := file.read(HASHED_AT_ONCE_BYTES):
                 before_piece()
                 digest.update(piece)
             if len(_KNOWN) >= MAX_KNOWN:
