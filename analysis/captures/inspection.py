@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from analysis.captures.pcap import check_file
 from analysis.captures.tshark import CUT_SHORT, complaints
 from testbed.errors import TestbedError, UsageError, nearest
+from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.process import end, start, stream, sudo_user
 from testbed.store import FlowRecord, Trial
@@ -166,7 +167,7 @@ def open_window(view: View) -> None:
         finally:
             end(process)
         if status:
-            reason = _reason(said.read_text(errors="replace"))
+            reason = _reason(safe_files.tail(said))
             raise TestbedError(
                 f"wireshark ended with status {status}: {reason}",
                 "`testbed inspect … --print` gives the command and the display filter",

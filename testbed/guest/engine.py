@@ -17,6 +17,7 @@ from testbed.errors import UsageError
 from testbed.guest import boot, kernels
 from testbed.guest.boot import PROJECT_FOLDER, Boot, GuestEnd, guest_options, run_in_guest
 from testbed.guest.debug_kernel import looks_for_errors, reports_raised, with_log
+from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
@@ -131,7 +132,7 @@ class GuestEngine:
         with workplace("check") as folder:
             job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
             self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
-            takes_turns = TAKES_TURNS in (folder / "cpuinfo").read_text()
+            takes_turns = TAKES_TURNS in safe_files.tail(folder / "cpuinfo")
         why_not = boot.why_not_confined()
         alone = f"programs run with {boot.UNCONFINED} only"
         confined = f"not confined ({why_not}; {alone})" if why_not else "confined"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import tracemalloc
@@ -13,6 +14,40 @@ from testbed.cli.programs import CALLS_CLI
 from testbed.errors import TestbedError
 from testbed.machine import json_files, safe_files
 from testbed.runs import programs
+
+OF_KERNELS = "what a kernel's build noted, in its folder"
+OF_HOST = "files of /proc and /sys"
+OURS = "files of this project, or that it wrote itself where no guest was"
+READ_WHOLE = {  # modules that read whole files, each with what they are
+    **dict.fromkeys(("cli/kernel", "cli/machine", "guest/debugged", "guest/machine"), OF_KERNELS),
+    **dict.fromkeys(("guest/kernel_sources", "guest/kernels", "runs/kunit"), OF_KERNELS),
+    **dict.fromkeys(("guest/engine", "guest/worker", "runs/programs", "runs/sources"), OF_KERNELS),
+    **dict.fromkeys(("host/engine", "machine/journal", "machine/leftovers"), OF_HOST),
+    **dict.fromkeys(("machine/locks", "machine/safe_files", "machine/sysctl_guard"), OF_HOST),
+    **dict.fromkeys(("machine/tracefs", "laboratory/judge", "guest/boot"), OF_HOST),
+    **dict.fromkeys(("cli/new_experiment", "guest/debug_kernel"), OURS),
+    **dict.fromkeys(("guest/in_gdb", "machine/compiled", "machine/installed_packages"), OURS),
+    **dict.fromkeys(("runs/estimate", "video/browser", "video/http3_server", "video/webm"), OURS),
+    **dict.fromkeys(("captures/inspection", "report/make", "report/page"), OURS),
+    **dict.fromkeys(("report/trial_page", "results/plotted"), OURS),
+}
+BOUNDED = {"safe_files", "reader", "connected"}  # the last two read lines that were read
+
+
+def test_no_other_module_reads_whole_files(root: Path) -> None:
+    found = set()
+    for path in (*(root / "testbed").rglob("*.py"), *(root / "analysis").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            match call:
+                case ast.Call(func=ast.Attribute(ast.Name(name), "read_text" | "read_bytes")):
+                    whole = name not in BOUNDED
+                case ast.Call(func=ast.Attribute(_, "read_text" | "read_bytes")):
+                    whole = True
+                case _:
+                    whole = False
+            if whole:
+                found.add(f"{path.parent.name}/{path.stem}")
+    assert found == READ_WHOLE.keys()
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
