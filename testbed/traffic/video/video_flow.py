@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from pathlib import Path
@@ -15,7 +14,7 @@ from testbed.plan.video_commands import (
     SITE_FOLDER,
     executable,
 )
-from testbed.runner.programme import BOOT_NS, NS, Answers
+from testbed.runner.programme import NS, Answers
 from testbed.scenario.video import PlayerKind, Video, Viewing, write_site
 from testbed.store import (
     errors_file,
@@ -126,8 +125,6 @@ def write_files(folder: Path, viewing: Viewing) -> None:
         write_browser_files(video, viewing.rule, folder / SITE_FOLDER)
     for name in (CERTIFICATE, KEY):
         shutil.copy(Path(__file__).with_name(name), folder)
-    for path in folder.rglob("*"):  # nginx tells when a file was changed
-        os.utime(path, ns=(BOOT_NS, BOOT_NS))
 
 
 def nginx_config(transport: Transport, port: int) -> str:
