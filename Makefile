@@ -77,6 +77,7 @@ release:
 	rm -rf dist
 	umask 022 && mkdir dist && source=$$(mktemp -d) && trap 'rm -rf $$source' EXIT && \
 	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
-	git -c tar.umask=0022 archive HEAD | tar -x -C $$source && \
+	git -c tar.umask=0022 -c core.autocrlf=false -c core.attributesFile=/dev/null archive HEAD | \
+		tar -x -C $$source && \
 	.venv/bin/python $$source/contrib/sbom.py >dist/sbom.json && \
 	.venv/bin/python -m pip wheel -q --no-deps --no-build-isolation -w dist $$source

@@ -147,11 +147,18 @@ apt_install() { # PACKAGE…
 # nginx and hostapd are needed as programs, not as services: no web server on port 80, now or after
 # the next boot.
 readonly POLICY=/usr/sbin/policy-rc.d # Debian asks it whether a new package's service may start
+readonly BY_US='# while setup.sh of the TCP testbed installs packages: process'
 FORBIDDEN= # whether the file is ours
 
+is_left() { # FILE: did a setup.sh that was killed leave it?
+    local process
+    process=$(sed -n "s/^$BY_US //p" "$1" 2>/dev/null) || return 1
+    [[ $process && ! -e /proc/$process ]]
+}
+
 forbid_services() {
-    [[ -e $POLICY ]] && return # the administrator's own
-    printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$POLICY"
+    [[ -e $POLICY ]] && ! is_left "$POLICY" && return # the administrator's own
+    printf '#!/bin/sh\n%s %s\nexit 101\n' "$BY_US" $$ | as_root install -m 755 /dev/stdin "$POLICY"
     FORBIDDEN=true
 }
 
@@ -285,6 +292,9 @@ set_up() { # PACKAGE…
     trap clean_up EXIT
     become_caller
     check_machine
+    if is_left "$POLICY" && can_be_root; then
+        FORBIDDEN=true # clean_up removes it
+    fi
     install_packages "$@"
     install_python_packages
     install_project

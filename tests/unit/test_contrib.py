@@ -107,17 +107,21 @@ def test_the_bill_of_materials_names_every_locked_package(
 def test_the_same_commit_gives_the_same_wheel(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Under another umask, in another zone of time, with other modes in archives, and later."""
+    """Under another umask, in another zone of time, later, with other modes and line ends of git."""
     root, found = request.config.rootpath, []
     if not (root / ".git").exists():
         pytest.skip("not a clone")
-    keys = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0", "TZ")
-    here = ("1", "tar.umask", "0002", "UTC")
-    for umask, there in ((0o022, here), (0o077, ("1", "tar.umask", "0077", "NZ"))):
+    here = {"tar.umask": "0002"}
+    (tmp_path / "attributes").write_text("* text=auto\n")
+    theirs = {"tar.umask": "0077", "core.autocrlf": "true"}
+    theirs["core.attributesFile"] = str(tmp_path / "attributes")
+    for umask, zone, settings in ((0o022, "UTC", here), (0o077, "NZ", theirs)):
         copy = tmp_path / f"{umask:o}"
         subprocess.run(["git", "clone", "-q", "--shared", str(root), str(copy)], check=True)
         (copy / ".venv").symlink_to(root / ".venv")
-        environment = {**os.environ, **dict(zip(keys, there, strict=True))}
+        environment = {**os.environ, "TZ": zone, "GIT_CONFIG_COUNT": str(len(settings))}
+        for number, (key, value) in enumerate(settings.items()):
+            environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         argv = ["make", "-s", "release"]
         subprocess.run(argv, cwd=copy, env=environment, check=True, umask=umask)
         found.append({path.name: path.read_bytes() for path in (copy / "dist").iterdir()})

@@ -57,6 +57,27 @@ def test_a_failure_ends_the_kernels_compiler(stubbed: Path) -> None:
     assert not process.exists()
 
 
+@pytest.mark.parametrize(
+    ("process", "stays"), [("2147483647", False), (str(os.getpid()), True), ("", True)]
+)
+def test_what_a_killed_call_forbids_is_allowed_again(
+    stubbed: Path, process: str, stays: bool
+) -> None:
+    """The file of a call that still runs stays, and so does the administrator's own."""
+    policy, setup = stubbed / "policy-rc.d", stubbed / "setup.sh"
+    text = setup.read_text().replace("POLICY=/usr/sbin/policy-rc.d", f"POLICY={policy}")
+    assert str(policy) in text
+    setup.write_text(text)
+    marked = re.search(r"^readonly BY_US='(.*)'$", text, re.MULTILINE)
+    assert marked is not None
+    line = f"{marked[1]} {process}\n" if process else "# ours\n"
+    policy.write_text(f"#!/bin/sh\n{line}exit 101\n")
+    (stubbed / "bin/sudo").write_text('#!/bin/sh\n[ "$1" != -n ] || shift\nexec "$@"\n')
+    (stubbed / "bin/sudo").chmod(0o755)
+    run([str(setup)], check=False)
+    assert policy.exists() == stays
+
+
 def locked(root: Path) -> dict[str, str]:
     """Each locked package with the text of its entry."""
     text = re.sub(r"^ *#.*\n", "", (root / "requirements.lock").read_text(), flags=re.MULTILINE)
