@@ -107,7 +107,7 @@ def test_the_bill_of_materials_names_every_locked_package(
 def test_the_same_commit_gives_the_same_wheel(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Under another umask, in another zone of time, later, with other modes and line ends of git."""
+    """Under another umask, in another zone of time, later, with other modes and line ends."""
     root, found = request.config.rootpath, []
     if not (root / ".git").exists():
         pytest.skip("not a clone")
