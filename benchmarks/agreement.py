@@ -43,8 +43,7 @@ from testbed.host.engine import HostEngine
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import BASE_KERNEL, Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
-from testbed.scenario.network import Direction, Queue
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, Direction, Queue
 
 DOCS_FOLDER = Path(__file__).resolve().parents[1] / "docs"
 NUMBERS_FILE, PAGE_FILE = DOCS_FOLDER / "agreement.csv", DOCS_FOLDER / "agreement.md"

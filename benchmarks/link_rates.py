@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from benchmarks.trials import first_flows
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
-from testbed.scenario.network import Queue, Shaping
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, Queue, Shaping
 
 COMPARED_RATES_MBIT = (1.0, 10.0, 100.0, 1000.0, 10_000.0)
 ROUND_TRIP_MBIT_MS = 200.0  # round trip times the rate: 20 ms at 10 Mbit/s

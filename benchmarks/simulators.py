@@ -16,7 +16,7 @@ import pandas as pd
 
 from testbed.errors import TestbedError
 from testbed.machine.process import run
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.transfers import SEGMENT_BYTES
 
 NS2_SCRIPT = Path(__file__).with_name("ns2_bottleneck.tcl")

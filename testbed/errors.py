@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 from unicodedata import category
 
 HINTS = {  # by the number of a system error
@@ -26,8 +25,8 @@ HINTS = {  # by the number of a system error
 LONGEST_QUOTE = 60  # characters of what the user wrote
 LONGEST_REASON = 200  # characters of what an exception says
 MOST_KNOWN = 40  # names
-MOST_FAULTS = 20  # of one request
-MOST_READ_FAULTS = 10_000  # those that are alike count once
+MAX_FAULTS = 20  # of one request
+MAX_READ_FAULTS = 10_000  # those that are alike count once
 FAULT_BREAK = "; "  # between the faults of a message
 
 
@@ -44,6 +43,8 @@ class TestbedError(Exception):
 
 class UsageError(TestbedError):
     """The request itself is wrong (exit status 2), as opposed to its execution (1)."""
+
+    faults: Sequence[Any] = ()  # single ones (`testbed/faults.py`), if it is about a document
 
 
 def hint_for(error: OSError) -> str:
@@ -68,35 +69,6 @@ def quoted(value: object) -> str:
 def number_of(count: int, noun: str) -> str:
     """Return `1 trial`, `2 trials`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def place(where: str, key: str) -> str:
-    """Return the place of a key in the user's data, for a message."""
-    plain = key.isprintable() and len(key) <= LONGEST_QUOTE
-    return f"{where}.{key if plain else quoted(key)}"
-
-
-def range_faults(where: str, value: float | None, low: float, high: float) -> Iterator[str]:
-    """Yield a fault unless a number, if there is one, is between two limits."""
-    if value is not None and not low <= value <= high:
-        number, least, most = (f"{n:g}" if isinstance(n, float) else n for n in (value, low, high))
-        yield f"{where}: {number} is not between {least} and {most}"
-
-
-def listed(faults: Iterable[str]) -> str:
-    """Join the first faults into one line; those that differ in an index alone count once."""
-    alike: dict[str, list[str]] = {}
-    for fault in itertools.islice(faults, MOST_READ_FAULTS):
-        alike.setdefault(re.sub(r"\[\d+\]", "[…]", fault), []).append(fault)
-    lines = [_grouped(group) for group in itertools.islice(alike.values(), MOST_FAULTS)]
-    return FAULT_BREAK.join([*lines, *(["and more"] if len(alike) > MOST_FAULTS else [])])
-
-
-def _grouped(faults: list[str]) -> str:
-    """Return the first of faults that differ in an index alone, with the place of the last."""
-    place, _, what = faults[0].partition(": ")
-    last = faults[-1].partition(": ")[0]
-    return faults[0] if len(faults) == 1 else f"{place} to {last} ({len(faults)}): {what}"
 
 
 def printable(text: str) -> str:

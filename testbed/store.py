@@ -30,7 +30,7 @@ from testbed.machine import json_files
 from testbed.machine.file_hashes import hash_of
 from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES, plain_file, read_bytes
 from testbed.scenario.model import Scenario
-from testbed.scenario.names import checked_name, is_name, scenario_faults
+from testbed.scenario.names import checked_name, is_name
 from testbed.scenario.reading import read_scenario
 
 if TYPE_CHECKING:
@@ -741,7 +741,7 @@ def open_trial(path: Path) -> Trial:
         raise TestbedError(
             f"{path / RECORD}: damaged: {short(error)}", f"run it again: {again(path)}"
         ) from error
-    for fault in (*scenario_faults(scenario), *record_faults(scenario, record)):
+    for fault in record_faults(scenario, record):
         raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
     return Trial(path, scenario, record)
 

@@ -26,7 +26,7 @@ from analysis.laboratory.settings import (
     time_ms,
 )
 from analysis.laboratory.silent_settings import with_silent_settings
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 
 SMALL_NUMBER = 1000  # who writes a delay of more without a unit knows that they are µs
 IDLE_PACKETS = 20  # neighbour discovery and the like

@@ -23,7 +23,8 @@ import pandas as pd
 
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
-from testbed.errors import TestbedError, listed, short
+from testbed.errors import TestbedError, short
+from testbed.faults import Fault, listed
 from testbed.machine import json_files
 from testbed.machine.safe_files import plain_file, read_bytes
 from testbed.scenario.model import BASE_KERNEL
@@ -131,7 +132,7 @@ class PacketReport:
     def lines(self) -> Iterator[str]:
         """Yield the report; its last line is the summary."""
         for name, sentences in self.differences.items():
-            yield f"{name}: {listed(sentences)}"
+            yield f"{name}: {listed(Fault((), each) for each in sentences)}"
         for side, names in (("A", self.only_a), ("B", self.only_b)):
             yield from (f"{name}: only in {side}" for name in names)
         if self.unread:

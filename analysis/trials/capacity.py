@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from analysis.trials.documents import Capacities, LinkCapacity, read_trial_document
 from analysis.trials.packets import epoch_ns
-from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.queues import FRAME_BYTES, bucket_bytes
+from testbed.scenario.network import FRAME_BYTES, FRAME_OVERHEAD_BYTES
+from testbed.scenario.queues import bucket_bytes
 from testbed.scenario.trace import (
     OPPORTUNITY_BYTES,
     TUN_BYTES,

@@ -21,9 +21,10 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from testbed.errors import TestbedError
+from testbed.faults import field_name
 from testbed.machine.safe_files import read_bytes
-from testbed.scenario.reading import field_name, words_of
-from testbed.scenario.trace import trace_faults
+from testbed.scenario.reading import words_of
+from testbed.scenario.trace import trace_fault
 from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, Trial, again
 
 _T = TypeVar("_T")
@@ -40,7 +41,7 @@ Bitrate = Annotated[float, Field(ge=0, lt=1e15)]
 
 def _sound_trace(content: str) -> str:
     """Return a trace's content; raise pydantic's error if it has a fault."""
-    if any(trace_faults(content, "")):
+    if trace_fault(content):
         raise PydanticCustomError("not_a_trace", "Input should be a trace")
     return content
 

@@ -13,7 +13,7 @@ from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from testbed.scenario.model import FlowKind
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Trial
 
 Floats = npt.NDArray[np.float64]

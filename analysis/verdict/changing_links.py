@@ -23,7 +23,7 @@ from analysis.trials.queue_transit import FlowAtQueue, QueueTransit, flows_at_qu
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import OPPORTUNITY_BYTES
 from testbed.store import LINK_CHANGES, QueueRecord
 

@@ -17,8 +17,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.queues import MTU_BYTES
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES, MTU_BYTES
 from testbed.store import CONFIGURATION_FILE, FlowRecord
 
 OWN_SOCKETS = "a program's sockets come and go between the samples"

@@ -26,7 +26,8 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import Misbehaviour
-from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES, polices
+from testbed.scenario.network import FRAME_BYTES
+from testbed.scenario.queues import DISCIPLINES, polices
 from testbed.scenario.variations import exact_delays
 from testbed.store import QueueRecord
 

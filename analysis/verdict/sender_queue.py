@@ -8,7 +8,7 @@ from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.packets import capture_interface, epoch_ns, sender_queue
 from analysis.trials.samples import read_counters
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store import FlowRecord, QueueRecord
 
 REFUSED_COUNTER = "TcpExtTCPRetransFail"

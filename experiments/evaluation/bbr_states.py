@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.trials.samples import Samples
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store import Trial
 
 MSS_BYTES = 1448  # of data in a full segment with time stamps

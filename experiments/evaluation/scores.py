@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.metrics.rates import jain
 from analysis.trials.packets import NAN
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
 LEAST_SHARE_OF_RATE, MOST_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its queue

@@ -15,8 +15,7 @@ from experiments.evaluation.path_evaluations import losses
 from testbed.errors import UsageError, require_known
 from testbed.scenario.experiment import ALONE, on_demand
 from testbed.scenario.model import CapturePoint, Flow, Scenario
-from testbed.scenario.network import Change, Queue, Schedule
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, Change, Queue, Schedule
 from testbed.scenario.space import Adversary, DrawnSetting, NameChoice, NumberRange, SettingSpace
 
 MIXES = {"1:1": (1, 1), "1:4": (1, 4), "4:1": (4, 1), "1:16": (1, 16)}  # subject's : victim's flows

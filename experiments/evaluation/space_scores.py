@@ -12,7 +12,7 @@ from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.trials.packets import NAN
 from analysis.trials.samples import by_flow, read_columns
 from experiments.evaluation.scores import DROPS_SCORE, HARMED, JAIN, UTILISATION
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store import SOCKET_SAMPLES
 
 VICTIMS = "victim"  # how their names begin

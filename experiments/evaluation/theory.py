@@ -15,7 +15,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.throughput_models import Conditions, Invalid, cubic, square_root
 from analysis.transfers.transfer_rows import FINISHED
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import parse_trace
 
 FRAME_BITS = 8 * FRAME_BYTES  # of a full segment, as throughput counts it

@@ -38,7 +38,8 @@ from analysis.trials.series import (
     trial_series,
 )
 from testbed.scenario.model import Scenario
-from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
+from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Status, Trial
 
 

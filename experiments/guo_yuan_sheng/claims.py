@@ -40,7 +40,7 @@ from analysis.claims.samples import Group, samples
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.documents import Iperf3Report, read_trial_document
 from analysis.trials.samples import read_samples
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store import IDLE_RTTS, open_trial, report_file
 
 # GYS, section 3.2: in words, and as bounds read off its figures

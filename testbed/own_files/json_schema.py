@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, with_config
 from pydantic.json_schema import GenerateJsonSchema
 
 from testbed.own_files.scenario_file import TopoReference
 from testbed.scenario.discipline import Discipline, Option
-from testbed.scenario.fault_hints import SETTING_UNITS
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Direction
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.reading import NETWORK_KEY, SCHEMA_KEY, TOPOLOGY_KEY
+from testbed.scenario.reading import NETWORK_KEY, SCHEMA_KEY, TOPOLOGY_KEY, adapter
+from testbed.scenario.setting_units import SETTING_UNITS
 from testbed.scenario.variants import VARIANTS
 
 OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
@@ -78,8 +77,7 @@ class _Untitled(GenerateJsonSchema):
 
 def described(kind: Any) -> dict[str, Any]:
     """Return what an editor needs to complete and to check the JSON of that dataclass."""
-    strictly = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
-    schema = TypeAdapter(with_config(strictly)(kind)).json_schema(schema_generator=_Untitled)
+    schema = adapter(kind, sentences=True).json_schema(schema_generator=_Untitled)
     for each in (schema, *schema.get("$defs", {}).values()):
         for name, field in each.get("properties", {}).items():
             _describe(name, field)

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import UsageError, listed, quoted
+from testbed.errors import UsageError, quoted
+from testbed.faults import Fault, usage_error, without_consequences
 from testbed.own_files.topo_graph import TopoGraph, split_settings, topo_graph
-from testbed.plan.check import faults
-from testbed.scenario.fault_hints import hint_of
-from testbed.scenario.model import Flow, Scenario, plain
+from testbed.plan.check import combined_faults
+from testbed.scenario.model import Flow, plain
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import (
     LONGEST_SCENARIO_BYTES,
     NETWORK_KEY,
     TOPOLOGY_KEY,
     ScenarioDocument,
+    checked_document,
     parsed,
-    read_document,
 )
 from testbed.scenario.trace import with_traces
 from testbed.scenario.workload import with_input_files
@@ -125,25 +125,28 @@ def in_file(path: Path) -> ScenarioDocument:
 
 def in_document(document: Document, where: str, folder: Path = Path()) -> ScenarioDocument:
     """Return the scenario of JSON's types; the paths in it begin at `folder`."""
-    read = read_document(document.data, where)
-    found = dataclasses.replace(
-        read,
-        scenario=_with_files(read.scenario, where, folder),
-        named=read.named and with_traces(read.named, folder),
-        left_out=document.left_out,
-    )
-    if sentences := found.in_its_words(list(faults(found.scenario))):
-        raise UsageError(f"{where}: {listed(sentences)}", hint_of(sentences))
-    return found
+    read, faults = checked_document(document.data, where)
+    if read is not None:
+        try:
+            read = _with_files(read, folder)
+            found = combined_faults(read.scenario, faults)
+            faults += without_consequences(read.in_its_words(found), faults)
+        except UsageError as error:  # of a file that the scenario names
+            faults.append(Fault((), error.message, error.hint))
+    if faults or read is None:
+        raise usage_error(faults, where)
+    return dataclasses.replace(read, left_out=document.left_out)
 
 
-def _with_files(scenario: Scenario, where: str, folder: Path) -> Scenario:
+def _with_files(document: ScenarioDocument, folder: Path) -> ScenarioDocument:
     """Return the scenario with what the files that it names hold: it then stands alone."""
-    try:
-        flows = tuple(_flow_with_files(flow, folder) for flow in scenario.flows)
-        return dataclasses.replace(with_traces(scenario, folder), flows=flows)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.message}", error.hint) from error
+    scenario = with_traces(document.scenario, folder)
+    flows = tuple(_flow_with_files(flow, folder) for flow in scenario.flows)
+    return dataclasses.replace(
+        document,
+        scenario=dataclasses.replace(scenario, flows=flows),
+        named=document.named and with_traces(document.named, folder),
+    )
 
 
 def _flow_with_files(flow: Flow, folder: Path) -> Flow:

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
-from testbed.plan.check_network import MOST_NODES
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Queue
+from testbed.scenario.network import MAX_NODES, Direction, Graph, Link, Node, NodeKind, Port, Queue
 
 if TYPE_CHECKING:
     from mininet.topo import Topo  # loaded where it is needed: it takes a tenth of a start
@@ -193,7 +192,7 @@ def _limited_nodes(name: TopoName) -> Iterator[None]:
         if next(count) > MOST_TOPO_NODES:
             raise UsageError(
                 f"--topo {name.text}: more than {MOST_TOPO_NODES} nodes",
-                f"a smaller one: a guest's memory has room for {MOST_NODES}",
+                f"a smaller one: a guest's memory has room for {MAX_NODES}",
             )
         return add_node(topo, *positional, **named)
 

@@ -1,16 +1,17 @@
 """The check of a scenario: all faults are found before anything is done, each with its field.
 
-What concerns one table's rows is checked beside the table (queues, losses, workloads, programs,
-videos), what concerns the network in `check_network.py`, and flows in `check_flows.py`.
+What a field can be by itself stands at the field. What the fields of an object must be together
+is checked beside its class (queues, losses, workloads, programs, videos), what concerns the network
+in `check_network.py`, and flows in `check_flows.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from testbed.errors import UsageError, listed, range_faults
-from testbed.plan.check_flows import MAX_SECONDS, flows_faults, in_range
+from testbed.faults import Fault, of_axes, usage_error, without_consequences
+from testbed.plan.check_flows import flows_faults
 from testbed.plan.check_network import network_faults
 from testbed.plan.control_network import CONTROL
 from testbed.plan.delay_links import session_rtt_faults
@@ -18,20 +19,16 @@ from testbed.plan.host_settings import marks, tcp_flows
 from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
-from testbed.scenario.fault_hints import hint_of, of_axes
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.names import scenario_faults
-from testbed.scenario.network import scheduled_rates
+from testbed.scenario.network import MAX_SECONDS, scheduled_rates
+from testbed.scenario.reading import field_faults
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
-from testbed.scenario.variations import MAX_NETWORK_JITTER, MAX_SERVICE_TIMES, exact_delays
+from testbed.scenario.variations import exact_delays
 from testbed.store import WIRES
 
-MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double
-SNAPLENS = (54, 262_144)  # Ethernet, IP and TCP without options; MAXIMUM_SNAPLEN in tcpdump
-LEAST_INTERVAL_MS = 0.1
-MOST_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
-LONGEST_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
+MAX_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
+MAX_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
 SHORT_BUFFER_BDP = 0.9
 SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
@@ -39,69 +36,54 @@ SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    if found := of_axes(list(faults(scenario)), scenario.axes):
-        raise UsageError(listed(found), hint_of(found))
+    if found := of_axes(faults(scenario), scenario.axes):
+        raise usage_error(found)
 
 
-def faults(scenario: Scenario) -> Iterator[str]:
-    """Yield every fault; those of the whole network when every number is sound by itself."""
-    sound = True
-    for fault in _field_faults(scenario):
-        sound = False
-        yield fault
-    if sound:
-        yield from _whole_faults(scenario)
+def faults(scenario: Scenario) -> list[Fault]:
+    """Return every fault of a scenario, whoever made it."""
+    sound, of_fields = field_faults(scenario)
+    return [*of_fields, *combined_faults(sound, of_fields)]
 
 
-def _field_faults(scenario: Scenario) -> Iterator[str]:
-    yield from scenario_faults(scenario)
-    yield from in_range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
-    if unsound := network_faults(scenario, (WIRES, CONTROL)):
-        yield from unsound
-        return  # what follows needs the nodes
-    yield from _trial_faults(scenario)
-    yield from flows_faults(scenario)
+def combined_faults(scenario: Scenario | None, of_fields: Sequence[Fault]) -> list[Fault]:
+    """Return the faults that several fields have together, where each is sound by itself.
 
-
-def _trial_faults(scenario: Scenario) -> Iterator[str]:
-    """Yield what is wrong with the numbers of the whole trial."""
-    yield from range_faults("seed", scenario.seed, 0, MAX_SEED)
-    low, high = SNAPLENS
-    if not low <= scenario.snaplen_bytes <= high:
-        yield (
-            f"snaplen_bytes: {scenario.snaplen_bytes} is not between {low}, which holds the "
-            f"headers, and {high}, tcpdump's most"
-        )
-    if len(set(scenario.captures)) < len(scenario.captures):
-        yield "captures: a point is named twice"
-    interval_ms = scenario.sample_interval_ms
-    if interval_ms and not LEAST_INTERVAL_MS <= interval_ms <= 60_000:
-        yield (
-            f"sample_interval_ms: {interval_ms:g} is neither 0 nor between {LEAST_INTERVAL_MS:g} "
-            "and 60000"
-        )
-    yield from range_faults("start_jitter_ms", scenario.start_jitter_ms, 0, 60_000)
-    yield from range_faults("network_jitter", scenario.network_jitter, 0, MAX_NETWORK_JITTER)
-    service_times = scenario.drawn_service_times
-    yield from range_faults("drawn_service_times", service_times, 0, MAX_SERVICE_TIMES)
-    if not 0 <= scenario.measure_from_s < scenario.duration_s:
-        yield (
-            f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "
-            f"{scenario.duration_s:g} s"
-        )
-
-
-def _whole_faults(scenario: Scenario) -> Iterator[str]:
-    """Yield the faults that only the whole network shows.
-
-    These concern limits in bytes, drain times, round trips and rows of samples.
+    Without those that may follow from a fault of a single field, which has another value here.
     """
-    built = build_network(scenario.network)
+    if scenario is None:
+        return []
+    of_network = network_faults(scenario, (WIRES, CONTROL))
+    of_flows = [*_measured_faults(scenario), *flows_faults(scenario)]
+    found = [*of_network, *of_flows]
+    if not (of_network or of_fields):
+        built = build_network(scenario.network)
+        found += _whole_faults(scenario, built)
+        if not of_flows:
+            found += _traffic_faults(scenario, built)
+    return without_consequences(found, of_fields)
+
+
+def _measured_faults(scenario: Scenario) -> Iterator[Fault]:
+    if scenario.measure_from_s >= scenario.duration_s:
+        length = f"the trial's {scenario.duration_s:g} s"
+        hint = f"measure_from_s takes seconds from 0 to {scenario.duration_s:g}"
+        words = f"{scenario.measure_from_s:g} is not within {length}"
+        yield Fault(("measure_from_s",), words, hint)
+
+
+def _whole_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
+    """Yield the faults that only the whole network shows: of limits in bytes, and of samples."""
     for hop in built.shaped:
-        yield from (f"{hop.out.name}: {fault}" for fault in _queue_faults(hop))
-    for index, flow in enumerate(scenario.flows):
-        yield from _round_trip_faults(scenario, built, flow, f"flows[{index}]")
+        yield from (Fault((hop.out.name,), words) for words in _queue_faults(hop))
     yield from _sample_faults(scenario, longest_queue_s(built))
+
+
+def _traffic_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
+    """Yield the faults that flows have on the whole network: of round trips, and of transfers."""
+    for index, flow in enumerate(scenario.flows):
+        words = _round_trip_faults(scenario, built, flow)
+        yield from (Fault(("flows", index), each) for each in words)
     yield from session_rtt_faults(scenario, built)
     yield from transfer_faults(scenario)
 
@@ -122,33 +104,35 @@ def _speed(hop: Hop) -> str:
     return f"{min(rate for _, rate in scheduled_rates(hop.rate_changes, hop.rate_mbit)):g} Mbit/s"
 
 
-def _round_trip_faults(scenario: Scenario, built: Network, flow: Flow, where: str) -> Iterator[str]:
+def _round_trip_faults(scenario: Scenario, built: Network, flow: Flow) -> Iterator[str]:
     """Yield a flow whose connection would not be open before its end."""
     if flow.kind in (FlowKind.CBR, FlowKind.CALL):
         return
     rtt_s = built.path_rtt_ms(flow.src, flow.dst) / 1e3
-    if rtt_s > LONGEST_RTT_S:
-        yield f"{where}: no connection opens over a round trip of {rtt_s:g} s ({LONGEST_RTT_S:g})"
+    if rtt_s > MAX_RTT_S:
+        yield f"no connection opens over a round trip of {rtt_s:g} s ({MAX_RTT_S:g})"
     time_s = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
     if HANDSHAKES * rtt_s > time_s:
         yield (
-            f"{where}: {time_s:g} s are too short for a round trip of {rtt_s:g} s: "
+            f"{time_s:g} s are too short for a round trip of {rtt_s:g} s: "
             f"at least {HANDSHAKES * rtt_s:g} s"
         )
 
 
-def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[str]:
+def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[Fault]:
     if not scenario.sample_interval_ms:
         return
     connections = sum(flow.parallel for flow in scenario.flows)
     sampled_s = scenario.duration_s + drain_s
     rows = sampled_s * 1e3 / scenario.sample_interval_ms * connections
-    if rows > MOST_SAMPLES:
-        yield (
-            f"sample_interval_ms: {scenario.sample_interval_ms:g} makes {rows:.3g} rows of "
-            f"{connections} connections in {sampled_s:.6g} s, drained queues included; at most "
-            f"{MOST_SAMPLES}: take a longer interval"
+    if rows > MAX_SAMPLES:
+        words = (
+            f"{scenario.sample_interval_ms:g} makes {rows:.3g} rows of {connections} connections "
+            f"in {sampled_s:.6g} s, drained queues included; at most {MAX_SAMPLES}: take a longer "
+            "interval"
         )
+        longer_ms = math.ceil(scenario.sample_interval_ms * rows / MAX_SAMPLES)
+        yield Fault(("sample_interval_ms",), words, f"--set sample_interval_ms={longer_ms}")
 
 
 def warnings(scenario: Scenario, network: Network) -> Iterator[str]:

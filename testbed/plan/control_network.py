@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from testbed.plan.commands import Command, Veth, ipv4_addresses_of, neighbour, peer_mac
 from testbed.plan.network import Network
-from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.model import CLIENT_PORTS, Flow, FlowKind, Scenario
 
 CONTROL = "control"
 FEW_SERVER_PORTS = (5201, 5999)
-CLIENT_PORTS = (40001, 49999)
 CONTROL_TABLE = "9"
 CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
 

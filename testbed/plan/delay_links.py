@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from testbed.faults import Fault
 from testbed.plan.commands import DELAY_HANDLE, RECEIVER, RECEIVER_CLASS, Command
 from testbed.plan.flows import session_port
 from testbed.plan.network import Hop, Network
@@ -306,11 +307,11 @@ def session_delays(scenario: Scenario, network: Network) -> Iterator[SessionDela
         )
 
 
-def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
+def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[Fault]:
     """Yield round trips shorter than the path's, and links that cannot add to them."""
     links: dict[str, str] = {}
     for index, flow, sessions in _with_round_trips(scenario):
-        where = f"flows[{index}].workload.arrivals.sessions"
+        keys = ("flows", index, "workload", "arrivals", "sessions", "rtt_min_ms")
         link = _last_hop(network, flow).link
         one, other = link.directions
         if one.delay_ms != other.delay_ms or any(
@@ -321,16 +322,16 @@ def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
             or wire_changes(each.schedule)
             for each in (one, other)
         ):
-            yield (
-                f"{where}.rtt_min_ms: {link.name} has jitter, losses, reordering, a receiver "
-                "that takes time, a schedule or another delay back: sessions need a plain link to "
-                "their receiver"
+            words = (
+                f"{link.name} has jitter, losses, reordering, a receiver that takes time, a "
+                "schedule or another delay back: sessions need a plain link to their receiver"
             )
+            yield Fault(keys, words)
         if (first := links.setdefault(link.name, flow.name)) != flow.name:
-            yield f"{where}.rtt_min_ms: {link.name} delays the sessions of {first} already"
+            yield Fault(keys, f"{link.name} delays the sessions of {first} already")
         least_ms = network.path_rtt_ms(flow.src, flow.dst)
         if sessions.rtt_min_ms is not None and sessions.rtt_min_ms < least_ms:
-            yield f"{where}.rtt_min_ms: {sessions.rtt_min_ms:g}: its path has {least_ms:g} ms"
+            yield Fault(keys, f"{sessions.rtt_min_ms:g}: its path has {least_ms:g} ms")
 
 
 def has_session_delays(scenario: Scenario) -> bool:

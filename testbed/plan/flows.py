@@ -8,12 +8,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from testbed.plan.commands import Command, addresses_of, ipv4_addresses_of
-from testbed.plan.control_network import CLIENT_PORTS, server_ports
+from testbed.plan.control_network import server_ports
 from testbed.plan.network import IPV6, Network, ip_version
 from testbed.plan.video_commands import Serving, Watching
 from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.call import Call, Datagram, datagrams
-from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.model import (
+    CLIENT_PORTS,
+    MAX_PARALLEL,
+    MIN_PARALLEL,
+    SPACED_FLOWS,
+    Flow,
+    FlowKind,
+    Scenario,
+)
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.programs import Programs, filled
@@ -29,10 +37,6 @@ COMMAND_PORT = 8000  # as above
 CALL_PROGRAM = "testbed-call"
 CALL_PORT = 20_000  # likewise
 VIDEO_PORT = 443  # of the first flow, and on from there
-PORT_SPACING = 64
-SPACED_FLOWS = (CLIENT_PORTS[1] + 1 - CLIENT_PORTS[0]) // PORT_SPACING
-LEAST_PORTS = 8  # of a flow, where there are many
-MAX_FLOWS = SPACED_FLOWS * PORT_SPACING // LEAST_PORTS
 WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
 WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
@@ -178,18 +182,18 @@ def own_port(index: int) -> int:
     48, then at the odd multiples of 8.
     """
     lap, place = divmod(index, SPACED_FLOWS)
-    shift, step = 0, PORT_SPACING
+    shift, step = 0, MAX_PARALLEL
     while lap:
         step //= 2
         shift += step * (lap % 2)
         lap //= 2
-    return CLIENT_PORTS[0] + PORT_SPACING * place + shift
+    return CLIENT_PORTS[0] + MAX_PARALLEL * place + shift
 
 
 def most_parallel(flows: int) -> int:
     """Return the most connections that each flow may have, by the number of flows."""
-    ports = PORT_SPACING
-    while PORT_SPACING // ports * SPACED_FLOWS < flows and ports > LEAST_PORTS:
+    ports = MAX_PARALLEL
+    while MAX_PARALLEL // ports * SPACED_FLOWS < flows and ports > MIN_PARALLEL:
         ports //= 2
     return ports
 

@@ -16,8 +16,8 @@ from testbed.plan.network import Interface, Network, radio_of
 from testbed.plan.traffic_control import TcObject
 from testbed.scenario.discipline import Limit
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import PLAIN_QUEUE, Queue, Radio
-from testbed.scenario.queues import FRAME_BYTES, arguments, resolve, settings
+from testbed.scenario.network import FRAME_BYTES, PLAIN_QUEUE, Queue, Radio
+from testbed.scenario.queues import arguments, resolve, settings
 
 PROGRAM = "testbed-medium"
 NETWORK_NAME = "testbed"

@@ -18,6 +18,7 @@ from testbed.scenario.discipline import (
     whole_microseconds,
 )
 from testbed.scenario.model import Flow
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import Trace, parse_trace
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
@@ -125,7 +126,7 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     place = ("parent", str(SHAPER), "classid", str(HTB_CLASS))
     burst = str(burst_bytes(hop))
     # quantum: htb's own guess (rate / 10) warns and sends in bursts
-    bursts = ("burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES))
+    bursts = ("burst", burst, "cburst", burst, "quantum", str(FRAME_BYTES))
     words = ("htb", "rate", rate, "ceil", rate, *bursts)
     yield Command(queue.node, ("tc", "class", *add, *place, *words))
     yield _leaf_command(queue, HTB_CLASS)
@@ -220,7 +221,7 @@ def _settings_at(rate_mbit: float) -> Iterator[Setting]:
         yield _byte_rate(name, at, rate_mbit)
     for name, offset in (("burst", 24), ("cburst", 28)):
         yield _bucket_time(name, Field((HTB_PARAMETERS,), offset), rate_mbit, burst)
-    yield Setting("quantum", (Field((HTB_PARAMETERS,), 32),), queues.FRAME_BYTES, "bytes")
+    yield Setting("quantum", (Field((HTB_PARAMETERS,), 32),), FRAME_BYTES, "bytes")
 
 
 def _policer_settings(rate_mbit: float, bucket_bytes: int) -> Iterator[Setting]:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from testbed.errors import TestbedError, UsageError, listed, nearest, quoted, short
+from testbed.errors import TestbedError, UsageError, nearest, quoted, short
+from testbed.faults import Fault, unknown, usage_error
 from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
 from testbed.scenario.reading import checked
 from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
@@ -134,7 +135,7 @@ def read_expectations(path: Path) -> Expectations:
     expectations: Expectations
     expectations, faults = checked(Expectations, data, name)
     if faults := faults or list(_faults(expectations)):
-        raise UsageError(f"{name}: {listed(faults)}", EXPECTATIONS_HINT)
+        raise usage_error(faults, name, EXPECTATIONS_HINT)
     return expectations
 
 
@@ -145,45 +146,46 @@ def _finite(text: str) -> float:
     return value
 
 
-def _faults(expectations: Expectations) -> Iterator[str]:
+def _faults(expectations: Expectations) -> Iterator[Fault]:
     if not expectations.expect:
-        yield "nothing is expected"
+        yield Fault((), "nothing is expected")
     for number, each in enumerate(expectations.expect):
-        for fault in _faults_of(each):
-            yield f"expect[{number}]{fault}"
+        yield from (fault.inside("expect", number) for fault in _faults_of(each))
 
 
-def _faults_of(each: Expectation) -> Iterator[str]:
+def _faults_of(each: Expectation) -> Iterator[Fault]:
     from analysis.captures.flow_tables import HEADINGS
 
     is_capture = each.file.endswith(CAPTURE_SUFFIXES)
     low, high = each.at_least, each.at_most
     if low is None and high is None:
-        yield ": give at_least, at_most or both"
+        yield Fault((), "give at_least, at_most or both")
     elif low is not None and high is not None and low > high:
-        yield f".at_least: {low:g} is more than at_most {high:g}"
+        yield Fault(("at_least",), f"{low:g} is more than at_most {high:g}")
     if bool(each.pattern) == bool(each.column):
-        yield ": give a pattern or a column"
+        yield Fault((), "give a pattern or a column")
     elif each.column and not each.file:
-        yield ".column: of which file?"
+        yield Fault(("column",), "of which file?")
     elif each.column and is_capture and each.column not in HEADINGS:
-        yield f".column: unknown {quoted(each.column)}: {nearest(each.column, HEADINGS)}"
+        yield unknown(("column",), "column", each.column, HEADINGS)
     elif each.pattern and is_capture:
-        yield ".pattern: a capture has columns"
+        yield Fault(("pattern",), "a capture has columns")
     if not is_capture and (each.src, each.dst) != ("*", "*"):
-        yield ".file: only captures have src and dst"
+        yield Fault(("file",), "only captures have src and dst")
     try:
         with warnings.catch_warnings(action="error"):
             groups = re.compile(each.pattern).groups
     except re.error as error:
-        yield f".pattern: {error}"
+        yield Fault(("pattern",), f"{error}")
     except FutureWarning as warning:  # a later Python may read it differently
-        yield f".pattern: {warning}: put a backslash before a character that means itself"
+        words = f"{warning}: put a backslash before a character that means itself"
+        yield Fault(("pattern",), words)
     else:
         if each.pattern and groups != 1 and each.take is not Take.COUNT:
-            yield f".pattern: {groups} groups: the number's is the only one, others are (?:…)"
+            words = f"{groups} groups: the number's is the only one, others are (?:…)"
+            yield Fault(("pattern",), words)
     if Path(each.file).is_absolute() or ".." in Path(each.file).parts:
-        yield ".file: not in the script's folder"
+        yield Fault(("file",), "not in the script's folder")
 
 
 def measure(expectation: Expectation, run: Path) -> MeasuredNumber:

@@ -5,25 +5,28 @@ Nodes are network namespaces with their names, which /etc/hosts has, too.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError, listed, nearest, quoted
+from testbed.errors import UsageError, nearest, quoted
+from testbed.faults import usage_error
 from testbed.machine.safe_files import read_bytes
 from testbed.own_files.scenario_file import with_topo_graph
-from testbed.plan.check import faults
+from testbed.plan.check import combined_faults
 from testbed.plan.network import Interface
 from testbed.plan.plan import NetworkPlan, plan_network
-from testbed.scenario.fault_hints import hint_of
+from testbed.scenario.model import Flow, FlowKind, plain
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import parsed, read_document
 from testbed.store import capture_file
 from testbed.trial.parts.capture import GUEST_KERNEL
 from testbed.trial.parts.pcapng import Source, beginning
 
+ANY_FLOW = Flow("any", FlowKind.TCP, "a", "b")  # a scenario has one
 NETWORK_FAILED = 125  # the script's status if the network could not be made
 START = re.compile(r"(?P<node>[\w.-]+)(?:@(?P<at_s>\d+(?:\.\d+)?))?:\s+(?P<command>\S.*)")
 SNAPLEN_BYTES = 65535  # whole packets
@@ -47,12 +50,12 @@ def read_network(path: Path) -> NetworkPlan:
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name the file of a scenario") from error
     if isinstance(data, dict):
-        data = {"experiment": path.stem, "duration_s": 1.0, **data, "flows": []}
+        data = {"experiment": path.stem, "duration_s": 1.0, **data, "flows": [plain(ANY_FLOW)]}
     document = read_document(data, str(path))
-    but_of_flows = (fault for fault in faults(document.scenario) if not fault.startswith("flows: "))
-    if wrong := document.in_its_words(list(but_of_flows)):
-        raise UsageError(f"{path}: {listed(wrong)}", hint_of(wrong))
-    return plan_network(document.scenario)
+    without_flows = dataclasses.replace(document.scenario, flows=())
+    if wrong := document.in_its_words(combined_faults(without_flows, ())):
+        raise usage_error(wrong, str(path))
+    return plan_network(without_flows)
 
 
 def started_commands(words: Sequence[str], plan: NetworkPlan) -> list[StartedCommand]:

@@ -11,8 +11,7 @@ from testbed.plan.network import Hop
 from testbed.plan.plan import Plan, TrafficPlan
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, Scenario
-from testbed.scenario.network import scheduled_rates
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, scheduled_rates
 from testbed.scenario.transfers import SEGMENT_BYTES
 from testbed.scenario.video import LADDER, PLAYER_RULES, Viewing
 

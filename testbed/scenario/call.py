@@ -14,8 +14,10 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from testbed.errors import range_faults
+from testbed.faults import Fault
+from testbed.scenario.limits import Range
 
 RTP_BYTES = 12  # of a header
 VOICE_GAP_NS = 20_000_000
@@ -24,8 +26,6 @@ VOICE_TICKS_PER_S = 8000
 VIDEO_TICKS_PER_S = 90_000
 DEVIATION = 0.15  # SCALE_t and SCALE_B of RFC 8593: of Laplace's distribution
 LONGEST_FRAME_PART = 1188  # bytes of a frame in one datagram, whose payload is 1200
-CALL_RATES_MBIT = (0.01, 1000.0)
-FRAME_RATES = (1.0, 240.0)
 
 
 class Media(enum.StrEnum):
@@ -42,9 +42,9 @@ class Call:
     media: Media = Media.VOICE
     """`voice`: G.711, 160 bytes of sound in a datagram every 20 ms. `video`: frames by the
     statistical model of RFC 8593 at a constant target rate, the datagrams of a frame at once."""
-    rate_mbit: float = 1.0
+    rate_mbit: Annotated[float, Range(0.01, 1000.0)] = 1.0
     """The mean rate of a video's frames, without headers."""
-    frames_per_s: float = 30.0
+    frames_per_s: Annotated[float, Range(1.0, 240.0)] = 30.0
     """The mean number of a video's frames a second."""
 
 
@@ -58,14 +58,12 @@ class Datagram:
     ends_frame: bool
 
 
-def call_faults(call: Call, where: str) -> Iterator[str]:
-    """Yield everything that is wrong with a call's numbers."""
+def call_faults(call: Call) -> Iterator[Fault]:
+    """Yield what a voice does not have."""
     if call.media is Media.VOICE:
         for name in ("rate_mbit", "frames_per_s"):
             if getattr(call, name) != getattr(Call, name):
-                yield f"{where}.{name}: of a video; this is a voice"
-    yield from range_faults(f"{where}.rate_mbit", call.rate_mbit, *CALL_RATES_MBIT)
-    yield from range_faults(f"{where}.frames_per_s", call.frames_per_s, *FRAME_RATES)
+                yield Fault((name,), "of a video; this is a voice")
 
 
 def datagrams(call: Call, seconds: float, dice: str) -> Iterator[Datagram]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.scenario.fault_hints import number_hint, unit_of_setting
 from testbed.scenario.model import Scenario
+from testbed.scenario.setting_units import number_hint, unit_of_setting
 from testbed.scenario.space import SettingSpace
 
 Value = str | float

@@ -14,13 +14,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from testbed.errors import UsageError, nearest, quoted
+from testbed.faults import Keys, of_axes, usage_error
 from testbed.scenario.experiment import refuse_too_many
+from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.model import Scenario
-from testbed.scenario.names import LONGEST_NAME
-from testbed.scenario.reading import ScenarioDocument, read_document
+from testbed.scenario.reading import TOPOLOGY_KEY, ScenarioDocument, field_faults
 from testbed.scenario.trace import TRACE_FIELD, trace_summary, traces_by_name
 
 JSON_CONSTANTS = {"true": True, "false": False, "null": None}
@@ -32,7 +33,7 @@ NOT_AN_AXIS = {  # fields that are not an axis, and what to do instead
     "axes": "values that are set become axes",
 }
 
-Keys = tuple[str | int, ...]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,13 @@ class FieldAxis:
     keys: Keys
     values: tuple[str, ...]
     contents: Mapping[str, str] = field(default_factory=dict)  # of traces, by their names
+    holds_text: bool = False
 
-    def value(self, text: str, now: Any) -> Any:
-        """Return what the field holds for one of the values, in place of `now`."""
+    def value(self, text: str) -> Any:
+        """Return what the field holds for one of the values."""
         if text in self.contents:
             return self.contents[text]
-        return text if isinstance(now, str) and text != "null" else _parsed(text)
+        return text if self.holds_text and text != "null" else _parsed(text)
 
 
 def sweep(
@@ -119,15 +121,15 @@ def _axes(
         found[keys] = place
     names = _names(tuple(found), document.scenario.axes, data)
     return tuple(
-        _axis(name, keys, settings[place])
+        _axis(name, keys, settings[place], isinstance(_value_at(data, keys), str))
         for (keys, place), name in zip(found.items(), names, strict=True)
     )
 
 
-def _axis(name: str, keys: Keys, values: Sequence[str]) -> FieldAxis:
+def _axis(name: str, keys: Keys, values: Sequence[str], holds_text: bool) -> FieldAxis:
     """Return the field with its values; a trace's values are names, for a folder all its files."""
     if keys[-1] != TRACE_FIELD or tuple(values) == ("null",):
-        return FieldAxis(name, keys, tuple(values))
+        return FieldAxis(name, keys, tuple(values), holds_text=holds_text)
     contents = dict(traces_by_name(values))
     return FieldAxis(name, keys, tuple(contents), contents)
 
@@ -203,17 +205,46 @@ def _scenario(
     scenario = document.scenario
     if not axes:
         return scenario
-    data = document.data
-    for axis, text in zip(axes, point, strict=True):
-        *outer, last = axis.keys
-        holder = _value_at(data, tuple(outer))
-        now = _value_at(data, axis.keys)
-        holder[last] = axis.value(text, now)
     named = {axis.name: text for axis, text in zip(axes, point, strict=True)}
     words = [f"{name.rpartition('.')[2]}-{text}" for name, text in named.items()]
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
-    data |= {"label": label[:LONGEST_NAME].lstrip("."), "axes": {**scenario.axes, **named}}
-    return read_document(data, "--set").scenario
+    scenario = dataclasses.replace(
+        scenario, label=label[:MAX_NAME].lstrip("."), axes={**scenario.axes, **named}
+    )
+    network = document.named
+    for axis, text in zip(axes, point, strict=True):
+        if network is not None and axis.keys[0] == TOPOLOGY_KEY:
+            network = _with(network, axis.keys[1:], axis.value(text))
+        else:
+            scenario = _with(scenario, axis.keys, axis.value(text))
+    if network != document.named and network is not None:
+        scenario = dataclasses.replace(scenario, network=_sound(network, named).graph())
+    return _sound(scenario, named)
+
+
+def _with(value: Any, keys: Keys, new: Any) -> Any:
+    """Return a frozen value with another one where the keys lead to."""
+    if not keys:
+        return new
+    key, rest = keys[0], keys[1:]
+    match value:
+        case Mapping():
+            return {**value, key: _with(value.get(key), rest, new)}
+        case tuple():
+            at = int(key)
+            return (*value[:at], _with(value[at], rest, new), *value[at + 1 :])
+    return dataclasses.replace(value, **{str(key): _with(getattr(value, str(key)), rest, new)})
+
+
+def _sound(value: _T, axes: Mapping[str, str]) -> _T:
+    """Return a value whose fields have their types; raise if one of the axes' values does not fit.
+
+    What several fields must be together is found when the trial is planned.
+    """
+    read, faults = field_faults(value)
+    if faults or read is None:
+        raise usage_error(of_axes(faults, axes), "--set")
+    return read
 
 
 def _parsed(text: str) -> Any:

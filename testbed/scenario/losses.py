@@ -11,8 +11,10 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from testbed.errors import range_faults
+from testbed.faults import Fault
+from testbed.scenario.limits import Range, Text
 
 MAX_RUNS = 1 << 20  # 8 MiB in the kernel
 MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
@@ -20,18 +22,25 @@ MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with
 LEAST_LOSS_CHANCE = (
     1e-6  # netem is told hundredths of it, and a series of throws is half as long again
 )
-MAX_LOSS_COUNT = 10_000  # losses of an event, and the spacing between them
+_NO_CHANCE = f"is not a probability from {LEAST_LOSS_CHANCE:g} to 1"
+LossChance = Annotated[float, Range(LEAST_LOSS_CHANCE, 1.0, said=_NO_CHANCE)]
+SmallChance = Annotated[
+    float, Range(LEAST_LOSS_CHANCE, 1.0, or_zero=True, said=f"{_NO_CHANCE}, nor 0")
+]
+LossCount = Annotated[int, Range(1, 10_000)]
+LOSS_HINT = 'one packet in 200, each by itself: "loss": {"events": {"rate": 0.005}}'
+MAX_LOSS = 0.2  # of a link's packets, in the long run
 
 
 @dataclass(frozen=True)
 class LossEvents:
     """Events that begin by chance, in which one packet is lost or several at a distance."""
 
-    rate: float
+    rate: LossChance
     """The probability with which a packet begins an event, and is lost."""
-    losses: int = 1
+    losses: LossCount = 1
     """The packets that an event loses."""
-    spacing: int = 1
+    spacing: LossCount = 1
     """From one lost packet of an event to the next."""
     one_at_a_time: bool = True
     """An event's losses are of one window: there are no more of them once anything is sent again,
@@ -45,13 +54,13 @@ class LossEvents:
 class GilbertElliott:
     """A channel that is good or bad (Gilbert 1960, Elliott 1963)."""
 
-    to_bad: float
+    to_bad: LossChance
     """The probability that a good channel is bad after a packet."""
-    to_good: float
+    to_good: LossChance
     """The probability that a bad channel is good again after a packet."""
-    loss_in_bad: float = 1.0
+    loss_in_bad: LossChance = 1.0
     """The probability that a bad channel loses a packet."""
-    loss_in_good: float = 0.0
+    loss_in_good: SmallChance = 0.0
     """The probability that a good channel loses a packet."""
 
     @property
@@ -75,7 +84,7 @@ class Loss:
     """A channel that is good or bad."""
     spare_retransmissions: bool = True
     """Whether what is sent again always arrives."""
-    dice: str = ""
+    dice: Annotated[str, Text()] = ""
     """Flows that name the same dice share one series of throws, so that what they differ in is not
     chance; unless given, each flow has its own."""
 
@@ -98,41 +107,35 @@ class Run:
     losing: int
 
 
-def faults(loss: Loss, where: str) -> Iterator[str]:
-    """Yield every fault of the numbers, with its field."""
+def loss_faults(loss: Loss) -> Iterator[Fault]:
+    """Yield what the models of a flow's losses cannot be together."""
     if (loss.events is None) == (loss.gilbert_elliott is None):
-        yield f"{where}: give one of events and gilbert_elliott"
-    if loss.events is not None:
-        yield from _chance(f"{where}.events.rate", loss.events.rate)
-        for name, value in (("losses", loss.events.losses), ("spacing", loss.events.spacing)):
-            yield from range_faults(f"{where}.events.{name}", value, 1, MAX_LOSS_COUNT)
-        if loss.events.one_at_a_time and not loss.spare_retransmissions:
-            # where the receiver had the data, it is never sent again, and the event never over
-            yield f"{where}.events.one_at_a_time: needs spare_retransmissions"
+        yield Fault((), "give one of events and gilbert_elliott", LOSS_HINT)
+    if loss.events and loss.events.one_at_a_time and not loss.spare_retransmissions:
+        # where the receiver had the data, it is never sent again, and the event never over
+        yield Fault(("events", "one_at_a_time"), "needs spare_retransmissions")
     if loss.gilbert_elliott is not None:
-        yield from channel_faults(loss.gilbert_elliott, f"{where}.gilbert_elliott")
+        yield from (f.inside("gilbert_elliott") for f in channel_faults(loss.gilbert_elliott))
 
 
-def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
-    """Yield the faults of a channel's numbers."""
-    if 0 < channel.loss_in_good < LEAST_LOSS_CHANCE:
-        yield (
-            f"{where}.loss_in_good: {channel.loss_in_good:g} is neither 0 nor at least "
-            f"{LEAST_LOSS_CHANCE:g}"
+def link_loss_faults(channel: GilbertElliott) -> Iterator[Fault]:
+    """Yield what is wrong with the losses of a link, which handshakes cross, too."""
+    yield from channel_faults(channel)
+    if channel.loss_rate > MAX_LOSS:
+        words = (
+            f"loses {channel.loss_rate:.0%} of all packets: with more than {MAX_LOSS:.0%} hardly "
+            "any connection opens"
         )
-    yield from _chance(f"{where}.to_bad", channel.to_bad)
-    yield from _chance(f"{where}.to_good", channel.to_good)
-    yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)
-    if not 0 <= channel.loss_in_good < channel.loss_in_bad:
-        yield (
-            f"{where}.loss_in_good: {channel.loss_in_good:g} is not at least 0 and below "
-            f"loss_in_bad, {channel.loss_in_bad:g}"
+        yield Fault((), words)
+
+
+def channel_faults(channel: GilbertElliott) -> Iterator[Fault]:
+    """Yield a channel that loses more where it is good."""
+    if channel.loss_in_good >= channel.loss_in_bad:
+        yield Fault(
+            ("loss_in_good",),
+            f"{channel.loss_in_good:g} is not below loss_in_bad, {channel.loss_in_bad:g}",
         )
-
-
-def _chance(where: str, value: float) -> Iterator[str]:
-    if not LEAST_LOSS_CHANCE <= value <= 1:
-        yield f"{where}: {value:g} is not a probability from {LEAST_LOSS_CHANCE:g} to 1"
 
 
 def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:

@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import TRACE_FOLDER, TRACE_SUFFIX
 
 TUNNEL_S = (38, 40)  # without reception

@@ -17,19 +17,49 @@ import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from testbed.indented import indented
 from testbed.scenario.added_fields import ADDED, shows_added, written_names
 from testbed.scenario.call import Call
-from testbed.scenario.losses import Loss
-from testbed.scenario.network import Graph
+from testbed.scenario.limits import NAME_OR_NONE, SAFE_NAME, Length, Range, Text, Unique
+from testbed.scenario.losses import MAX_PACKETS, Loss
+from testbed.scenario.network import IP_VERSIONS, MAX_SECONDS, MTU_BYTES, Graph, RateMbit
 from testbed.scenario.programs import Programs
 from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Workload
 from testbed.video_site import Transport
 
 BASE_KERNEL = "6.1"  # of trials that do not name one
+CLIENT_PORTS = (40_001, 49_999)  # local ones, of iperf3
+MAX_PARALLEL = 64  # connections of a flow, each of which has a port, where there are few flows
+MIN_PARALLEL = 8  # where there are many
+SPACED_FLOWS = (CLIENT_PORTS[1] + 1 - CLIENT_PORTS[0]) // MAX_PARALLEL
+MAX_FLOWS = SPACED_FLOWS * MAX_PARALLEL // MIN_PARALLEL
+FLOW_PORTS = (
+    f" can run, because each has {MIN_PARALLEL} of the local ports "
+    f"{CLIENT_PORTS[0]} to {CLIENT_PORTS[1]}"
+)
+MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
+MANY_TRANSFERS = "`kind: workload` has up to 30,000 transfers: docs/workloads.md"
+EXAMPLE_FLOW = '"flows": [{"kind": "tcp", "variant": "cubic", "src": "h1", "dst": "h2"}]'
+
+Name = Annotated[str, SAFE_NAME]
+TimeS = Annotated[float, Range(0.0, MAX_SECONDS, above=True)]
+StartS = Annotated[
+    float,
+    Range(
+        *(0.0, MAX_SECONDS),
+        said="is not within the trial: from 0 to its end",
+        says="{field} takes seconds from 0 to the trial's end",
+    ),
+]
+TurnS = Annotated[float, Range(0.0, 60.0, above=True)]  # iperf3's server gives up after 120 s
+JitterMs = Annotated[float, Range(0.0, 60_000.0)]
+Drops = Annotated[
+    tuple[Annotated[int, Range(1, MAX_PACKETS, high_is="the last that is counted")], ...],
+    Length(0, 1000, "drops"),
+]
 
 
 class FlowKind(enum.StrEnum):
@@ -78,7 +108,7 @@ class CapturePoint(enum.StrEnum):
 class Flow:
     """One stream of traffic between two nodes."""
 
-    name: str
+    name: Name
     """What tables, figures and files call it."""
     kind: FlowKind
     """The program that sends."""
@@ -86,37 +116,37 @@ class Flow:
     """The node that sends."""
     dst: str
     """The node that receives."""
-    start_s: float = 0.0
+    start_s: StartS = 0.0
     """When it begins."""
-    duration_s: float | None = None
+    duration_s: TimeS | None = None
     """How long it sends at most (a video: is watched); unless given, until the trial ends. A
     workload ends with its last transfer."""
-    bytes: int | None = None
+    bytes: Annotated[int, Range(1, 1 << 50)] | None = None
     """How much a TCP flow sends, if that ends it."""
     variant: str | None = None
     """The sender's TCP (`testbed check --variants`)."""
-    mss: int | None = None
+    mss: Annotated[int, Range(88, 1448)] | None = None
     """The most payload of one of its segments; unless given, what the profile says."""
-    window_bytes: int | None = None
+    window_bytes: Annotated[int, Range(88, 1 << 30)] | None = None
     """The most that a TCP flow's receiver lets be in flight."""
-    rto_min_ms: int | None = None
+    rto_min_ms: Annotated[int, Range(1, 120_000)] | None = None
     """The least that the retransmit timer adds to the smoothed round trip; 200 unless said."""
-    drops: tuple[int, ...] = ()
+    drops: Drops = ()
     """The numbers of the segments of new data that are lost once, at the first router; number 1
     holds the 37 bytes by which iperf3 knows the connection."""
     loss: Loss | None = None
     """Losses by chance, on the receiver's access link."""
-    parallel: int = 1
+    parallel: Annotated[int, Range(1, MAX_PARALLEL)] = 1
     """The number of connections that share it."""
-    rate_mbit: float | None = None
+    rate_mbit: RateMbit | None = None
     """What a CBR flow sends, as it is on the wire."""
-    packet_bytes: int | None = None
+    packet_bytes: Annotated[int, Range(MIN_UDP_PACKET, MTU_BYTES)] | None = None
     """The size of a CBR flow's IP packets."""
-    jitter: float = 0.5
+    jitter: Annotated[float, Range(0.0, 1.0)] = 0.5
     """Each gap of a CBR flow is drawn, uniformly from (1 ± this) times the even gap."""
-    on_s: float | None = None
+    on_s: TurnS | None = None
     """How long a CBR flow sends before each pause."""
-    off_s: float | None = None
+    off_s: TurnS | None = None
     """How long each of its pauses is."""
     video: Viewing | None = None
     """The video that `src` serves and `dst` watches."""
@@ -129,7 +159,7 @@ class Flow:
     tables of transfers: it is load for others."""
     call: Call | None = field(default=None, repr=False, metadata=ADDED)
     """What `src` sends in a call."""
-    ip: int | None = field(default=None, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] | None = field(default=None, repr=False, metadata=ADDED)
     """The version of IP that it uses; unless given, the network's."""
     receiver: Misbehaviour | None = field(default=None, repr=False, metadata=ADDED)
     """How a TCP flow's receiver misbehaves, if it does."""
@@ -152,43 +182,50 @@ class Flow:
 class Scenario:
     """Everything that determines a trial's result, except the engine that runs it."""
 
-    experiment: str
+    experiment: Name
     """What its results are stored under."""
     network: Graph
     """The network."""
-    flows: tuple[Flow, ...]
+    flows: Annotated[
+        tuple[Flow, ...],
+        Length(1, MAX_FLOWS, "flows", FLOW_PORTS, few=EXAMPLE_FLOW, many=MANY_TRANSFERS),
+    ]
     """What is sent and measured."""
-    duration_s: float
+    duration_s: TimeS
     """When the last flow has stopped."""
-    seed: int = 1
+    seed: Annotated[int, Range(0, (1 << 32) - 1)] = 1  # pace.c reads 1000 times it as a double
     """Makes everything that is drawn."""
     profile: Profile = Profile.MODERN
     """The stacks' settings beside their variants."""
-    label: str = ""
+    label: Annotated[str, NAME_OR_NONE] = ""
     """What tells this trial from others of its experiment, for people."""
-    axes: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[Name, Annotated[str, Text()]] = field(default_factory=dict)
     """The same for tables and figures: the value of each of the experiment's axes."""
-    captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
+    captures: Annotated[tuple[CapturePoint, ...], Unique("a point is named twice")] = tuple(
+        CapturePoint
+    )
     """Where packets are captured."""
-    snaplen_bytes: int = 144  # 14 + 60 (IP options) + 60 (TCP options), rounded up
+    snaplen_bytes: Annotated[
+        int, Range(54, 262_144, "which holds the headers", "tcpdump's most")
+    ] = 144  # 14 + 60 (IP options) + 60 (TCP options), rounded up
     """What is captured of each packet: whole headers unless given."""
-    sample_interval_ms: float = 10.0
+    sample_interval_ms: Annotated[float, Range(0.1, 60_000.0, or_zero=True)] = 10.0
     """How often sockets and queues are sampled; 0: never."""
-    start_jitter_ms: float = 0.0
+    start_jitter_ms: JitterMs = 0.0
     """Each flow starts later by up to this, drawn by the seed."""
-    measure_from_s: float = 0.0
+    measure_from_s: StartS = 0.0
     """Metrics leave out what was before: how a flow settles in."""
     asks_ecn: bool = True
     """Whether senders ask for ECN where a queue marks; Linux's do not by themselves."""
-    network_jitter: float = 0.0
+    network_jitter: Annotated[float, Range(0.0, 0.2)] = 0.0
     """Each rate and delay of the network lies within this part of it, drawn by the seed."""
-    drawn_service_times: float = 0.0
+    drawn_service_times: Annotated[float, Range(0.0, 10.0)] = 0.0
     """Each delay of the network is drawn by the seed from a range around it that is as wide as the
     bottleneck takes for this many full frames, so that seeds sample the phases of a full queue."""
     realistic: bool = False
     """Whether links aggregate and hosts take time to receive, by a set of published figures
     (`docs/realism.md`), where the network says nothing about it."""
-    kernel: str = BASE_KERNEL
+    kernel: Name = BASE_KERNEL
     """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
 
     def to_json(self) -> str:

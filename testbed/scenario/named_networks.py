@@ -10,10 +10,15 @@ import enum
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import nearest, quoted
+from testbed.faults import refusal
 from testbed.scenario.added_fields import ADDED, shows_added
+from testbed.scenario.limits import Range
 from testbed.scenario.network import (
+    IP_VERSIONS,
+    MAX_DELAY_MS,
     Change,
     Direction,
     Graph,
@@ -68,17 +73,17 @@ class NamedNetwork:
     """Which network."""
     bottleneck: LinkSettings
     """The link or links whose queue is observed."""
-    hosts: int = 1
+    hosts: Annotated[int, Range(1, MAX_HOSTS)] = 1
     """The number of senders (router bottleneck), pairs (dumbbell), bottlenecks (parking lot, chain)
     or hosts (star); one home (access link)."""
     access: LinkSettings = PLAIN
     """All other links."""
     links: Mapping[str, LinkSettings] = field(default_factory=dict)
     """Single links in place of `access`, by name, e.g. `sender2-left`, `ap-station`."""
-    rtts_ms: tuple[float, ...] = ()
+    rtts_ms: tuple[Annotated[float, Range(0.0, 2 * MAX_DELAY_MS)], ...] = ()
     """The round trips of a dumbbell's pairs, one after the other and from the start again; the
     delays of their access links follow from them."""
-    ip: int = field(default=4, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=ADDED)
     """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def graph(self) -> Graph:
@@ -91,7 +96,7 @@ class NamedNetwork:
 
     def _ipv4_graph(self) -> Graph:
         if self.kind is not NetworkName.DUMBBELL and self.rtts_ms:
-            raise UsageError(f"rtts_ms: a dumbbell's; {self.kind} has links")
+            raise refusal("rtts_ms", words=f"a dumbbell's; {self.kind} has links")
         others = (self.access, self.links)
         match self.kind:
             case NetworkName.ROUTER_BOTTLENECK:
@@ -100,7 +105,7 @@ class NamedNetwork:
                 return dumbbell(self.bottleneck, self.hosts, *others, self.rtts_ms)
             case NetworkName.ACCESS_LINK:
                 if self.hosts != 1:
-                    raise UsageError(f"hosts: {self.hosts}: an access link has one station")
+                    raise refusal("hosts", words=f"{self.hosts}: an access link has one station")
                 return access_link(self.bottleneck, *others)
             case NetworkName.PARKING_LOT:
                 return parking_lot(self.bottleneck, self.hosts, *others)
@@ -167,10 +172,8 @@ def dumbbell(
     _check_size("hosts", pairs, MAX_HOSTS)
     for rtt_ms in rtts_ms:
         if rtt_ms < 2 * bottleneck.delay_ms:
-            raise UsageError(
-                f"rtts_ms: {rtt_ms:g} is less than the bottleneck's own, "
-                f"{2 * bottleneck.delay_ms:g}"
-            )
+            own = f"the bottleneck's own, {2 * bottleneck.delay_ms:g}"
+            raise refusal("rtts_ms", words=f"{rtt_ms:g} is less than {own}")
     numbers = range(1, pairs + 1)
     senders, receivers = (
         [
@@ -327,7 +330,7 @@ def described(graph: Graph) -> str:
 
 def _check_size(field_name: str, count: int, most: int) -> None:
     if not 1 <= count <= most:
-        raise UsageError(f"{field_name}: {count} is not between 1 and {most}")
+        raise refusal(field_name, words=f"{count} is not between 1 and {most}")
 
 
 def _router(name: str, *routes: Route) -> Node:
@@ -385,5 +388,5 @@ def _graph(
     known = [link.name for link in links if not link.observed or name is NetworkName.STAR]
     for each in single:
         if each not in known:
-            raise UsageError(f"links: unknown link {quoted(each)}: {nearest(each, known)}")
+            raise refusal("links", words=f"unknown link {quoted(each)}: {nearest(each, known)}")
     return Graph(nodes, links, str(name))

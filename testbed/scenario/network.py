@@ -15,28 +15,64 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations
+from typing import Annotated
 
 from testbed.scenario.added_fields import ADDED, shows_added
-from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.discipline import MAX_TC_NUMBER
+from testbed.scenario.limits import SAFE_NAME, Length, Microseconds, OneOf, Pattern, Range
+from testbed.scenario.losses import GilbertElliott, SmallChance
 
-MOST_CHANGES = 10_000
+MAX_CHANGES = 10_000
+MAX_SECONDS = 24 * 3600.0
+MAX_DELAY_MS = 60_000.0
+MAX_NODES = 250
+MAX_LINKS = 400
+MAX_NODE_NAME = 10  # with `-eth99` behind it an interface's name
+MAX_PORT = 255  # of a node with a short name
+FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by links and by captures
+MTU_BYTES = 1500
+FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
+IP_VERSIONS = OneOf("version of IP", (4, 6))
+
+IN_32_BITS = "all that the kernel can hold"
+RateMbit = Annotated[float, Range(0.001, 100_000.0)]  # tc counts whole bytes a second
+DelayMs = Annotated[float, Range(0.0, MAX_DELAY_MS), Microseconds()]
+ChangeTimeS = Annotated[
+    float,
+    Range(
+        *(0.0, MAX_SECONDS),
+        above=True,
+        said="is not within the trial: above 0 and before its end",
+        says="{field} takes seconds above 0, up to the trial's end",
+    ),
+]
+ReceiptUs = Annotated[float, Range(0.0, 10_000.0)]  # of an interrupt, a packet or a wake-up
+NodeName = Annotated[
+    str,
+    Pattern(
+        rf"[A-Za-z][A-Za-z0-9_]{{0,{MAX_NODE_NAME - 1}}}",
+        f"a letter, then letters, digits and _, at most {MAX_NODE_NAME} of them",
+    ),
+]
+NO_MORE = " can be emulated, because a guest's memory of 256 MB holds no more"
+TWO_ENDS = 'a link joins two nodes: "ends": ["h1", "r1"]'
 
 
 @dataclass(frozen=True)
 class Change:
     """New settings of a link's direction; what is not given stays as it was."""
 
-    at_s: float
+    at_s: ChangeTimeS
     """When they hold from."""
-    rate_mbit: float | None = None
+    rate_mbit: RateMbit | None = None
     """What it is shaped to."""
-    delay_ms: float | None = None
+    delay_ms: DelayMs | None = None
     """Its propagation delay."""
-    loss: float | None = None
+    loss: Annotated[float, Range(0.0, 1.0, said="is not a probability from 0 to 1")] | None = None
     """The chance of each packet to be lost."""
     up: bool | None = None
     """A link that is not up loses all that is sent over it: packets leave its queue at its rate and
@@ -48,7 +84,7 @@ class Change:
         return (self.delay_ms, self.loss, self.up) != (None, None, None)
 
 
-Schedule = tuple[Change, ...]
+Schedule = Annotated[tuple[Change, ...], Length(0, MAX_CHANGES, "changes")]
 
 
 def scheduled_rates(schedule: Schedule, rate_mbit: float) -> list[tuple[float, float]]:
@@ -70,31 +106,6 @@ def wire_changes(schedule: Schedule) -> Schedule:
     )
 
 
-def schedule_faults(schedule: Sequence[Change], where: str, duration_s: float) -> Iterator[str]:
-    """Yield changes that are not within the trial, not in order, or change nothing."""
-    if len(schedule) > MOST_CHANGES:
-        yield f"{where}: {len(schedule)} changes; at most {MOST_CHANGES}"
-        return
-    for index, each in enumerate(schedule):
-        if not 0 < each.at_s < duration_s:
-            yield (
-                f"{where}[{index}].at_s: {each.at_s:g} is not within the trial: above 0 and below "
-                f"{duration_s:g}"
-            )
-        if not each.changes_wire and each.rate_mbit is None:
-            yield f"{where}[{index}]: changes nothing: give rate_mbit, delay_ms, loss or up"
-        if each.loss is not None and not 0 <= each.loss <= 1:
-            yield f"{where}[{index}].loss: {each.loss:g} is not a probability from 0 to 1"
-    for index, (one, other) in enumerate(itertools.pairwise(schedule), start=1):
-        if other.at_s <= one.at_s:
-            yield (
-                f"{where}[{index}].at_s: {other.at_s:g} is not after {one.at_s:g}, the change "
-                "before it: put them in order of time, one for each time"
-            )
-
-
-FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by links and by captures
-
 Step = tuple[int, int]  # a link's number, and the end that it is left from: 0 forward, 1 reverse
 
 
@@ -112,11 +123,15 @@ class Queue:
 
     discipline: str
     """Its name, as tc has it."""
-    limit_bytes: int | None = None
+    limit_bytes: (
+        Annotated[int, Range(FRAME_BYTES, MAX_TC_NUMBER, "a full frame", IN_32_BITS)] | None
+    ) = None
     """The most that it holds, in bytes of whole frames."""
-    limit_packets: int | None = None
+    limit_packets: Annotated[int, Range(1, MAX_TC_NUMBER, high_is=IN_32_BITS)] | None = None
     """The most packets that it holds."""
-    limit_bdp: float | None = None
+    limit_bdp: (
+        Annotated[float, Range(0.0, MAX_TC_NUMBER, high_is=IN_32_BITS, above=True)] | None
+    ) = None
     """The most that it holds, as a part of its rate times the path's round trip."""
     ecn: bool = False
     """Whether it marks packets of flows that can ECN, where otherwise it would drop them."""
@@ -131,9 +146,9 @@ PLAIN_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txque
 class Radio:
     """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station."""
 
-    signal_dbm: int
+    signal_dbm: Annotated[int, Range(-82, -20)]  # below, 802.11 expects nothing
     """How strongly they hear each other."""
-    busy: float = 0.0
+    busy: Annotated[float, Range(0.0, 0.9)] = 0.0
     """The part of the time that other stations ask for."""
 
 
@@ -148,17 +163,17 @@ class Shaping(enum.StrEnum):
 class Direction:
     """One direction of a link."""
 
-    rate_mbit: float | None = None
+    rate_mbit: RateMbit | None = None
     """What it is shaped to; without it, it is as fast as the machine."""
-    delay_ms: float = 0.0
+    delay_ms: DelayMs = 0.0
     """Its propagation delay."""
     queue: Queue | None = None
     """What waits before it, if it has a rate."""
-    jitter_ms: float = 0.0
+    jitter_ms: DelayMs = 0.0
     """Each packet's delay is drawn, uniformly from `delay_ms` ± this; none overtakes another."""
     loss: GilbertElliott | None = None
     """Loses packets in bursts."""
-    reorder: float = 0.0
+    reorder: SmallChance = 0.0
     """The chance of each packet to arrive at once: it overtakes those that wait for the delay."""
     trace: str | None = None
     """A file in Mahimahi's format, or one of ours by its name: packets leave at its opportunities,
@@ -172,18 +187,18 @@ class Direction:
     """What keeps it to `rate_mbit`: `link` sends packets one after the other, each for its size
     over the rate; `htb` is Linux's token bucket, whose first packets leave at once. On the host
     engine it is always htb."""
-    aggregate_packets: int = 1
+    aggregate_packets: Annotated[int, Range(1, 1024)] = 1  # 1024: a block acknowledgement's
     """How many of the packets that wait the link sends as one, at most: they arrive together when
     the last bit of the last one does, as over a radio."""
-    aggregate_ms: float = 0.0
+    aggregate_ms: Annotated[float, Range(0.0, 100.0)] = 0.0
     """After how long it adds no packet to those that it sends as one; 0: there is no limit."""
-    hold_us: float = 0.0
+    hold_us: ReceiptUs = 0.0
     """How long the receiving machine's network card holds back its interrupt after a packet; those
     that come meanwhile are received with it (`ethtool`'s `rx-usecs`)."""
-    cost_us: float = 0.0
+    cost_us: ReceiptUs = 0.0
     """What a packet costs the receiving machine's processor, one after the other: drawn by the
     seed for each packet, uniformly up to twice this."""
-    wake_us: float = 0.0
+    wake_us: ReceiptUs = 0.0
     """How long the receiving machine's processor takes to wake up when nothing waited: drawn by
     the seed, uniformly up to twice this."""
 
@@ -208,7 +223,7 @@ class Direction:
 class Port:
     """A link's interface at one of its nodes."""
 
-    number: int | None = None
+    number: Annotated[int, Range(0, MAX_PORT)] | None = None
     """Its number there; the next unless given."""
     address: str | None = None
     """Its address with the length of its network, `10.0.0.1/8`; it gets one unless given."""
@@ -230,7 +245,7 @@ class Route:
 class Node:
     """A node of a network; flows begin and end at hosts and routers."""
 
-    name: str
+    name: NodeName
     """What links and flows call it."""
     kind: NodeKind = NodeKind.HOST
     """What it does with packets of others."""
@@ -242,7 +257,7 @@ class Node:
 class Link:
     """A link between two nodes."""
 
-    ends: tuple[str, ...]
+    ends: Annotated[tuple[str, ...], Length(2, 2, "nodes", few=TWO_ENDS, many=TWO_ENDS)]
     """Both nodes' names."""
     forward: Direction = Direction()
     """From the first node to the second."""
@@ -294,20 +309,20 @@ class PathSummary:
 class Graph:
     """Any network."""
 
-    nodes: tuple[Node, ...]
+    nodes: Annotated[tuple[Node, ...], Length(1, MAX_NODES, "nodes", NO_MORE)]
     """All nodes, each with its name."""
-    links: tuple[Link, ...]
+    links: Annotated[tuple[Link, ...], Length(1, MAX_LINKS, "links", NO_MORE)]
     """All links; a node's interfaces are numbered in their order."""
-    name: str = "graph"
+    name: Annotated[str, SAFE_NAME] = "graph"
     """What tables and figures call it."""
-    rtt_ms: float | None = None
+    rtt_ms: Annotated[float, Range(0.0, MAX_DELAY_MS, above=True)] | None = None
     """What limits in BDP are of; unless given, the longest round trip between two hosts across an
     observed link."""
     routes: tuple[tuple[str, ...], ...] = field(default=(), repr=False, metadata=ADDED)
     """Paths that are not the shortest: of each, the names of all nodes from the first to the last.
     They hold for all packets to the last node that come by, and for one direction: the way back
     is the shortest unless it is given, too."""
-    ip: int = field(default=4, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=ADDED)
     """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def names(self, *kinds: NodeKind) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import UsageError, hint_for, quoted
-from testbed.scenario.network import MOST_CHANGES, Change
+from testbed.scenario.network import MAX_CHANGES, Change
 
 PATH_COLUMNS = ("time_s", "delay_ms", "rate_mbit", "up")
 PATH_FILE_HINT = "a header time_s,delay_ms,rate_mbit,up, and lines such as 15,32.5,48,1"
@@ -45,8 +45,8 @@ def path_changes(text: str, where: str) -> tuple[Change, ...]:
     changes = tuple(_changes(header, rows, where))
     if not changes or changes[0].at_s != 0:
         raise UsageError(f"{where}: no line is at second 0", PATH_FILE_HINT)
-    if len(changes) > MOST_CHANGES:
-        raise UsageError(f"{where}: {len(changes)} changes; at most {MOST_CHANGES}", "fewer lines")
+    if len(changes) > MAX_CHANGES:
+        raise UsageError(f"{where}: {len(changes)} changes; at most {MAX_CHANGES}", "fewer lines")
     return changes
 
 

@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Annotated
 
-from testbed.errors import nearest, quoted, range_faults
+from testbed.errors import quoted
+from testbed.faults import Fault, unknown
 from testbed.scenario.added_fields import ADDED, shows_added
+from testbed.scenario.limits import Length, Range
 
 PLACEHOLDERS = (
     "server_ip",
@@ -20,8 +23,10 @@ PLACEHOLDERS = (
 )  # what words may have in braces
 EVERY_PORT = 0
 PROGRAM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # where programs are looked for, on every engine
-MOST_WORDS = 1000
-MOST_FILES = 1000
+MAX_WORDS = 1000
+MAX_FILES = 1000
+CLIENT_HINT = '"client": ["iperf3", "-c", "{server_ip}"]'
+CLIENT_WORDS = Length(1, MAX_WORDS, "words", none="no program is named", few=CLIENT_HINT)
 _BRACES = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
@@ -37,14 +42,16 @@ class Transmission(enum.StrEnum):
 class Programs:
     """The programs of a flow of kind command, as lists of words that no shell reads."""
 
-    client: tuple[str, ...]
+    client: Annotated[
+        tuple[str, ...], Length(1, MAX_WORDS, "words", none="no program is named", few=CLIENT_HINT)
+    ]
     """The program that starts with the flow, and its words. `{server_ip}`, `{client_ip}`, `{port}`,
     `{seed}` and `{duration_s}` in them stand for their values, and `{{port}}` for `{port}`."""
-    server: tuple[str, ...] = ()
+    server: Annotated[tuple[str, ...], Length(0, MAX_WORDS, "words")] = ()
     """The program that is there before and until the end, and its words, as above."""
-    files: tuple[str, ...] = ()
+    files: Annotated[tuple[str, ...], Length(0, MAX_FILES, "files")] = ()
     """Files that are copied into the folder in which each of the programs starts."""
-    port: int | None = None
+    port: Annotated[int, Range(0, 65535)] | None = None
     """Where the server listens: one of the testbed's unless given. With 0 all TCP between the two
     hosts is the flow's, as it is of a client without a server."""
     upload: bool = False
@@ -75,49 +82,41 @@ def filled(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]
     )
 
 
-def faults(programs: Programs, where: str) -> Iterator[str]:
-    """Yield everything that is wrong with the words, the port and the files' names."""
-    if not programs.client:
-        yield f"{where}.client: no program is named"
+def program_faults(programs: Programs) -> Iterator[Fault]:
+    """Yield what is wrong with the words, with their port and with the files' names."""
     for role in ("client", "server"):
-        yield from _word_faults(getattr(programs, role), f"{where}.{role}")
-    port = programs.port
-    yield from range_faults(f"{where}.port", port, 0, 65535)
-    if programs.server and port is None and not _names_port(programs.server):
-        yield f"{where}.server: has no {{port}}: say on which `port` it listens, 0 for any"
-    if not (programs.server or port) and _names_port(programs.client):
-        yield f"{where}.client: {{port}} of no server: say which `port`"
-    yield from _file_faults(programs, where)
+        yield from (fault.inside(role) for fault in _word_faults(getattr(programs, role)))
+    if programs.server and programs.port is None and not _names_port(programs.server):
+        yield Fault(("server",), "has no {port}: say on which `port` it listens, 0 for any")
+    if not (programs.server or programs.port) and _names_port(programs.client):
+        yield Fault(("client",), "{port} of no server: say which `port`")
+    yield from _file_faults(programs)
 
 
 def _names_port(words: tuple[str, ...]) -> bool:
     return any(match[2] == "port" for word in words for match in _BRACES.finditer(word))
 
 
-def _word_faults(words: tuple[str, ...], where: str) -> Iterator[str]:
-    if len(words) > MOST_WORDS:
-        yield f"{where}: {len(words)} words; at most {MOST_WORDS}"
+def _word_faults(words: tuple[str, ...]) -> Iterator[Fault]:
     if words and not words[0]:
-        yield f"{where}: the program's name is empty"
+        yield Fault((), "the program's name is empty")
     for word in words:
         if "\0" in word:
-            yield f"{where}: {quoted(word)} has a zero byte"
+            yield Fault((), f"{quoted(word)} has a zero byte")
         for match in _BRACES.finditer(word):
             if match[2] and match[2] not in PLACEHOLDERS:
-                hint = nearest(match[2], PLACEHOLDERS)
-                yield f"{where}: unknown placeholder {{{match[2]}}}: {hint}"
+                known = [f"{{{name}}}" for name in PLACEHOLDERS]
+                yield unknown((), "placeholder", match[0], known)
 
 
-def _file_faults(programs: Programs, where: str) -> Iterator[str]:
-    if len(programs.files) > MOST_FILES:
-        yield f"{where}.files: {len(programs.files)} files; at most {MOST_FILES}"
+def _file_faults(programs: Programs) -> Iterator[Fault]:
     names = [PurePosixPath(each).name for each in programs.files]
     for each in programs.files:
         if not PurePosixPath(each).is_absolute():
-            yield f"{where}.files: {quoted(each)} is not an absolute path"
+            yield Fault(("files",), f"{quoted(each)} is not an absolute path")
         elif names.count(PurePosixPath(each).name) > 1:
-            yield f"{where}.files: two are called {quoted(PurePosixPath(each).name)}"
+            yield Fault(("files",), f"two are called {quoted(PurePosixPath(each).name)}")
     for role in ("client", "server"):
         first = next(iter(getattr(programs, role)), "")
         if "/" in first and not first.startswith("/") and first.removeprefix("./") not in names:
-            yield f"{where}.{role}: {quoted(first)} is none of its files, nor an absolute path"
+            yield Fault((role,), f"{quoted(first)} is none of its files, nor an absolute path")

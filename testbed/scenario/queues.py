@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from testbed.errors import nearest, place, quoted
+from testbed.faults import Fault, unknown
 from testbed.scenario import red
 from testbed.scenario.discipline import (
     MAX_TC_NUMBER,
@@ -24,10 +24,9 @@ from testbed.scenario.discipline import (
     pie_time,
     timer_ticks,
 )
-from testbed.scenario.network import FRAME_OVERHEAD_BYTES, Queue
+from testbed.scenario.network import FRAME_BYTES, Queue
 
-MTU_BYTES = 1500
-FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
+ONE_LIMIT = '"queue": {"discipline": "pie", "limit_packets": 1000}'
 MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
 LATE_TIMER_S = 200e-6  # on a busy host
 LEAST_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
@@ -221,38 +220,21 @@ def polices(discipline: str) -> bool:
     return row is not None and row.polices
 
 
-def faults(queue: Queue, where: str) -> list[str]:
-    """Return everything that is wrong with a queue, field by field."""
+def queue_faults(queue: Queue) -> Iterator[Fault]:
+    """Yield what a queue's discipline does not know, and a limit in no unit or in several."""
     row = DISCIPLINES.get(queue.discipline)
     if row is None:
-        return [
-            f"{where}.discipline: unknown queue {quoted(queue.discipline)}: "
-            + nearest(queue.discipline, DISCIPLINES)
-        ]
-    found = []
-    given = [queue.limit_bytes, queue.limit_packets, queue.limit_bdp]
-    values = [value for value in given if value is not None]
-    if len(values) != 1:
-        found.append(f"{where}: give the limit in one unit: limit_bytes, _packets or _bdp")
-    if any(value <= 0 for value in values):
-        found.append(f"{where}: the limit must be above 0")
-    if any(value > MAX_TC_NUMBER for value in values):
-        found.append(f"{where}: the limit is above {MAX_TC_NUMBER}, all that the kernel can hold")
-    if queue.limit_bytes is not None and 0 < queue.limit_bytes < FRAME_BYTES:
-        found.append(f"{where}.limit_bytes: {queue.limit_bytes} holds no full frame of 1514 bytes")
+        yield unknown(("discipline",), "queue", queue.discipline, DISCIPLINES)
+        return
+    limits = (queue.limit_bytes, queue.limit_packets, queue.limit_bdp)
+    if sum(limit is not None for limit in limits) != 1:
+        yield Fault((), "give the limit in one unit: limit_bytes, _packets or _bdp", ONE_LIMIT)
     if queue.ecn and not row.ecn:
-        found.append(f"{where}.ecn: {queue.discipline} can't mark packets")
+        yield Fault(("ecn",), f"{queue.discipline} can't mark packets")
     for name, value in queue.options.items():
-        found += _option_faults(row, name, value, place(f"{where}.options", name))
-    return found
-
-
-def _option_faults(row: Discipline, name: str, value: float, where: str) -> Iterator[str]:
-    option = row.options.get(name)
-    if option is None:
-        yield f"{where}: {row.name} has no such option"
-    else:
-        yield from (f"{where}: {fault}" for fault in option.faults(value))
+        option = row.options.get(name)
+        words = option.faults(value) if option else [f"{row.name} has no such option"]
+        yield from (Fault(("options", name), each) for each in words)
 
 
 def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:

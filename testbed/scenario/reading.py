@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from testbed.errors import UsageError, listed, near, place, quoted
+from testbed.errors import UsageError, near, quoted
+from testbed.faults import FIELD, SPELLING, Fault, Keys, usage_error
 from testbed.scenario.added_fields import field_names
-from testbed.scenario.fault_hints import SCENARIO_HINT, hint_of
+from testbed.scenario.limits import BEYOND_LIMIT, Range
+from testbed.scenario.losses import LOSS_HINT
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
+from testbed.scenario.setting_units import number_hint, typed_unit
 
 LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
 LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
@@ -35,7 +37,19 @@ MISSING_FIELD, UNKNOWN_FIELD = (
 )  # pydantic's names of these faults
 FAULT_WORDS = {MISSING_FIELD: "missing", UNKNOWN_FIELD: "unknown field"}
 
-Keys = tuple[str | int, ...]
+SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
+_T = TypeVar("_T")
+MISSING_HINTS = {
+    "name": 'each node and flow has a name: "name": "h1"',
+    "ends": 'a link has two ends: "ends": ["h1", "r1"]',
+}
+UNKNOWN_FIELD_HINTS = {"kernel": "all nodes of a trial run one kernel: --set kernel=…"}
+CHANNEL_HINT = (
+    'one packet in 200, each by itself: "loss": {"to_bad": 0.005, "to_good": 1}; '
+    "longer bursts: a smaller to_good"
+)
+LOSS_HINTS = (CHANNEL_HINT, LOSS_HINT)  # of a link and of a flow
+NUMBER_FAULTS = ("float_type", "int_type")
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,7 @@ class ScenarioDocument:
             for k, v in (named if key == NETWORK_KEY else {key: data[key]}).items()
         }
 
-    def in_its_words(self, faults: Sequence[str]) -> list[str]:
+    def in_its_words(self, faults: Iterable[Fault]) -> list[Fault]:
         """Return the scenario's faults with the fields that the file has, each once."""
         if self.named is None:
             return list(faults)
@@ -67,25 +81,26 @@ class ScenarioDocument:
         return list(dict.fromkeys(_reworded(fault, fields) for fault in faults))
 
 
-def _fields_as_typed(named: NamedNetwork, graph: Graph) -> Iterator[tuple[str, str]]:
+def _fields_as_typed(named: NamedNetwork, graph: Graph) -> Iterator[tuple[Keys, Keys]]:
     """Yield fields of the network, and the fields of the file that they were made of."""
-    yield f"{NETWORK_KEY}.ip", f"{TOPOLOGY_KEY}.ip"
-    settings: dict[str, LinkSettings] = {"bottleneck": named.bottleneck, "access": named.access}
-    settings |= {f"links.{name}": each for name, each in named.links.items()}
+    yield (NETWORK_KEY, "ip"), (TOPOLOGY_KEY, "ip")
+    settings: dict[Keys, LinkSettings] = {("bottleneck",): named.bottleneck}
+    settings |= {("access",): named.access}
+    settings |= {("links", name): each for name, each in named.links.items()}
     for index, link in enumerate(graph.links):
         for side, direction in (("forward", link.forward), ("reverse", link.reverse)):
-            for name, each in settings.items():
+            for keys, each in settings.items():
                 forward, reverse = each.both
                 if direction in (forward, reverse):
-                    suffix = "" if direction == forward else ".reverse"
-                    yield f"{NETWORK_KEY}.links[{index}].{side}", f"{TOPOLOGY_KEY}.{name}{suffix}"
+                    more = () if direction == forward else ("reverse",)
+                    yield (NETWORK_KEY, "links", index, side), (TOPOLOGY_KEY, *keys, *more)
                     break
 
 
-def _reworded(fault: str, fields: Mapping[str, str]) -> str:
+def _reworded(fault: Fault, fields: Mapping[Keys, Keys]) -> Fault:
     for written, typed in fields.items():
-        if fault.startswith((f"{written}.", f"{written}:")):
-            return typed + fault.removeprefix(written)
+        if fault.keys[: len(written)] == written:
+            return replace(fault, keys=(*typed, *fault.keys[len(written) :]))
     return fault
 
 
@@ -96,32 +111,45 @@ def read_scenario(text: str | bytes, name: str = "scenario") -> Scenario:
 
 def read_document(data: Any, name: str = "scenario") -> ScenarioDocument:
     """Return the scenario of JSON's types; faults begin with `name`."""
-    named, faults = None, list[str]()
+    document, faults = checked_document(data, name)
+    if faults or document is None:
+        raise usage_error(faults, name)
+    return document
+
+
+def checked_document(data: Any, name: str) -> tuple[ScenarioDocument | None, list[Fault]]:
+    """Return the scenario of JSON's types, and the faults of its single fields.
+
+    A field with a fault has another value there. If too many are wrong, there is no scenario.
+    """
+    named, faults = None, list[Fault]()
     if isinstance(data, dict):
         data = {key: value for key, value in data.items() if key != SCHEMA_KEY}
         if TOPOLOGY_KEY in data:
             named, graph, faults = _named(data.pop(TOPOLOGY_KEY), name)
             if NETWORK_KEY in data:
-                faults.append(f"{TOPOLOGY_KEY}: there is a {NETWORK_KEY}, too: give one of them")
-            data[NETWORK_KEY] = plain(graph)
+                words = f"there is a {NETWORK_KEY}, too: give one of them"
+                faults.append(Fault((TOPOLOGY_KEY,), words))
+            data[NETWORK_KEY] = plain(graph or ANY_NETWORK)
+            if graph is None:
+                return None, [*faults, *checked(Scenario, data, name)[1]]
     scenario, more = checked(Scenario, data, name)
-    if faults or more:
-        raise UsageError(f"{name}: {listed([*faults, *more])}", hint_of([*faults, *more]))
-    return ScenarioDocument(scenario, named)
+    return scenario and ScenarioDocument(scenario, named), [*faults, *more]
 
 
-def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph, list[str]]:
+def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph | None, list[Fault]]:
     """Return a network that is given by its name, as it is given and as a graph."""
     if isinstance(data, dict) and "kind" not in data and "nodes" in data:
-        fault = f"{TOPOLOGY_KEY}: nodes and links stand under `{NETWORK_KEY}`"
-        return None, ANY_NETWORK, [fault]
-    named, faults = checked(NamedNetwork, data, name, (TOPOLOGY_KEY,))
-    if faults:
-        return None, ANY_NETWORK, faults
+        fault = Fault((TOPOLOGY_KEY,), f"nodes and links stand under `{NETWORK_KEY}`")
+        return None, None, [fault]
+    named, faults = checked(NamedNetwork, data, name)
+    faults = [fault.inside(TOPOLOGY_KEY) for fault in faults]
+    if named is None:
+        return None, None, faults
     try:
-        return named, named.graph(), []
+        return named, named.graph(), faults
     except UsageError as error:
-        return None, ANY_NETWORK, [f"{TOPOLOGY_KEY}.{error.message}"]
+        return None, None, [*faults, *(fault.inside(TOPOLOGY_KEY) for fault in error.faults)]
 
 
 def parsed(text: str | bytes, name: str) -> Any:
@@ -166,89 +194,140 @@ def _integer(digits: str) -> int | float:
 
 
 @functools.cache
-def _adapter(kind: Any) -> Any:
-    from pydantic import ConfigDict, TypeAdapter, with_config  # the guest does without it
+def adapter(kind: Any, *, sentences: bool = False) -> Any:
+    """Return pydantic's reader of a dataclass; with the fields' sentences for its schema."""
+    from pydantic import ConfigDict, TypeAdapter, with_config  # takes a tenth of a second to load
 
-    strictly = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    return TypeAdapter(with_config(strictly)(kind))
+    strictly = ConfigDict(
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+        use_attribute_docstrings=sentences,
+    )
+    made = TypeAdapter(with_config(strictly)(kind))
+    del kind.__pydantic_config__  # as a part of another class it is read as that one is
+    return made
 
 
 def exact(scenario: Scenario) -> bytes:
     """Return what equal scenarios have alike, in a tenth of the time of the text for people."""
-    text: bytes = _adapter(Scenario).dump_json(scenario)
+    text: bytes = adapter(Scenario).dump_json(scenario, warnings=False)
     return text
 
 
-def checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, list[str]]:
-    """Return JSON's types as a dataclass, or the faults, which begin with their fields."""
-    from pydantic import ValidationError
-
+def field_faults(value: _T) -> tuple[_T | None, list[Fault]]:
+    """Return a scenario or a network as reading its JSON does, and the faults of its fields."""
+    kind: Any = type(value)
     try:
-        return _adapter(kind).validate_json(json.dumps(data)), []
-    except ValidationError as error:
-        details = error.errors(include_url=False)
+        text = adapter(kind).dump_json(value, warnings=False)
+    except ValueError:  # a text has half a character
+        text = json.dumps(plain(value, field_names), ensure_ascii=False).encode(errors="replace")
+    return _checked(kind, text, kind.__name__)
+
+
+def checked(kind: Any, data: Any, name: str) -> tuple[Any, list[Fault]]:
+    """Return JSON's types as a dataclass, and the faults of its single fields.
+
+    A field with a fault has another value there. If too many are wrong, there is no dataclass.
+    """
+    return _checked(kind, json.dumps(data), name)
+
+
+def _checked(kind: Any, text: str | bytes, name: str) -> tuple[Any, list[Fault]]:
+    value, details = _validated(kind, text)
+    if not details:
+        return value, []
     if details[0]["type"] == "json_invalid":  # what Python's JSON has and JSON has not
         said = details[0]["ctx"]["error"].partition(" at line ")[0]
         raise UsageError(f"{name}: not JSON: {said}", SCENARIO_HINT)
-    faults = [_fault(each, data, outer) for each in details]
-    return None, [_with_spelling(fault, kind) for fault in _of_likeliest_types(faults)]
+    data = json.loads(text)
+    faults = [_fault(detail, data, kind) for detail in details]
+    return _mended(kind, data, details), faults
 
 
-def _with_spelling(fault: _Fault, kind: Any) -> str:
-    """Return the fault's text, of an unknown field with the nearest known one."""
-    place, _, what = fault.text.partition(": ")
-    if what != FAULT_WORDS[UNKNOWN_FIELD]:
-        return fault.text
-    name = place.rpartition(".")[2]
-    close = near(name, _field_names(kind) - {name})  # another object may have the field
-    return fault.text + (f": did you mean {close!r}?" if close else "")
+def _validated(kind: Any, text: str | bytes) -> tuple[Any, list[Any]]:
+    """Return the dataclass, or pydantic's faults."""
+    from pydantic import ValidationError
+
+    try:
+        return adapter(kind).validate_json(text), []
+    except ValidationError as error:
+        return None, error.errors(include_url=False)
 
 
-@functools.cache
-def _field_names(kind: Any) -> frozenset[str]:
-    """Return the names of all fields in a document of this type."""
-    schema = _adapter(kind).json_schema()
-    parts = (schema, *schema.get("$defs", {}).values())
-    return frozenset(name for part in parts for name in part.get("properties", {}))
+def _mended(kind: Any, data: Any, details: Sequence[Any]) -> Any:
+    """Return the dataclass without the members that have a fault, for the faults of several fields.
 
-
-TypeOfField = tuple[Keys, str]  # a field, and one of the dataclasses that it can be
-
-
-@dataclass(frozen=True)
-class _Fault:
-    text: str
-    types: frozenset[TypeOfField]  # that are assumed
-    is_of_names: bool  # a field too few or too many
-
-
-def _fault(detail: Any, data: Any, outer: Keys) -> _Fault:
-    """Return pydantic's error with its field.
-
-    The error's location has keys and, of fields that can be of several types, the types' names.
+    A number that must be there is as large as it may be. None if something else is missing.
     """
-    at, keys, assumed = data, list[str | int](), set[TypeOfField]()
-    *location, last = detail["loc"] or ("",)
-    if detail["type"] != MISSING_FIELD:
-        location += [last] if detail["loc"] else []
-    for step in location:
-        if step in at if isinstance(at, dict) else isinstance(step, int):
-            keys.append(step)
-            at = at[step]
-        else:
-            assumed.add((tuple(keys), str(step)))
+    highest = dict[Keys, float]()
+    for detail in details:
+        keys = _keys(detail, data)
+        limit = detail.get("ctx", {}).get("limit")
+        if isinstance(limit, Range):
+            highest[keys] = limit.high
+        while keys and isinstance(keys[-1], int):
+            keys = keys[:-1]
+        _holder(data, keys).pop(keys[-1] if keys else "", None)
+    value, missing = _validated(kind, json.dumps(data))
+    for detail in missing:
+        keys = tuple(detail["loc"])
+        if keys in highest:
+            _holder(data, keys)[keys[-1]] = highest[keys]
+    return _validated(kind, json.dumps(data))[0] if missing else value
+
+
+def _holder(data: Any, keys: Keys) -> dict[str | int, Any]:
+    """Return the object that holds what the keys lead to; an empty one if it is gone."""
+    for key in keys[:-1]:
+        try:
+            data = data[key]
+        except (LookupError, TypeError):
+            return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _fault(detail: Any, data: Any, kind: Any) -> Fault:
+    """Return pydantic's error as a fault of a field."""
+    keys, value = _keys(detail, data), detail["input"]
+    if detail["type"] == BEYOND_LIMIT:
+        return Fault(keys, detail["ctx"]["words"], detail["ctx"]["hint"], value)
+    if detail["type"] != UNKNOWN_FIELD:
+        return Fault(keys, words_of(detail), _hint(detail, keys), value)
+    name = str(keys[-1])
+    close = near(name, _field_names(kind) - {name})  # another object may have the field
+    hint = SPELLING if close else UNKNOWN_FIELD_HINTS.get(name, "")
+    return Fault(keys, words_of(detail) + (f": did you mean {close!r}?" if close else ""), hint)
+
+
+def _hint(detail: Any, keys: Keys) -> str:
+    """Return what to type in place of a value of another type, or where one is missing."""
+    name, value = Fault(keys, "").name, detail["input"]
     if detail["type"] == MISSING_FIELD:
-        keys.append(last)
-    where = f"{field_name((*outer, *keys))}: " if (*outer, *keys) else ""
-    return _Fault(where + words_of(detail), frozenset(assumed), detail["type"] in FAULT_WORDS)
+        return MISSING_HINTS.get(name, f'add "{name}": …; `testbed schema` says what it takes')
+    if detail["type"].startswith("dataclass"):
+        return LOSS_HINTS[keys[0] == "flows"] if name == "loss" else SCENARIO_HINT
+    if detail["type"] in NUMBER_FAULTS and isinstance(value, str) and typed_unit(value):
+        return number_hint(name, value)
+    if detail["type"] == "enum":
+        first = str(detail["ctx"]["expected"]).split("'")[1]
+        return f"choose a known value of {FIELD}, such as {first}"
+    return ""
 
 
-def field_name(keys: Keys) -> str:
-    """Return what messages call the field that the keys lead to: `flows[0].rate_mbit`."""
-    text = ""
-    for key in keys:
-        text = f"{text}[{key}]" if isinstance(key, int) else place(text, key)
-    return text.removeprefix(".")
+def _keys(detail: Any, data: Any) -> Keys:
+    """Return the keys that lead to a fault of pydantic's, whose location names types, too."""
+    keys = list[str | int]()
+    location = detail["loc"]
+    if location[-1:] == ("[key]",):  # of a mapping, and no field
+        location = location[:-2]
+    for index, step in enumerate(location):
+        is_last = index == len(location) - 1 and detail["type"] == MISSING_FIELD
+        if is_last or (step in data if isinstance(data, dict) else isinstance(step, int)):
+            keys.append(step)
+            data = None if is_last else data[step]
+    return tuple(keys)
 
 
 def words_of(detail: Any) -> str:
@@ -259,12 +338,9 @@ def words_of(detail: Any) -> str:
     return f"expected {wanted}, got {quoted(detail['input'])}"
 
 
-def _of_likeliest_types(faults: Sequence[_Fault]) -> Iterator[_Fault]:
-    """Keep, of each field that can be of several types, the faults of the one that fits best."""
-    unlike = Counter({each: 0 for fault in faults for each in fault.types})
-    unlike.update(each for fault in faults if fault.is_of_names for each in fault.types)
-    meant: dict[Keys, TypeOfField] = {}
-    for each in sorted(unlike, key=lambda one: unlike[one]):
-        meant.setdefault(each[0], each)
-    likeliest = set(meant.values())
-    return (fault for fault in faults if fault.types <= likeliest)
+@functools.cache
+def _field_names(kind: Any) -> frozenset[str]:
+    """Return the names of all fields in a document of this type."""
+    schema = adapter(kind).json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    return frozenset(name for part in parts for name in part.get("properties", {}))

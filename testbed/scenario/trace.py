@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from testbed.errors import UsageError, hint_for, listed, nearest, quoted
-from testbed.scenario.queues import FRAME_BYTES
+from testbed.errors import UsageError, hint_for, nearest, quoted
+from testbed.scenario.network import FRAME_BYTES
 
 OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
 TUN_BYTES = 4
@@ -89,7 +89,7 @@ def _times(content: str) -> Iterator[tuple[int, int]]:
 
 def trace_summary(content: str) -> str:
     """Return a trace in a few words; a text that is no trace, as it is."""
-    sound = TRACE_CONTENT.fullmatch(content) and not listed(trace_faults(content, ""))
+    sound = TRACE_CONTENT.fullmatch(content) and not trace_fault(content)
     return str(parse_trace(content)) if sound else content
 
 
@@ -111,8 +111,8 @@ def trace_content(file: str, where: str) -> str:
             )
         times.append(int(text))
     content = trace_text(times)
-    if found := listed(trace_faults(content, where)):
-        raise UsageError(found, _TRACE_HINT)
+    if words := trace_fault(content):
+        raise UsageError(f"{where}: {words}", _TRACE_HINT)
     return content
 
 
@@ -125,15 +125,9 @@ def trace_text(times: Iterable[int]) -> str:
     return " ".join(f"{ms}*{count}" if count > 1 else str(ms) for ms, count in counts)
 
 
-def trace_faults(content: str, where: str) -> Iterator[str]:
-    """Yield what is wrong with a trace that a scenario holds."""
-    if fault := _fault(content):
-        yield f"{where}: {fault}"
-
-
 @functools.lru_cache(maxsize=CACHED_TRACES)
-def _fault(content: str) -> str:
-    """Return the first fault, or an empty text."""
+def trace_fault(content: str) -> str:
+    """Return what is wrong with a trace that a scenario holds; empty if nothing is."""
     words = content.split()
     if not words:
         return "an empty trace: no opportunity to send"

@@ -14,12 +14,13 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from testbed.faults import Fault
 from testbed.memo import cached_by_repr
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.network import PathSummary
 from testbed.scenario.workload import (
-    LARGEST_BYTES,
     MAX_LISTED,
+    MAX_SIZE_BYTES,
     MAX_TRANSFERS,
     Arrivals,
     Connections,
@@ -195,7 +196,7 @@ def draw(
 
 
 def _whole_bytes(size: float) -> int:
-    return max(1, min(LARGEST_BYTES, round(size)))
+    return max(1, min(MAX_SIZE_BYTES, round(size)))
 
 
 def _times(workload: Workload, seed: str, rate_mbit: float) -> Iterator[int]:
@@ -278,37 +279,40 @@ def _drawn(asked: tuple[Workload, str, float, float]) -> tuple[PlannedTransfer, 
     return tuple(itertools.islice(draw(*asked), MAX_TRANSFERS + 1))
 
 
-def transfer_faults(scenario: Scenario) -> Iterator[str]:
+def transfer_faults(scenario: Scenario) -> Iterator[Fault]:
     """Yield workloads without transfers, or with more than can run."""
     for index, flow in enumerate(scenario.flows):
         if flow.workload is None:
             continue
-        where = f"flows[{index}].workload"
+        where = ("flows", index, "workload")
         fast = math.isinf(scenario.network.path(flow.src, flow.dst).rate_mbit)
         if fast and flow.workload.arrivals.load is not None:
-            yield f"{where}.arrivals.load: no link from {flow.src} to {flow.dst} has a rate: per_s"
+            words = f"no link from {flow.src} to {flow.dst} has a rate: per_s"
+            yield Fault((*where, "arrivals", "load"), words)
             continue
         if (sessions := flow.workload.arrivals.sessions) is not None:
-            yield from _session_faults(
-                sessions, _surely_s(scenario, flow), f"{where}.arrivals.sessions"
-            )
+            for fault in _session_faults(sessions, _surely_s(scenario, flow)):
+                yield fault.inside(*where, "arrivals", "sessions")
             continue
         count = sum(1 for _ in planned_transfers(scenario, flow))
         if count > MAX_TRANSFERS:
-            yield f"{where}: more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
+            words = f"more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
+            yield Fault(where, words)
         if not count:
-            yield f"{where}: no transfer begins before the flow's end"
+            yield Fault(where, "no transfer begins before the flow's end")
 
 
-def _session_faults(sessions: Sessions, seconds: float, where: str) -> Iterator[str]:
+def _session_faults(sessions: Sessions, seconds: float) -> Iterator[Fault]:
     """Yield why sessions start too late, or may come to more transfers than can run."""
-    if not 0 <= sessions.spread_s < seconds:
-        yield f"{where}.spread_s: {sessions.spread_s:g} is not within the flow's {seconds:g} s"
+    if sessions.spread_s >= seconds:
+        words = f"{sessions.spread_s:g} is not within the flow's {seconds:g} s"
+        yield Fault(("spread_s",), words)
     least_s = (sessions.think_ms + 2 * (sessions.rtt_min_ms or 0)) / 1e3
     # a session may draw shorter thoughts than the mean
     for many, most in ((1.25, MAX_TRANSFERS), (sessions.number, MAX_LISTED)):
         if many * seconds / least_s > most:
-            yield f"{where}: may come to more than {most} transfers: longer thoughts, or fewer s"
+            words = f"may come to more than {most} transfers: longer thoughts, or fewer s"
+            yield Fault((), words)
             return
 
 

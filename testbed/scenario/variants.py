@@ -222,17 +222,23 @@ LINUX_CONTROLS = frozenset(
 KNOWN_VARIANTS = LINUX_CONTROLS | VARIANTS.keys() | {each.control for each in VARIANTS.values()}
 
 
+SPELLINGS = VARIANTS.keys() | LINUX_CONTROLS
+
+
+def can_be(name: str) -> bool:
+    """Return whether a kernel may have a congestion control of that name, or we a variant."""
+    return name in VARIANTS or re.fullmatch(r"[a-z][a-z0-9_]{0,14}", name) is not None
+
+
 def variant(name: str) -> Variant:
     """Return the variant of that name; a name that only the kernel may know gets a new row."""
     if name in VARIANTS:
         return VARIANTS[name]
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", name):
-        raise UsageError(
-            f"unknown variant {quoted(name)}", nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
-        )
+    if not can_be(name):
+        raise UsageError(f"unknown variant {quoted(name)}", spelling_hint(name))
     return Variant(name, name, "a congestion control of the kernel, by name", "the kernel")
 
 
 def spelling_hint(name: str) -> str:
     """Return a hint with a near name, for a variant that a kernel does not have."""
-    return nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
+    return nearest(name, SPELLINGS)

@@ -21,8 +21,8 @@ from typing import Any
 
 from testbed.scenario.model import BASE_KERNEL, Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import with_share_of_rtt
-from testbed.scenario.network import Direction, Graph, Link, Queue
-from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, Direction, Graph, Link, Queue
+from testbed.scenario.queues import DISCIPLINES
 
 KERNEL_AXIS = "kernel"
 REALISTIC_AXIS = "realistic"
@@ -81,8 +81,6 @@ def axes_of(scenario: Scenario) -> Mapping[str, str]:
     return {**axes, KERNEL_AXIS: scenario.kernel}
 
 
-MAX_NETWORK_JITTER = 0.2  # with more, a trial is no repeat of another
-MAX_SERVICE_TIMES = 10.0
 LEAST_DELAY_MS = 0.001  # a delay that is drawn stays one
 DRAWN_DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
 

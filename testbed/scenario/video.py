@@ -12,8 +12,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from testbed.errors import nearest, quoted
+from testbed.errors import quoted
+from testbed.faults import Fault
+from testbed.scenario.limits import OneOf, Range
 from testbed.video_site import MANIFEST, PAGE, QUIC_CONTROLS, Manifest, Rung, Transport
 
 # Picture and sound together, as YouTube's H.264 renditions have had them for years (a published
@@ -106,7 +109,7 @@ def _write_sparse(path: Path, size: int) -> None:
 
 
 PLAYER_RULES = ("throughput", "buffer")
-SHORTEST_S, LONGEST_S = 1.0, 4 * 3600.0
+RULES = OneOf("rule", (*PLAYER_RULES, *(rung.name for rung in LADDER)))
 
 
 class PlayerKind(enum.StrEnum):
@@ -122,10 +125,10 @@ class Viewing:
 
     transport: Transport = Transport.HTTPS
     """What it is carried over."""
-    rule: str = "throughput"
+    rule: Annotated[str, RULES] = "throughput"
     """How the player chooses among the bitrates: `throughput`, `buffer`, or the name of one of them
     (`240p`)."""
-    length_s: float = 270.0
+    length_s: Annotated[float, Range(1.0, 4 * 3600.0)] = 270.0
     """How long the video is."""
     control: str | None = None
     """The congestion control of the server's QUIC, `reno`, `cubic` or `bbr`; its TCP's is the
@@ -136,22 +139,18 @@ class Viewing:
     """What watches it: our model of a player, or a browser."""
 
 
-def viewing_faults(viewing: Viewing, where: str) -> Iterator[str]:
-    """Yield every fault with its field, except for the variant's name."""
-    rules = (*PLAYER_RULES, *(rung.name for rung in LADDER))
-    if viewing.rule not in rules:
-        yield f"{where}.rule: unknown rule {quoted(viewing.rule)}: {nearest(viewing.rule, rules)}"
-    if not SHORTEST_S <= viewing.length_s <= LONGEST_S:
-        limits = f"{SHORTEST_S:g} and {LONGEST_S:g} s"
-        yield f"{where}.length_s: {viewing.length_s:g} is not between {limits}"
+def viewing_faults(viewing: Viewing) -> Iterator[Fault]:
+    """Yield what a player, its transport and its server's control cannot be together."""
     if viewing.transport is Transport.QUIC:
         if viewing.control not in QUIC_CONTROLS:
             known = " or ".join(QUIC_CONTROLS)
-            yield f"{where}.control: {quoted(viewing.control)}: QUIC needs {known}"
+            yield Fault(("control",), f"{quoted(viewing.control)}: QUIC needs {known}")
     elif viewing.control is not None:
-        yield f"{where}.control: QUIC's; TCP's is the flow's variant"
+        yield Fault(("control",), "QUIC's; TCP's is the flow's variant")
     if viewing.player is PlayerKind.CHROMIUM:
         if viewing.rule in PLAYER_RULES:
-            yield f"{where}.rule: {viewing.rule}: the browser's page plays one bitrate, e.g. 240p"
+            yield Fault(
+                ("rule",), f"{viewing.rule}: the browser's page plays one bitrate, e.g. 240p"
+            )
         if viewing.transport is Transport.HTTP:
-            yield f"{where}.transport: a browser opens one connection over https and quic only"
+            yield Fault(("transport",), "a browser opens one connection over https and quic only")

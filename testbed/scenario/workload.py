@@ -9,9 +9,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from testbed.errors import UsageError, quoted, range_faults
+from testbed.errors import UsageError, quoted
+from testbed.faults import Fault
+from testbed.scenario.limits import Length, Range
+
+MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
+MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
+MAX_SESSIONS = 400  # MOST_PORTS of testbed/traffic/workload/server.c
+MAX_POOL = 500  # connections that stay open: a choice, more than browsers and proxies have
+MAX_SIZE_BYTES = 1 << 40  # of a transfer
+POINT = "a point is a size in bytes and a part of the transfers"
+SessionRttMs = Annotated[float, Range(0.0, 4000.0)]  # fq holds no packet for longer than 10 s
 
 
 class Process(enum.StrEnum):
@@ -45,18 +55,18 @@ class Connections(enum.StrEnum):
 class Sessions:
     """Closed loops: each asks for a file, waits for all of it, thinks, and asks for the next."""
 
-    number: int
+    number: Annotated[int, Range(1, MAX_SESSIONS)]
     """The number of sessions."""
-    long_share: float = 0.0
+    long_share: Annotated[float, Range(0.0, 1.0)] = 0.0
     """The share of the sessions that are single transfers without an end."""
-    think_ms: float = 500.0
+    think_ms: Annotated[float, Range(1.0, 86_400_000.0)] = 500.0
     """The mean time between a session's transfers; the times are exponential."""
-    rtt_min_ms: float | None = None
+    rtt_min_ms: SessionRttMs | None = None
     """The least round trip of a session, its path's included: each session has its own, drawn
     uniformly. Unless given, all have the path's."""
-    rtt_max_ms: float | None = None
+    rtt_max_ms: SessionRttMs | None = None
     """The longest round trip of a session."""
-    spread_s: float = 1.0
+    spread_s: Annotated[float, Range(0.0, 86_400.0)] = 1.0
     """The time within which the sessions start, at instants drawn uniformly."""
 
 
@@ -66,12 +76,12 @@ class Arrivals:
 
     process: Process = Process.POISSON
     """Whether by chance, evenly, at listed times, or in sessions."""
-    load: float | None = None
+    load: Annotated[float, Range(0.001, 10.0)] | None = None
     """The rate of arrivals as the part of the slowest link on the data's way that they fill, in
     frames of full segments."""
-    per_s: float | None = None
+    per_s: Annotated[float, Range(1e-3, 1e5)] | None = None
     """The rate of arrivals itself."""
-    times_s: tuple[float, ...] = ()
+    times_s: Annotated[tuple[float, ...], Length(0, MAX_TRANSFERS, "times")] = ()
     """The listed times, after the flow's start."""
     file: str | None = None
     """A file with these times, one a line."""
@@ -85,18 +95,20 @@ class Sizes:
 
     distribution: Distribution = Distribution.WEB_SEARCH
     """How sizes are distributed."""
-    mean_bytes: float | None = None
+    mean_bytes: Annotated[float, Range(1, MAX_SIZE_BYTES)] | None = None
     """The mean of a Pareto or lognormal distribution, or the constant."""
-    shape: float | None = None
+    shape: Annotated[float, Range(1.001, 1000.0)] | None = None
     """The shape of a Pareto distribution."""
-    sigma: float | None = None
+    sigma: Annotated[float, Range(0.0, 10.0)] | None = None
     """The standard deviation of the logarithm of a lognormal distribution."""
-    cdf: tuple[tuple[float, ...], ...] = ()
+    cdf: tuple[
+        Annotated[tuple[float, ...], Length(2, 2, "numbers", few=POINT, many=POINT)], ...
+    ] = ()
     """Points of an empirical distribution function, with straight lines between them: each a size
     in bytes and the part of the transfers that are not larger."""
     file: str | None = None
     """A file with these points, one a line."""
-    scale: float = 1.0
+    scale: Annotated[float, Range(1e-6, 1e6)] = 1.0
     """What every size drawn is multiplied by."""
 
 
@@ -111,24 +123,13 @@ class Workload:
     connections: Connections = Connections.NEW
     """New: each transfer opens a connection. Kept: the first idle connection takes it, or, if none
     is idle, the one with the fewest bytes outstanding."""
-    pool: int = 10
+    pool: Annotated[int, Range(1, MAX_POOL)] = 10
     """The number of kept connections."""
-    count: int | None = None
+    count: Annotated[int, Range(1, MAX_TRANSFERS)] | None = None
     """The number of transfers; unless given, as many as begin before the flow's end. Sessions go
     on until then."""
 
 
-MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
-MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
-MAX_SESSIONS = 400  # MOST_PORTS of testbed/traffic/workload/server.c
-LONGEST_RTT_MS = 4000.0  # of a session: fq holds no packet for longer than 10 s
-THOUGHTS_MS = (1.0, 86_400_000.0)
-MAX_POOL = 500  # connections that stay open: a choice, more than browsers and proxies have
-ARRIVAL_LOADS = (0.001, 10.0)
-ARRIVAL_RATES = (1e-3, 1e5)  # a second
-PARETO_SHAPES = (1.001, 1000.0)  # at 1 and below, there is no mean
-LOGNORMAL_SIGMAS = (0.0, 10.0)
-SIZE_SCALES = (1e-6, 1e6)
 # which fields each distribution takes, all of which it needs
 FIELDS_OF_DISTRIBUTION = {
     Distribution.CONSTANT: ("mean_bytes",),
@@ -138,105 +139,89 @@ FIELDS_OF_DISTRIBUTION = {
     Distribution.WEB_SEARCH: (),
     Distribution.DATA_MINING: (),
 }
-LARGEST_BYTES = 1 << 40  # of a transfer
 FILE_HINT = "`testbed run FILE.json` reads it; in Python, `with_input_files` does"
 
 
-def workload_faults(workload: Workload, where: str) -> Iterator[str]:
-    """Yield every fault of the values by themselves."""
-    yield from _arrival_faults(workload.arrivals, f"{where}.arrivals")
-    yield from _size_faults(workload.sizes, f"{where}.sizes")
-    yield from range_faults(f"{where}.pool", workload.pool, 1, MAX_POOL)
+def workload_faults(workload: Workload) -> Iterator[Fault]:
+    """Yield what a workload's arrivals, sizes and connections cannot be together."""
+    yield from (fault.inside("arrivals") for fault in _arrival_faults(workload.arrivals))
+    yield from (fault.inside("sizes") for fault in _size_faults(workload.sizes))
     if workload.connections is Connections.NEW and workload.pool != Workload.pool:
-        yield f"{where}.pool: of kept connections; these are new"
-    yield from range_faults(f"{where}.count", workload.count, 1, MAX_TRANSFERS)
+        yield Fault(("pool",), "of kept connections; these are new")
     if workload.arrivals.process is Process.SESSIONS:
         if workload.connections is Connections.KEPT:
-            yield f"{where}.connections: a session opens a new one for every transfer"
+            yield Fault(("connections",), "a session opens a new one for every transfer")
         if workload.count is not None:
-            yield f"{where}.count: sessions go on until the flow's end"
+            yield Fault(("count",), "sessions go on until the flow's end")
 
 
-def _arrival_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
-    yield from range_faults(f"{where}.load", arrivals.load, *ARRIVAL_LOADS)
-    yield from range_faults(f"{where}.per_s", arrivals.per_s, *ARRIVAL_RATES)
+def _arrival_faults(arrivals: Arrivals) -> Iterator[Fault]:
     if arrivals.file is not None:
-        yield f"{where}.file: {quoted(arrivals.file)} was not read: {FILE_HINT}"
+        yield Fault(("file",), f"{quoted(arrivals.file)} was not read", FILE_HINT)
     elif arrivals.process is Process.TIMES:
-        yield from _times_faults(arrivals, where)
+        yield from _times_faults(arrivals)
     elif arrivals.process is Process.SESSIONS:
         if (arrivals.load, arrivals.per_s, arrivals.times_s) != (None, None, ()):
-            yield f"{where}: sessions have neither load, per_s nor times_s"
+            yield Fault((), "sessions have neither load, per_s nor times_s")
         if arrivals.sessions is None:
-            yield f"{where}.sessions: missing for process sessions"
+            yield Fault(("sessions",), "missing for process sessions")
         else:
-            yield from _session_faults(arrivals.sessions, f"{where}.sessions")
+            yield from _rtt_faults(arrivals.sessions)
     else:
         if (arrivals.load is None) == (arrivals.per_s is None):
-            yield f"{where}: {arrivals.process} arrivals have either load or per_s"
+            yield Fault((), f"{arrivals.process} arrivals have either load or per_s")
         if arrivals.times_s:
-            yield f"{where}.times_s: of process times; this is {arrivals.process}"
+            yield Fault(("times_s",), f"of process times; this is {arrivals.process}")
     if arrivals.sessions is not None and arrivals.process is not Process.SESSIONS:
-        yield f"{where}.sessions: of process sessions; this is {arrivals.process}"
+        yield Fault(("sessions",), f"of process sessions; this is {arrivals.process}")
 
 
-def _session_faults(sessions: Sessions, where: str) -> Iterator[str]:
-    yield from range_faults(f"{where}.number", sessions.number, 1, MAX_SESSIONS)
-    yield from range_faults(f"{where}.long_share", sessions.long_share, 0, 1)
-    yield from range_faults(f"{where}.think_ms", sessions.think_ms, *THOUGHTS_MS)
+def _rtt_faults(sessions: Sessions) -> Iterator[Fault]:
     least, longest = sessions.rtt_min_ms, sessions.rtt_max_ms
     if (least is None) != (longest is None):
-        yield f"{where}: rtt_min_ms and rtt_max_ms: both or neither"
-    elif least is not None and longest is not None and not 0 <= least <= longest <= LONGEST_RTT_MS:
-        yield f"{where}: rtt_min_ms, rtt_max_ms: rising, from 0 to {LONGEST_RTT_MS:g}"
+        yield Fault(("sessions",), "rtt_min_ms and rtt_max_ms: both or neither")
+    elif least is not None and longest is not None and least > longest:
+        yield Fault(("sessions",), "rtt_min_ms, rtt_max_ms: rising")
 
 
-def _times_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
-    times = arrivals.times_s
+def _times_faults(arrivals: Arrivals) -> Iterator[Fault]:
     if arrivals.load is not None or arrivals.per_s is not None:
-        yield f"{where}: listed times have neither load nor per_s"
-    if not 1 <= len(times) <= MAX_TRANSFERS:
-        yield f"{where}.times_s: {len(times)} times; between 1 and {MAX_TRANSFERS}"
-    for place, (one, other) in enumerate(itertools.pairwise((0.0, *times))):
-        if not one <= other < math.inf:
-            yield f"{where}.times_s[{place}]: {other:g} after {one:g}: in order, from 0 on"
+        yield Fault((), "listed times have neither load nor per_s")
+    if not arrivals.times_s:
+        yield Fault(("times_s",), f"0 times; between 1 and {MAX_TRANSFERS}")
+    for place, (one, other) in enumerate(itertools.pairwise((0.0, *arrivals.times_s))):
+        if other < one:
+            yield Fault(("times_s", place), f"{other:g} after {one:g}: in order, from 0 on")
             return
 
 
-def _size_faults(sizes: Sizes, where: str) -> Iterator[str]:
-    yield from range_faults(f"{where}.mean_bytes", sizes.mean_bytes, 1, LARGEST_BYTES)
-    yield from range_faults(f"{where}.shape", sizes.shape, *PARETO_SHAPES)
-    yield from range_faults(f"{where}.sigma", sizes.sigma, *LOGNORMAL_SIGMAS)
-    yield from range_faults(f"{where}.scale", sizes.scale, *SIZE_SCALES)
+def _size_faults(sizes: Sizes) -> Iterator[Fault]:
     if sizes.file is not None:
-        yield f"{where}.file: {quoted(sizes.file)} was not read: {FILE_HINT}"
+        yield Fault(("file",), f"{quoted(sizes.file)} was not read", FILE_HINT)
         return
     wanted = FIELDS_OF_DISTRIBUTION[sizes.distribution]
     for name in ("mean_bytes", "shape", "sigma", "cdf"):
         given = getattr(sizes, name) not in (None, ())
         if given and name not in wanted:
-            yield f"{where}.{name}: not of a {sizes.distribution} distribution"
+            yield Fault((name,), f"not of a {sizes.distribution} distribution")
         elif name in wanted and not given:
-            yield f"{where}.{name}: missing for a {sizes.distribution} distribution"
-    yield from _cdf_faults(sizes.cdf, f"{where}.cdf")
+            yield Fault((name,), f"missing for a {sizes.distribution} distribution")
+    yield from _cdf_faults(sizes.cdf)
 
 
-def _cdf_faults(cdf: tuple[tuple[float, ...], ...], where: str) -> Iterator[str]:
+def _cdf_faults(cdf: tuple[tuple[float, ...], ...]) -> Iterator[Fault]:
     """Yield why points are no distribution function."""
-    if not cdf:
-        return
-    for place, point in enumerate(cdf):
-        if len(point) != 2:
-            yield f"{where}[{place}]: a point is a size in bytes and a part of the transfers"
-            return
     for place, ((x, p), (y, q)) in enumerate(itertools.pairwise(cdf), start=1):
         if y < x or q < p:
-            yield f"{where}[{place}]: [{y:g}, {q:g}] after [{x:g}, {p:g}]: sizes and parts rise"
+            words = f"[{y:g}, {q:g}] after [{x:g}, {p:g}]: sizes and parts rise"
+            yield Fault(("cdf", place), words)
             return
+    if not cdf:
+        return
     if cdf[0][0] < 0 or cdf[0][1] != 0 or cdf[-1][1] != 1 or len(cdf) < 2:
-        yield f"{where}: the parts rise from 0 to 1, the sizes from 0 or more"
-    elif not 0 < cdf[-1][0] <= LARGEST_BYTES:
-        yield f"{where}: the largest size is not between 1 and {LARGEST_BYTES}"
+        yield Fault(("cdf",), "the parts rise from 0 to 1, the sizes from 0 or more")
+    elif not 0 < cdf[-1][0] <= MAX_SIZE_BYTES:
+        yield Fault(("cdf",), f"the largest size is not between 1 and {MAX_SIZE_BYTES}")
 
 
 LONGEST_INPUT_BYTES = 4 << 20

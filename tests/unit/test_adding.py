@@ -278,7 +278,10 @@ ADDITIONS = (
         "True\nvalid\ninvalid\n",
         before={
             "testbed/scenario/network.py": (
-                ("    busy: float = 0.0", '    beacon_ms: int = 100\n    """Between beacons."""\n'),
+                (
+                    "    busy: Annotated[float, Range(0.0, 0.9)] = 0.0",
+                    '    beacon_ms: int = 100\n    """Between beacons."""\n',
+                ),
             ),
             "testbed/plan/radio.py": (
                 (

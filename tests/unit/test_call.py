@@ -69,7 +69,7 @@ def test_a_call_is_planned_from_its_sender_to_its_receiver() -> None:
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        (with_call(None), "flows[1].call: missing for a call"),
+        (with_call(None), "flows[1].call: missing for a flow of kind call"),
         (with_call(Call(rate_mbit=5)), "flows[1].call.rate_mbit: of a video; this is a voice"),
         (with_call(Call(Media.VIDEO, frames_per_s=0)), "flows[1].call.frames_per_s: 0"),
         (with_call(VIDEO, variant="cubic"), "flows[1].variant: of flows of kind"),

@@ -85,7 +85,7 @@ def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it()
         ((Change(-1, up=False),), "schedule[0].at_s: -1 is not within the trial"),
         ((Change(1),), "schedule[0]: changes nothing"),
         ((Change(1, rate_mbit=0),), "schedule[0].rate_mbit: 0 is not between"),
-        ((Change(1, delay_ms=-1),), "schedule[0].delay_ms: -1 ms is not between"),
+        ((Change(1, delay_ms=-1),), "schedule[0].delay_ms: -1 is not between"),
         ((Change(1, delay_ms=0.0001),), "schedule[0].delay_ms: 0.0001 ms is not a whole number"),
         ((Change(1, loss=1.5),), "schedule[0].loss: 1.5 is not a probability"),
     ],

@@ -149,9 +149,7 @@ def test_a_scenario_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert status == 2
     assert said == [
         f"testbed: {path}: duration_s: -1 is not above 0 and at most 86400",
-        "    measure_from_s: 0 is not within the trial's -1 s",
         "    flows[0].dst: unknown node 'juliet': known: receiver, router, sender1",
-        "    flows[0].start_s: 0 is not within the trial's -1 s",
         "    hint: duration_s takes numbers above 0, up to 86400",
     ]
     assert not (tmp_path / "out").exists()

@@ -142,5 +142,7 @@ def test_waiting_ends_when_sending_begins(tmp_path: Any) -> None:
 
 
 def test_a_queue_of_the_scenario_says_what_shapes_it() -> None:
-    text = with_network(router(), shaping=Shaping.HTB, queue=Queue("pfifo", 9)).to_json()
+    text = with_network(
+        router(), shaping=Shaping.HTB, queue=Queue("pfifo", limit_packets=9)
+    ).to_json()
     assert '"shaping": "htb"' in text and read_scenario(text).to_json() == text

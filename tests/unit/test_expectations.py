@@ -130,7 +130,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "expect[0].at_least: 3 is more than at_most 2",
         "expect[1]: give a pattern or a column",
         "expect[2].pattern: 2 groups",
-        "expect[3].column: unknown 'goodput_mbp': did you mean 'goodput_mbps'?",
+        "expect[3].column: unknown column 'goodput_mbp': did you mean 'goodput_mbps'?",
         "expect[4]: give at_least, at_most or both",
         "expect[4].pattern: missing )",
         "expect[4].file: not in the script's folder",

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed.cli.parser import build_parser
 from testbed.cli.programs import machine_program
-from testbed.errors import UsageError, listed
+from testbed.errors import UsageError
+from testbed.faults import Fault, hint_of, listed, of_axes, unknown, without_consequences
+from testbed.own_files.scenario_file import Document, in_document
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.selection import parse_settings
-from testbed.scenario.fault_hints import hint_of, number_hint, of_axes
+from testbed.scenario.model import plain
+from testbed.scenario.setting_units import number_hint
+from tests.scenarios import router
 
 
 @pytest.mark.parametrize(
@@ -29,53 +36,94 @@ def test_a_number_is_asked_for_in_its_unit(name: str, text: str, hint: str) -> N
     assert number_hint(name, text, 60) == hint
 
 
+RATES = [
+    Fault(("network", "links", n, "forward", "rate_mbit"), "-5 is not between") for n in (0, 1)
+]
+
+
+def axes(faults: Iterable[Fault], **values: str) -> list[str]:
+    return list(map(str, of_axes(faults, values)))
+
+
 def test_a_fault_speaks_of_the_axis_that_was_set() -> None:
-    faults = [f"network.links[{n}].forward.rate_mbit: -5 is not between" for n in (0, 1)]
-    assert of_axes(faults, {"rate_mbit": "-5"}) == ["rate_mbit=-5: -5 is not between"]
-    unknown = [f"network.links[{n}].forward.queue.discipline: unknown queue 'x'" for n in (0, 1)]
-    assert of_axes(unknown, {"queue": "x"}) == ["queue=x: unknown queue 'x'"]
-    assert of_axes(unknown, {"queue": "red"}) == unknown
-    label = "label: 'a b': not a name"
+    assert axes(RATES, rate_mbit="-5") == ["rate_mbit=-5: -5 is not between"]
+    queues = [unknown(("network", "links", n, "queue", "discipline"), "queue", "x", ["red"])
+              for n in (0, 1)]  # fmt: skip
+    assert axes(queues, queue="x") == ["queue=x: unknown queue 'x': known: red"]
+    assert axes(queues, queue="red") == list(map(str, queues))
+    assert hint_of(of_axes(queues, {"queue": "x"})) == "choose a known value of queue, such as red"
+    label = Fault(("label",), "'a b': not a name")
     assert of_axes([label], {}) == [label]
-    assert of_axes([label, faults[0]], {}) == [faults[0]]
+    assert of_axes([label, RATES[0]], {}) == RATES[:1]
 
 
 def test_faults_that_differ_in_an_index_count_once() -> None:
-    faults = [f"schedule[{n}]: the queue has a trace" for n in range(7)]
-    said = listed([*faults, "seed: missing"])
+    faults = [Fault(("schedule", n), "the queue has a trace") for n in range(7)]
+    said = listed([*faults, Fault(("seed",), "missing")])
     assert said == "schedule[0] to schedule[6] (7): the queue has a trace; seed: missing"
 
 
+def test_what_only_follows_from_another_fault_is_not_told() -> None:
+    """At the field, at what holds it and at its neighbours; not elsewhere in the document."""
+    link = ("network", "links", 1, "forward")
+    causes = [Fault((*link, "delay_ms"), ""), Fault(("flows", 0, "mss"), "")]
+    told = [Fault(("flows", 0, "dst"), ""), Fault(("network", "links", 0, "ends"), "")]
+    follows = [(*link, "jitter_ms"), (*link, "queue", "ecn"), ("network", "links"), ("flows", 0)]
+    faults = [*(Fault(keys, "") for keys in follows), *told]
+    assert without_consequences(faults, causes) == told
+
+
+def scenario(**changes: Any) -> dict[str, Any]:
+    """Return a scenario with other values at places like `flows.0.loss`."""
+    data = json.loads(router().to_json())
+    for place, value in changes.items():
+        *outer, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+        holder = data
+        for key in outer:
+            holder = holder[key]
+        holder[last] = value
+    return data
+
+
+LINK = "network.links.1.forward"
+
+
 @pytest.mark.parametrize(
-    ("fault", "hint"),
+    ("changes", "hint"),
     [
-        (
-            "flows: h1 sends cubic and bbr: one variant per host that plays a video",
-            "a sender of its own",
-        ),
-        ("flows: 3000 flows; between 1 and 1248 can run", "docs/workloads.md"),
-        ("flows[0].loss: expected an object, got 0.005", '"loss": {"events": {"rate": 0.005}}'),
-        (
-            "network.links[1].forward.loss: expected an object, got 0.005",
-            '"loss": {"to_bad": 0.005, "to_good": 1}',
-        ),
-        ("links[0].delay_ms: expected a valid number, got '20ms'", "--set delay_ms=20"),
-        ("network.links[3]: s3-s1 closes a loop of switches", "mn --switch lxbr,stp=1"),
-        (
-            "a.queue.discipline: unknown queue 'x': known: fq_codel, pfifo",
-            "choose a known value of discipline, such as fq_codel",
-        ),
-        ("queue=x: unknown queue 'x': known: red", "choose a known value of queue, such as red"),
-        ("a.rate_mbit: -1 is not between 0.001 and 9", "rate_mbit takes numbers from 0.001 to 9"),
-        (
-            "queue: give the limit in one unit: limit_bytes, _packets or _bdp",
-            '"limit_packets": 1000',
-        ),
-        ("something: else", "testbed schema"),
+        ({"network": "dumbbell"}, "every trial's folder holds a scenario"),
+        ({"flows": [plain(router().flows[0])] * 3000}, "docs/workloads.md"),
+        ({"flows.0.loss": 0.005}, '"loss": {"events": {"rate": 0.005}}'),
+        ({f"{LINK}.loss": 0.005}, '"loss": {"to_bad": 0.005, "to_good": 1}'),
+        ({f"{LINK}.delay_ms": "20ms"}, "--set delay_ms=20"),
+        ({f"{LINK}.queue.discipline": "x"}, "choose a known value of discipline, such as bfifo"),
+        ({f"{LINK}.queue.discipline": "coddel"}, "correct the spelling"),
+        ({f"{LINK}.rate_mbit": -1}, "rate_mbit takes numbers from 0.001 to 100000"),
+        ({f"{LINK}.queue.limit_packets": 9}, '"limit_packets": 1000'),
+        ({"profile": "x"}, "choose a known value of profile, such as modern"),
+        ({"flows.0.kernel": "6.12"}, "--set kernel=…"),
+        ({f"{LINK}.queue.ecn": True}, "testbed schema"),
     ],
 )
-def test_a_hint_says_what_to_type(fault: str, hint: str) -> None:
-    assert hint in hint_of([fault])
+def test_a_hint_says_what_to_type(changes: dict[str, Any], hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        in_document(Document(scenario(**changes)), "file")
+    assert hint in caught.value.hint
+
+
+def test_every_fault_of_a_file_is_told_at_once() -> None:
+    """Those of single fields, of the network and of flows; none that only follows from another."""
+    changes = {f"{LINK}.delay_ms": -5, f"{LINK}.jitter_ms": 2, "seed": -1, "duration_s": 0}
+    changes |= {"network.links.0.ends": ["sender1", "ruoter"], "flows.0.variant": "Cubic"}
+    with pytest.raises(UsageError) as caught:
+        in_document(Document(scenario(**changes)), "file")
+    assert caught.value.message.removeprefix("file: ").split("; ") == [
+        "network.links[1].forward.delay_ms: -5 is not between 0 and 60000",
+        "duration_s: 0 is not above 0 and at most 86400",
+        "seed: -1 is not between 0 and 4294967295",
+        "network.links[0].ends: unknown node 'ruoter': did you mean 'router'?",
+        "flows[0].variant: unknown variant 'Cubic': did you mean 'cubic'?",
+    ]
 
 
 def test_spaces_after_commas_are_no_part_of_values() -> None:

@@ -13,8 +13,8 @@ from experiments.command import main
 from testbed.errors import UsageError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.file_sweep import fields, sweep, values
+from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
-from testbed.scenario.names import LONGEST_NAME
 from testbed.scenario.network import Queue
 from testbed.scenario.reading import ScenarioDocument
 from tests.scenarios import dumbbell, router
@@ -150,9 +150,9 @@ def test_axes_have_the_shortest_names_that_tell_them_apart() -> None:
 
 
 def test_labels_are_names_however_long() -> None:
-    long = ScenarioDocument(dataclasses.replace(SCENARIO, label="x" * LONGEST_NAME))
+    long = ScenarioDocument(dataclasses.replace(SCENARIO, label="x" * MAX_NAME))
     made = sweep(long, {"flows.0.loss": ["null"], "duration_s": ["5", "6"]}, 1)
-    assert {len(each.label) for each in made} == {LONGEST_NAME}
+    assert {len(each.label) for each in made} == {MAX_NAME}
     assert len({each.name for each in made}) == 2
 
 

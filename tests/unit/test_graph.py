@@ -263,7 +263,7 @@ def test_a_file_may_name_its_network() -> None:
         ({"kind": "access-link"}, "topology.hosts: 2: an access link has one station"),
         ({"links": {"left-right": {}}}, "topology.links: unknown link 'left-right'"),
         ({"links": {"x" * 5000: {}}}, "topology.links: unknown link 'xxxx"),
-        ({"access": {"delay_ms": -1}}, "topology.access.delay_ms: -1 ms is not between"),
+        ({"access": {"delay_ms": -1}}, "topology.access.delay_ms: -1 is not between"),
         ({"access": {"reverse": {"jitter_ms": 1}}}, "topology.access.reverse.jitter_ms: 1 is not"),
         ({"links": {"sender2-left": {"rate_mbit": 0}}}, "topology.links.sender2-left.rate_mbit: 0"),
     ],

@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "analysis": {
         "analysis",
         "testbed.errors",
+        "testbed.faults",
         "testbed.indented",
         "testbed.machine.atomic",
         "testbed.machine.compiled",

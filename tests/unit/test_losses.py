@@ -162,7 +162,11 @@ def test_losses_travel_as_json() -> None:
         (Loss(None, GilbertElliott(0.0, 1)), {}, "gilbert_elliott.to_bad: 0 is no"),
         (Loss(None, GilbertElliott(0.1, 2)), {}, "gilbert_elliott.to_good: 2 is no"),
         (Loss(None, GilbertElliott(0.1, 1, 0.0)), {}, "gilbert_elliott.loss_in_bad: 0 is no"),
-        (Loss(None, GilbertElliott(0.1, 1, 0.5, 0.5)), {}, "loss_in_good: 0.5 is not at least 0"),
+        (
+            Loss(None, GilbertElliott(0.1, 1, 0.5, 0.5)),
+            {},
+            "loss_in_good: 0.5 is not below loss_in_bad, 0.5",
+        ),
         (Loss(LossEvents(0.1), None, False), {}, "one_at_a_time: needs spare_retransmissions"),
         (EVENTS, {"parallel": 2}, "flows[0].loss: which of 2 parallel connections"),
         (EVENTS, {"drops": (3,)}, "flows[0].loss: the flow has drops already"),

@@ -13,7 +13,7 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import UsageError
-from testbed.scenario.fault_hints import FIELDS_HINT
+from testbed.faults import FIELDS_HINT
 from tests.trial_writer import write_trial
 
 SCENARIO: dict[str, Any] = {
@@ -138,7 +138,7 @@ run --topo torus --link bw=10 --flow h1,h2 | tree,depth=2,fanout=2
 {TOPO} --flow h1,h9 | choose a known value of dst, such as h1
 {TOPO} --flow h1,h1 | --flow h1,OTHER
 {TOPO} --flow h1,h2,varient=cubic | correct the spelling
-{TOPO} --flow h1,h2,start_s=-1 | seconds from 0 to 30
+{TOPO} --flow h1,h2,start_s=-1 | seconds from 0 to the trial's end
 {TOPO} --flow h1,h2 --quick | --set duration_s=10
 run --topo single,2 --link bw=ten --flow h1,h2 | like bw=10
 run --topo single,2 --link rate=10 --flow h1,h2 | --link bw=10,delay=5ms

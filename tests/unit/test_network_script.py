@@ -102,7 +102,7 @@ def test_lines_that_cannot_be(tmp_path: Path, words: list[str], fault: str) -> N
     ("forward", "fault"),
     [
         ({"aggregate_packets": 8}, "not for whole programs: aggregate_packets"),
-        ({"delay_ms": -1}, "network.links[0].forward.delay_ms: -1 ms is not between 0 and"),
+        ({"delay_ms": -1}, "network.links[0].forward.delay_ms: -1 is not between 0 and"),
         ({"delay": 1}, "network.links[0].forward.delay: unknown field"),
     ],
 )

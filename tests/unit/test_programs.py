@@ -61,7 +61,10 @@ def test_a_command_travels_as_json() -> None:
     ("commands", "why"),
     [
         ([Programs(())], "command.client: no program is named"),
-        ([Programs(("curl", "{sever_ip}"), port=80)], "unknown placeholder {sever_ip}"),
+        (
+            [Programs(("curl", "{sever_ip}"), port=80)],
+            "unknown placeholder '{sever_ip}': did you mean '{server_ip}'",
+        ),
         ([Programs(GET, ("nginx",))], "command.server: has no {port}"),
         ([Programs(GET)], "command.client: {port} of no server"),
         ([Programs(("ssh",), port=5201)], "command.port: 5201 is one of iperf3's"),

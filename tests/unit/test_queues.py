@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from testbed.scenario.network import Queue
-from testbed.scenario.queues import DISCIPLINES, arguments, faults, refusals, resolve, warnings
+from testbed.scenario.queues import (
+    DISCIPLINES,
+    arguments,
+    queue_faults,
+    refusals,
+    resolve,
+    warnings,
+)
+from testbed.scenario.reading import field_faults
+
+
+def faults(queue: Queue) -> list[str]:
+    return list(map(str, field_faults(queue)[1] or queue_faults(queue)))
 
 
 def words(queue: Queue, rate_mbit: float = 1, rtt_ms: float = 100) -> str:
@@ -114,8 +126,8 @@ def test_values_that_the_kernel_cannot_hold(
     name: str, option: str, value: float, most: str
 ) -> None:
     queue = Queue(name, limit_packets=10, options={option: value})
-    said = f"queue.options.{option}: {value:.12g} is above {most}, all that the kernel can hold"
-    assert faults(queue, "queue") == [said]
+    said = f"options.{option}: {value:.12g} is above {most}, all that the kernel can hold"
+    assert faults(queue) == [said]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +145,8 @@ def test_values_that_the_kernel_cannot_hold(
 def test_values_that_tc_or_the_kernel_would_change(
     name: str, option: str, value: float, said: str
 ) -> None:
-    (found,) = faults(Queue(name, limit_packets=10, options={option: value}), "queue")
-    assert found.startswith(f"queue.options.{option}: {said}")
+    (found,) = faults(Queue(name, limit_packets=10, options={option: value}))
+    assert found.startswith(f"options.{option}: {said}")
 
 
 @pytest.mark.parametrize(
@@ -158,10 +170,10 @@ def test_values_that_tc_or_the_kernel_would_change(
     ],
 )
 def test_queues_that_the_kernel_refuses(queue: Queue, rate_mbit: float, said: str) -> None:
-    found = faults(queue, "q") or list(refusals(queue, resolve(queue, rate_mbit, 20), rate_mbit))
+    found = faults(queue) or list(refusals(queue, resolve(queue, rate_mbit, 20), rate_mbit))
     assert len(found) == 1 and said in found[0]
 
 
 def test_a_discipline_that_is_not_in_the_table_is_named() -> None:
-    (said,) = faults(Queue("codle", limit_packets=10), "queue")
+    (said,) = faults(Queue("codle", limit_packets=10))
     assert "unknown queue 'codle': did you mean 'codel'" in said

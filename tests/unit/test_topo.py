@@ -45,7 +45,7 @@ REFUSED = {  # and why
     "torus,3,3": "s1x3-s1x1 closes a loop of switches (and 9 more do)",
     "tree,2,2147483648": "more than 10000 nodes",
     "torus,2,2": "Exception: Please use 3x3 or greater",
-    "tree,2,32": "network.nodes: 1057; between 1 and 250 can be emulated, because a guest's memory",
+    "tree,2,32": "network.nodes: 1057 nodes; between 1 and 250 can be emulated, because a guest",
     f"{EXAMPLES}/multilink.py,n=2": "h1 have a link already",
     f"{EXAMPLES}/natnet.py": "nat1: what its class NAT does when it starts is not emulated",
     f"{EXAMPLES}/vlanhost.py": "what its class VLANHost does",

@@ -48,7 +48,7 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        (with_flow(video(), video=None), "flows[0].video: missing for a video flow"),
+        (with_flow(video(), video=None), "flows[0].video: missing for a flow of kind video"),
         (video(rule="241p"), "video.rule: unknown rule '241p': did you mean '240p'"),
         (video(length_s=0.5), "video.length_s: 0.5 is not between 1 and"),
         (video(control="reno"), "video.control: QUIC's; TCP's is the flow's variant"),
@@ -58,7 +58,7 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         ),
         (video(Transport.QUIC, control=None), "video.control: None"),
         (video(viewer_variant="Vegas!"), "video.viewer_variant: unknown variant"),
-        (with_flow(video(), variant=None), "variant: missing for a video over TCP"),
+        (with_flow(video(), variant=None), "variant: missing: what server sends with"),
         (with_flow(video(), variant="Cubic!"), "variant: unknown variant 'Cubic!'"),
         (with_flow(video(Transport.QUIC), variant="cubic"), "variant: TCP's; QUIC's own is"),
         (

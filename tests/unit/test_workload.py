@@ -22,7 +22,7 @@ from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
 from testbed.scenario.network import PathSummary
-from testbed.scenario.reading import read_scenario
+from testbed.scenario.reading import field_faults, read_scenario
 from testbed.scenario.transfers import draw, ideal_s, mean_bytes, planned_transfers, rate_per_s
 from testbed.scenario.workload import (
     Arrivals,
@@ -130,30 +130,34 @@ def test_the_ideal_time_is_round_trips_and_frames() -> None:
     assert ideal_s(kept(), path, 1448, 1514) == pytest.approx(0.02)
 
 
+def faults(workload: Workload) -> list[str]:
+    return list(map(str, field_faults(workload)[1] or workload_faults(workload)))
+
+
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
         (Workload(Arrivals()), "poisson arrivals have either load or per_s"),
         (Workload(Arrivals(load=0.5, per_s=3)), "poisson arrivals have either load or per_s"),
-        (Workload(Arrivals(load=50)), "w.arrivals.load: 50 is not between 0.001 and 10"),
-        (Workload(Arrivals(Process.TIMES)), "w.arrivals.times_s: 0 times"),
+        (Workload(Arrivals(load=50)), "arrivals.load: 50 is not between 0.001 and 10"),
+        (Workload(Arrivals(Process.TIMES)), "arrivals.times_s: 0 times"),
         (Workload(Arrivals(Process.TIMES, times_s=(1, 0.5))), "times_s[1]: 0.5 after 1"),
         (Workload(Arrivals(Process.TIMES, times_s=(1,), load=1)), "have neither load nor per_s"),
         (Workload(Arrivals(file="a.txt")), "'a.txt' was not read"),
-        (Workload(sizes=Sizes(Distribution.PARETO, mean_bytes=9)), "w.sizes.shape: missing for a"),
+        (Workload(sizes=Sizes(Distribution.PARETO, mean_bytes=9)), "sizes.shape: missing for a"),
         (Workload(sizes=Sizes(mean_bytes=9)), "mean_bytes: not of a web-search distribution"),
         (Workload(sizes=Sizes(Distribution.PARETO, 9, shape=1)), "shape: 1 is not between 1.001"),
         (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((0, 0), (9, 2)))), "rise from 0 to 1"),
         (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((9, 0), (3, 1)))), "after [9, 0]"),
-        (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((9,),))), "cdf[0]: a point is a size"),
-        (Workload(sizes=Sizes(scale=0)), "w.sizes.scale: 0 is not between"),
-        (Workload(pool=3), "w.pool: of kept connections"),
-        (Workload(connections=Connections.KEPT, pool=0), "w.pool: 0 is not between 1 and 500"),
-        (Workload(count=0), "w.count: 0 is not between 1 and 30000"),
+        (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((9,),))), "cdf[0]: 1 numbers, not 2"),
+        (Workload(sizes=Sizes(scale=0)), "sizes.scale: 0 is not between"),
+        (Workload(pool=3), "pool: of kept connections"),
+        (Workload(connections=Connections.KEPT, pool=0), "pool: 0 is not between 1 and 500"),
+        (Workload(count=0), "count: 0 is not between 1 and 30000"),
     ],
 )
 def test_faults_name_their_field(workload: Workload, said: str) -> None:
-    found = list(workload_faults(workload, "w"))
+    found = faults(workload)
     assert len(found) == 1 and said in found[0]
 
 
