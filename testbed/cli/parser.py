@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,11 +36,6 @@ from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
 
-_MISSING = re.compile(r"the following arguments are required: (.*)")
-_NOT_TOGETHER = re.compile(r"argument (\S+): not allowed with argument (\S+)")
-_NOT_A_NUMBER = re.compile(r"argument (\S+): invalid float value: '(.*)'", re.DOTALL)
-_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-
 
 class _Help(argparse.HelpFormatter):
     """argparse's help, but an example stays on a line, from which it can be copied."""
@@ -50,37 +45,65 @@ class _Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but errors in the command line are printed like all our errors."""
+    """argparse, but errors in the command line are our errors, each with what to type instead."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(exit_on_error=False, **settings)
+        self._read = argparse.Namespace()
 
     def error(self, message: str) -> NoReturn:
-        """Raise our error for a wrong command line."""
-        if missing := _MISSING.match(message):
-            verb = self.prog.partition(" ")[2]
-            raise UsageError(f"{verb}: missing {missing[1].upper()}", f"{self.epilog}")
-        if both := _NOT_TOGETHER.match(message):
-            raise UsageError(f"{both[1]} and {both[2]}: only one of them", f"leave out {both[1]}")
-        if typed := _NOT_A_NUMBER.match(message):
-            raise UsageError(f"{typed[1]}: '{typed[2]}' is not a number", f"e.g. {typed[1]} 2.5")
-        choice = _CHOICE.match(message)
-        if choice is None:
-            raise UsageError(message.removeprefix("argument "), self._example_of(message))
-        name, value, listed = choice.groups()
-        if name == "VERB" and value == "help":
-            raise UsageError("unknown verb 'help'", "testbed --help, or: testbed VERB --help")
-        what = "unknown verb" if name == "VERB" else f"{name}: unknown value"
-        known = re.findall("'([^']*)'", listed)
-        raise UsageError(f"{what} {quoted(value)}", nearest(value, known))
+        """Raise our error where an argument is missing; argparse has no exception for that."""
+        if message.startswith("ambiguous"):
+            raise UsageError(message, f"{self.prog} --help")
+        required = [action for action in self._actions if action.required]
+        missing = [each for each in required if getattr(self._read, each.dest, None) is None]
+        verb = self.prog.partition(" ")[2]
+        names = ", ".join(map(_name, missing)).upper()
+        raise UsageError(f"{verb}: missing {names}", f"{self.epilog}")
 
-    def _example_of(self, message: str) -> str:
-        """Return what to type for the option of a message, or where that is said."""
-        option = re.match(r"argument (--\w[\w-]*): .* whole number", message)
-        return f"e.g. {option[1]} 3" if option else f"{self.prog} --help"
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise our error for a word that is none of the choices."""
+        if action.choices is None or value in action.choices:
+            return
+        is_verb = action.dest == "verb"
+        what = "unknown verb" if is_verb else f"{_name(action)}: unknown value"
+        hint = nearest(value, map(str, action.choices))
+        if is_verb and value == "help":
+            hint = "testbed --help, or: testbed VERB --help"
+        raise UsageError(f"{what} {quoted(value)}", hint)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Raise our error for a text that is not of the option's type."""
+        name = _name(action)
+        try:
+            return super()._get_value(action, arg_string)  # type: ignore[misc]  # not in its stub
+        except argparse.ArgumentError as error:
+            if action.type is float:
+                words = f"{name}: {quoted(arg_string)} is not a number"
+                raise UsageError(words, f"e.g. {name} 2.5") from error
+            hint = f"e.g. {name} 3" if action.type is _positive else f"{self.prog} --help"
+            raise UsageError(f"{name}: {error.message}", hint) from error
+
+    def _refusal(self, error: argparse.ArgumentError, words: Sequence[str]) -> UsageError:
+        """Return our error for an option without its value, or beside one that excludes it."""
+        for group in self._mutually_exclusive_groups:
+            names = [_name(action) for action in group._group_actions]
+            others = [name for name in names if name != error.argument_name and name in words]
+            if error.argument_name in names and others:
+                both = f"{error.argument_name} and {others[0]}: only one of them"
+                return UsageError(both, f"leave out {error.argument_name}")
+        return UsageError(f"{error.argument_name}: {error.message}", f"{self.prog} --help")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuse unknown options at the verb, whose own options are near; verbs before them."""
-        found, unknown = super().parse_known_args(args, namespace)
+        self._read = argparse.Namespace() if namespace is None else namespace
+        try:
+            found, unknown = super().parse_known_args(args, self._read)
+        except argparse.ArgumentError as error:
+            words = [word.partition("=")[0] for word in (sys.argv[1:] if args is None else args)]
+            raise self._refusal(error, words) from error
         options = [word for word in unknown if word.startswith("-")]
         if options:
             close = near(options[0].partition("=")[0], self._option_string_actions)
@@ -91,6 +114,12 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             raise UsageError(f"one argument too many: {quoted(unknown[0])}", f"{self.prog} --help")
         return found, unknown
+
+
+def _name(action: argparse.Action) -> str:
+    """Return what messages call an option or an argument."""
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest
+    return "/".join(action.option_strings) or metavar
 
 
 @dataclass(frozen=True)
