@@ -201,9 +201,7 @@ class Scenario:
     """What tells this trial from others of its experiment, for people."""
     axes: Mapping[Name, Annotated[str, Text()]] = field(default_factory=dict)
     """The same for tables and figures: the value of each of the experiment's axes."""
-    captures: Annotated[tuple[CapturePoint, ...], Unique("a point is named twice")] = tuple(
-        CapturePoint
-    )
+    captures: Annotated[tuple[CapturePoint, ...], Unique()] = tuple(CapturePoint)
     """Where packets are captured."""
     snaplen_bytes: Annotated[
         int, Range(54, 262_144, "which holds the headers", "tcpdump's most")

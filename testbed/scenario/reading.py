@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -50,6 +51,7 @@ CHANNEL_HINT = (
 )
 LOSS_HINTS = (CHANNEL_HINT, LOSS_HINT)  # of a link and of a flow
 NUMBER_FAULTS = ("float_type", "int_type")
+_CONFIGURING = threading.Lock()  # pydantic keeps a configuration at the class
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,9 @@ def adapter(kind: Any, *, sentences: bool = False) -> Any:
         ser_json_inf_nan="constants",
         use_attribute_docstrings=sentences,
     )
-    made = TypeAdapter(with_config(strictly)(kind))
-    del kind.__pydantic_config__  # as a part of another class it is read as that one is
+    with _CONFIGURING:
+        made = TypeAdapter(with_config(strictly)(kind))
+        del kind.__pydantic_config__  # as a part of another class it is read as that one is
     return made
 
 
@@ -259,22 +262,18 @@ def _validated(kind: Any, text: str | bytes) -> tuple[Any, list[Any]]:
 def _mended(kind: Any, data: Any, details: Sequence[Any]) -> Any:
     """Return the dataclass without the members that have a fault, for the faults of several fields.
 
-    A number that must be there is as large as it may be. None if something else is missing.
+    A number that must be there is between its limits. None if something else is missing.
     """
-    highest = dict[Keys, float]()
-    for detail in details:
-        keys = _keys(detail, data)
-        limit = detail.get("ctx", {}).get("limit")
-        if isinstance(limit, Range):
-            highest[keys] = limit.high
-        while keys and isinstance(keys[-1], int):
-            keys = keys[:-1]
-        _holder(data, keys).pop(keys[-1] if keys else "", None)
+    limits = {_keys(each, data): each.get("ctx", {}).get("limit") for each in details}
+    for keys in limits:
+        names = [at for at, key in enumerate(keys) if isinstance(key, str)]
+        if names:  # the last one: a list as a whole
+            _holder(data, keys[: names[-1] + 1]).pop(keys[names[-1]], None)
     value, missing = _validated(kind, json.dumps(data))
     for detail in missing:
         keys = tuple(detail["loc"])
-        if keys in highest:
-            _holder(data, keys)[keys[-1]] = highest[keys]
+        if isinstance(limit := limits.get(keys), Range):
+            _holder(data, keys)[keys[-1]] = limit.middle
     return _validated(kind, json.dumps(data))[0] if missing else value
 
 

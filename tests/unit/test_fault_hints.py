@@ -115,10 +115,13 @@ def test_every_fault_of_a_file_is_told_at_once() -> None:
     """Those of single fields, of the network and of flows; none that only follows from another."""
     changes = {f"{LINK}.delay_ms": -5, f"{LINK}.jitter_ms": 2, "seed": -1, "duration_s": 0}
     changes |= {"network.links.0.ends": ["sender1", "ruoter"], "flows.0.variant": "Cubic"}
+    changes |= {"flows.0.drops": [0, 0]}
     with pytest.raises(UsageError) as caught:
         in_document(Document(scenario(**changes)), "file")
     assert caught.value.message.removeprefix("file: ").split("; ") == [
         "network.links[1].forward.delay_ms: -5 is not between 0 and 60000",
+        "flows[0].drops[0] to flows[0].drops[1] (2): 0 is not between 1 and 536870912, the last "
+        "that is counted",
         "duration_s: 0 is not above 0 and at most 86400",
         "seed: -1 is not between 0 and 4294967295",
         "network.links[0].ends: unknown node 'ruoter': did you mean 'router'?",
