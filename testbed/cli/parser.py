@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         """Raise our error for a text that is not of the option's type."""
         name = _name(action)
         try:
-            return super()._get_value(action, arg_string)  # type: ignore[misc]  # not in its stub
+            return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:
             if action.type is float:
                 words = f"{name}: {quoted(arg_string)} is not a number"

@@ -77,7 +77,7 @@ class _Untitled(GenerateJsonSchema):
 
 def described(kind: Any) -> dict[str, Any]:
     """Return what an editor needs to complete and to check the JSON of that dataclass."""
-    schema = adapter(kind, sentences=True).json_schema(schema_generator=_Untitled)
+    schema: dict[str, Any] = adapter(kind, sentences=True).json_schema(schema_generator=_Untitled)
     for each in (schema, *schema.get("$defs", {}).values()):
         for name, field in each.get("properties", {}).items():
             _describe(name, field)

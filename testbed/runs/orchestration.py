@@ -32,8 +32,9 @@ from testbed.runs.sweep import (
     run_all,
 )
 from testbed.runs.traffic_estimate import disk_mb
+from testbed.scenario.limits import NAME_RULE
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.scenario.names import NAME_RULE, is_name
+from testbed.scenario.names import is_name
 from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
 from testbed.scenario.variations import KERNEL_AXIS, on_kernels
 from testbed.store import LATEST, RUNS, Status, results_folder

@@ -19,12 +19,11 @@ from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import cache_folder
 from testbed.host.engine import HostEngine
 from testbed.machine.process import Process
-from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import CLIENT_PORTS, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
 from testbed.store import RECORD, SCENARIO, Record, Status

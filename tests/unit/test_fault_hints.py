@@ -75,10 +75,10 @@ def test_what_only_follows_from_another_fault_is_not_told() -> None:
 
 def scenario(**changes: Any) -> dict[str, Any]:
     """Return a scenario with other values at places like `flows.0.loss`."""
-    data = json.loads(router().to_json())
+    data: dict[str, Any] = json.loads(router().to_json())
     for place, value in changes.items():
         *outer, last = [int(key) if key.isdigit() else key for key in place.split(".")]
-        holder = data
+        holder: Any = data
         for key in outer:
             holder = holder[key]
         holder[last] = value
@@ -113,7 +113,12 @@ def test_a_hint_says_what_to_type(changes: dict[str, Any], hint: str) -> None:
 
 def test_every_fault_of_a_file_is_told_at_once() -> None:
     """Those of single fields, of the network and of flows; none that only follows from another."""
-    changes = {f"{LINK}.delay_ms": -5, f"{LINK}.jitter_ms": 2, "seed": -1, "duration_s": 0}
+    changes: dict[str, Any] = {
+        f"{LINK}.delay_ms": -5,
+        f"{LINK}.jitter_ms": 2,
+        "seed": -1,
+        "duration_s": 0,
+    }
     changes |= {"network.links.0.ends": ["sender1", "ruoter"], "flows.0.variant": "Cubic"}
     changes |= {"flows.0.drops": [0, 0]}
     with pytest.raises(UsageError) as caught:
