@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.machine.locks import Tell
 from testbed.machine.process import PACKAGES
+from testbed.machine.trees import Taken
 from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
 from testbed.scenario.programs import PROGRAM_PATH
@@ -62,6 +63,7 @@ class ProcessOutcome:
     errors: str  # its error output
     warnings: tuple[str, ...] = ()  # from the engine, for the trial's record
     waited_s: float = 0.0  # for a cluster's worker
+    taken: Taken = field(default_factory=Taken)  # of what its guest left
 
     def death(self) -> TestbedError:
         """Return the error of a trial that ended without results."""
@@ -120,4 +122,4 @@ class Engine(Protocol):
         """Return how many of these trials can run in parallel without influencing each other."""
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
-        """Run the trial in a folder that holds its scenario.json."""
+        """Run the trial in a folder, which holds its results afterwards."""

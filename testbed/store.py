@@ -67,7 +67,6 @@ GUEST_CONSOLE = "guest.console"
 GUEST_SCRIPT = "guest.script"  # that runs the command
 GUEST_OUTPUT = "guest.out"
 GUEST_ERRORS = "guest.err"
-GUEST_GO = "guest.go"  # a pipe: the guest's kernel begins when something is written to it
 GUEST_PROGRAM = "guest.program"  # a whole program's command, environment and input …
 GUEST_ENVIRONMENT = "guest.environment"
 GUEST_INPUT = "guest.stdin"

@@ -21,6 +21,7 @@ from testbed.machine.atomic import workplace
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, run, start
+from testbed.machine.trees import GuestFolder, Rule, Taken
 from testbed.runner.programme import BOOT_NS
 from testbed.store import (
     GUEST_COMMAND,
@@ -28,6 +29,7 @@ from testbed.store import (
     GUEST_ERRORS,
     GUEST_FILES,
     GUEST_MEMORY,
+    GUEST_OUTPUT,
     GUEST_PATHS,
     GUEST_STATUS,
 )
@@ -43,6 +45,12 @@ REFUSED_CALL = re.compile(
     r"^testbed-confine: refused (system call \d{1,4}(?: \w{1,30})?)$", re.MULTILINE
 )
 VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
+LARGEST_OUTPUT_BYTES = 1 << 36  # of a program, or of a capture
+LEFT_BY_GUESTS = (  # what every guest may leave
+    Rule(GUEST_STATUS, 16),
+    Rule(GUEST_OUTPUT, LARGEST_OUTPUT_BYTES),
+    Rule(GUEST_ERRORS, LARGEST_OUTPUT_BYTES),
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class GuestEnd:
 
     status: int
     peak_mb: float
-    special: Sequence[str]  # what it left that is no plain file
+    taken: Taken  # of what it left
     warnings: tuple[str, ...] = ()
     waited_s: float = 0.0  # for a worker, and for files to go there and back
 
@@ -73,8 +81,11 @@ class Boot:
     at_terminal: bool = False  # its console is our terminal
 
 
-def boot(guest: Boot, folder: Path) -> GuestEnd:
-    """Run a guest until it ends; the folder, which holds its command, is its working directory."""
+def boot(guest: Boot, folder: Path, rules: Sequence[Rule]) -> GuestEnd:
+    """Run a guest until it ends; it gets what is in the folder, and its command with it.
+
+    What it leaves is in the folder afterwards, as far as the rules allow it.
+    """
     (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths(guest.shown)))
     (folder / GUEST_MEMORY).mkdir()
     why_not = why_not_confined()
@@ -82,39 +93,44 @@ def boot(guest: Boot, folder: Path) -> GuestEnd:
         require_confined()
     confine = () if why_not else (str(CONFINE), GUEST_MEMORY)
     fixed = keeps_addresses_fixed()
-    process = start(
-        guest_command(guest.kernel, guest.core, guest.options, confine, fixed, guest.launcher),
-        stderr=folder / GUEST_CONSOLE,
-        env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
-        cwd=folder,
-        at_terminal=guest.at_terminal,
-    )
-    try:
-        guest.started(process, not why_not)
-        peak_mb = _wait(process, not why_not, guest)
-    except BaseException:
-        end(process)
-        raise
-    finally:
-        special = _remove_special_files(folder)
-    (folder / GUEST_MEMORY).rmdir()
+    with GuestFolder(folder) as place:
+        process = start(
+            guest_command(guest.kernel, guest.core, guest.options, confine, fixed, guest.launcher),
+            stderr=folder / GUEST_CONSOLE,
+            env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
+            cwd=place.start_path,
+            at_terminal=guest.at_terminal,
+        )
+        try:
+            guest.started(process, not why_not)
+            peak_mb = _wait(process, not why_not, guest)
+        except BaseException:
+            end(process)
+            raise
+        finally:
+            taken = place.take(rules)
     warnings = (*guest_warnings(why_not, fixed), *refused_calls(folder))
-    return GuestEnd(process.returncode, peak_mb, special, warnings)
+    return GuestEnd(process.returncode, peak_mb, taken, warnings)
 
 
 def run_in_guest(
-    folder: Path, argv: Sequence[str], boot: Callable[[], GuestEnd], kept: Container[str]
+    folder: Path,
+    argv: Sequence[str],
+    boot: Callable[[], GuestEnd],
+    kept: Container[str],
+    *,
+    strict: bool = True,
 ) -> ProcessOutcome:
-    """Run one command in a guest that sees the folder as its working directory.
+    """Run one command in a guest that finds in its working directory what is in the folder.
 
-    Of the guest's own files, those that are to be kept stay.
+    Of the guest's own files, those that are to be kept stay. If it leaves anything but plain files,
+    that is an error if `strict`, and otherwise a warning.
     """
     (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
     ended = boot()
-    if ended.special:
+    if ended.taken.refused and strict:
         raise TestbedError(
-            f"the guest left something that is not a plain file: {', '.join(ended.special)}",
-            "it was removed; is there a program in the trial that you do not trust?",
+            str(ended.taken), "is there a program in the trial that you do not trust?"
         )
     status, errors = _status(folder), _last_error_line(folder)
     for file in folder.glob(GUEST_FILES):
@@ -123,7 +139,8 @@ def run_in_guest(
     if status is None:
         why = errors or f"it ended with status {ended.status} and no message"
         raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
-    return ProcessOutcome(status, ended.peak_mb, errors, ended.warnings, ended.waited_s)
+    warnings = (*ended.warnings, *filter(None, [str(ended.taken)]))
+    return ProcessOutcome(status, ended.peak_mb, errors, warnings, ended.waited_s, ended.taken)
 
 
 @functools.cache
@@ -180,12 +197,6 @@ def do_without_confinement() -> None:
 def keeps_addresses_fixed() -> bool:
     """Return whether address randomisation can be switched off; containers' seccomp forbids it."""
     return not run(["setarch", "-R", "true"], check=False).status
-
-
-def _remove_special_files(folder: Path) -> list[str]:
-    """Remove links and the like, which would lead whoever reads them out of the folder."""
-    with safe_files.folder(folder) as directory:
-        return safe_files.only_plain_files(directory)
 
 
 def guest_warnings(why_not: str, fixed: bool) -> tuple[str, ...]:

@@ -16,16 +16,15 @@ from pathlib import Path
 from testbed.engine import Job
 from testbed.errors import TestbedError
 from testbed.guest.boot import GuestEnd, boot
-from testbed.guest.engine import GuestEngine
+from testbed.guest.engine import LEFT_BY_TRIALS, GuestEngine
 from testbed.guest.worker import child_of
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.process import Process, run_on_terminal
-from testbed.store import GUEST_GO
 
 SCRIPT = Path(__file__).with_name("in_gdb.py")
 GDB = ("gdb", "-nx", "-q", "-x", str(SCRIPT))
-LAUNCHER = ("/bin/sh", "-c", f'read -r _ <{GUEST_GO}; exec "$@"', "sh")  # waits for a word
+LAUNCHER = ("/bin/sh", "-c", 'read -r _ <"$0"; exec "$@"')  # waits for a word in a pipe, and …
 REWIND_HINT = "an earlier second, or another function: testbed rewind --help"
 LAUNCH_PATIENCE_S = 30.0  # in which the guest's launcher has to be there
 DEFAULT_HZ = 250
@@ -67,41 +66,44 @@ class DebuggedGuest(GuestEngine):
 
     def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
         """Run a guest that gdb takes before its kernel begins; wait until gdb lets it go."""
-        go = folder.resolve() / GUEST_GO
-        os.mkfifo(go)
+        with workplace("rewind") as place:
+            go = place / "go"  # a pipe: the guest's kernel begins when something is written to it
+            os.mkfifo(go)
 
-        def started(process: Process, confined: bool) -> None:
-            held = _wait_for_reader(go, process)
-            with contextlib.closing(os.fdopen(held, "w")):
-                self._debug(go, child_of(process.pid) if confined else process.pid)
-            go.unlink()
+            def started(process: Process, confined: bool) -> None:
+                held = _wait_for_reader(go, process)
+                with contextlib.closing(os.fdopen(held, "w")):
+                    self._debug(place, go, child_of(process.pid) if confined else process.pid)
 
-        guest = self._guest(job, patience_s, memory_mb)
-        return boot(dataclasses.replace(guest, launcher=LAUNCHER, started=started), folder)
+            guest = dataclasses.replace(
+                self._guest(job, patience_s, memory_mb),
+                launcher=(*LAUNCHER, str(go)),
+                started=started,
+            )
+            return boot(guest, folder, LEFT_BY_TRIALS)
 
-    def _debug(self, go: Path, pid: int) -> None:
+    def _debug(self, place: Path, go: Path, pid: int) -> None:
         assert self.kernel is not None
-        with workplace("rewind") as folder:
-            back, orders, why = (folder / name for name in ("back", "orders", "why"))
-            place: Mapping[str, object] = {
-                **asdict(self._orders),
-                "pid": pid,
-                "go": str(go),
-                "back": str(back),
-                "why": str(why),
-                "hz": self._hz(),
-                "linux": str(self.kernel / "linux"),
-                "symbols": str(self._symbols),
-            }
-            orders.write_text(json.dumps(place))
-            options = () if self._orders.interactive else ("-batch",)
-            environment = {**os.environ, "TESTBED_REWIND": str(orders)}
-            status = run_on_terminal((*GDB, *options), environment, self._output)
-            if status:
-                said = safe_files.tail(why) or f"gdb ended with status {status}"
-                raise TestbedError(said, REWIND_HINT)
-            if back.exists():
-                self.back_s = float(safe_files.tail(back))
+        back, orders, why = (place / name for name in ("back", "orders", "why"))
+        about: Mapping[str, object] = {
+            **asdict(self._orders),
+            "pid": pid,
+            "go": str(go),
+            "back": str(back),
+            "why": str(why),
+            "hz": self._hz(),
+            "linux": str(self.kernel / "linux"),
+            "symbols": str(self._symbols),
+        }
+        orders.write_text(json.dumps(about))
+        options = () if self._orders.interactive else ("-batch",)
+        environment = {**os.environ, "TESTBED_REWIND": str(orders)}
+        status = run_on_terminal((*GDB, *options), environment, self._output)
+        if status:
+            said = safe_files.tail(why) or f"gdb ended with status {status}"
+            raise TestbedError(said, REWIND_HINT)
+        if back.exists():
+            self.back_s = float(safe_files.tail(back))
 
     def _hz(self) -> int:
         """Return how many ticks the kernel has a second."""

@@ -15,23 +15,41 @@ from pathlib import Path
 from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import UsageError
 from testbed.guest import boot, kernels
-from testbed.guest.boot import PROJECT_FOLDER, Boot, GuestEnd, guest_options, run_in_guest
+from testbed.guest.boot import (
+    LARGEST_OUTPUT_BYTES,
+    LEFT_BY_GUESTS,
+    PROJECT_FOLDER,
+    Boot,
+    GuestEnd,
+    guest_options,
+    run_in_guest,
+)
 from testbed.guest.debug_kernel import looks_for_errors, reports_raised, with_log
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
+from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES
+from testbed.machine.trees import Rule
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
 from testbed.plan.requirements import OTHER_KERNELS, Need
+from testbed.plan.video_commands import SERVER_REPORT
 from testbed.scenario.model import Scenario
 from testbed.store import (
     ANSWERS,
+    CAPTURES_FOLDER,
+    COVERAGE_FOLDER,
+    FLOWS_FOLDER,
     GUEST_CONSOLE,
+    GUEST_OUTPUT,
+    KERNEL_LOG,
+    NETWORK_UP,
     PROGRAMME,
     RAW_SAMPLES,
     RECORD,
 )
 from testbed.trial.make import RUNNER, Programmed
+from testbed.trial.parts.radio import RADIO_FOLDER
 
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
@@ -48,6 +66,20 @@ OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memor
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
 DEBUG_FACTOR = 10  # by how much a kernel that looks for its own errors is slower, at most
+LEFT_BY_TRIALS = (  # what the guest of a trial may leave
+    *LEFT_BY_GUESTS,
+    Rule(ANSWERS, 1 << 30),
+    Rule(RAW_SAMPLES, 1 << 33),
+    Rule(NETWORK_UP, 0),
+    Rule(KERNEL_LOG, LARGEST_DOCUMENT_BYTES),
+    Rule(f"{COVERAGE_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 10_000),
+    Rule(f"{CAPTURES_FOLDER}/*.pcapng", LARGEST_OUTPUT_BYTES, 10_000),
+    Rule(f"{FLOWS_FOLDER}/*.out", LARGEST_OUTPUT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*.err", LARGEST_OUTPUT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*.video/{SERVER_REPORT}", LARGEST_DOCUMENT_BYTES, 100_000),
+    Rule(f"{RADIO_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 10),
+)
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
 
@@ -131,8 +163,9 @@ class GuestEngine:
         begun = time.monotonic()
         with workplace("check") as folder:
             job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-            self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
-            takes_turns = TAKES_TURNS in safe_files.tail(folder / "cpuinfo")
+            argv = ["/bin/cat", "/proc/cpuinfo"]
+            self.boot(folder, argv, job, patience_s=TRY_S, kept=[GUEST_OUTPUT])
+            takes_turns = TAKES_TURNS in safe_files.tail(folder / GUEST_OUTPUT)
         why_not = boot.why_not_confined()
         alone = f"programs run with {boot.UNCONFINED} only"
         confined = f"not confined ({why_not}; {alone})" if why_not else "confined"
@@ -165,9 +198,12 @@ class GuestEngine:
         job: Job,
         patience_s: float,
         memory_mb: int = MEMORY_MB,
+        kept: Sequence[str] = (ANSWERS, RAW_SAMPLES),
     ) -> ProcessOutcome:
-        """Run one command in a guest that sees the folder as its working directory."""
-        kept = (ANSWERS, RAW_SAMPLES)
+        """Run one command in a guest that finds in its working directory what is in the folder.
+
+        Of the guest's own files, those that are to be kept stay.
+        """
         if not looks_for_errors(self._config):
             end = functools.partial(self._boot, folder, job, patience_s, memory_mb)
             return run_in_guest(folder, argv, end, kept)
@@ -179,7 +215,7 @@ class GuestEngine:
 
     def _boot(self, folder: Path, job: Job, patience_s: float, memory_mb: int) -> GuestEnd:
         """Run a guest on this machine, until it ends."""
-        return boot.boot(self._guest(job, patience_s, memory_mb), folder)
+        return boot.boot(self._guest(job, patience_s, memory_mb), folder, LEFT_BY_TRIALS)
 
     def _guest(self, job: Job, patience_s: float, memory_mb: int) -> Boot:
         assert self.kernel is not None

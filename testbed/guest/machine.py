@@ -7,32 +7,44 @@ its output and how it went are in a folder of results afterwards.
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.engine import ProcessOutcome
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
-from testbed.guest.boot import VIRTUAL_TIME, Boot, GuestHung, boot, guest_options, run_in_guest
+from testbed.guest.boot import (
+    LARGEST_OUTPUT_BYTES,
+    LEFT_BY_GUESTS,
+    VIRTUAL_TIME,
+    Boot,
+    GuestHung,
+    boot,
+    guest_options,
+    run_in_guest,
+)
 from testbed.guest.worker import HIDDEN, reserve_core
 from testbed.machine import safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import core_locks
+from testbed.machine.trees import TREE, Rule
 from testbed.runner.programme import BOOT_NS, NS
 from testbed.store import (
     CAPTURES_FOLDER,
     DAMAGED,
     GUEST_ENVIRONMENT,
-    GUEST_ERRORS,
     GUEST_INPUT,
     GUEST_JUDGE,
     GUEST_NOTES,
     GUEST_OBSERVED,
-    GUEST_OUTPUT,
     GUEST_PROGRAM,
     GUEST_REPORT,
     GUEST_SAMPLED,
+    GUEST_STATUS,
+    MACHINE_FILES,
 )
 
 MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
@@ -47,9 +59,18 @@ CAPTURE_VARIABLE = "TESTBED_CAPTURE"  # what programs/capture_interfaces.py read
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
 CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
-WRITTEN_INSIDE = (  # the files that a guest leaves
-    *(GUEST_REPORT, GUEST_NOTES, GUEST_OBSERVED, GUEST_SAMPLED, GUEST_OUTPUT, GUEST_ERRORS),
+LEFT_BY_PROGRAMS = (  # what the guest of a whole program may leave
+    *LEFT_BY_GUESTS,
+    Rule(GUEST_REPORT, 4096),
+    Rule(GUEST_NOTES, 65536),
+    Rule(GUEST_OBSERVED, 1 << 26),
+    Rule(GUEST_SAMPLED, 1 << 30),
+    Rule(f"{CAPTURES_FOLDER}/*.pcapng", LARGEST_OUTPUT_BYTES, 10_000),
+    Rule(f"{MACHINE_FILES}/{TREE}", 1 << 30, 500_000, LARGEST_OUTPUT_BYTES),
 )
+
+
+KEPT = frozenset(rule.path for rule in LEFT_BY_PROGRAMS) - {GUEST_STATUS}
 
 
 @dataclass(frozen=True)
@@ -172,13 +193,14 @@ def run_on_machine(
             at_terminal=program.at_terminal,
         )
         try:
-            outcome = run_in_guest(place, argv, lambda: boot(guest, place), WRITTEN_INSIDE)
+            boot_it = functools.partial(boot, guest, place, LEFT_BY_PROGRAMS)
+            outcome = run_in_guest(place, argv, boot_it, KEPT, strict=False)
         except GuestHung as error:
             raise TestbedError(
                 f"it had not ended after {program.patience_s:.0f} s of wall time",
                 "--timeout SECONDS gives it more; --limit, in virtual time, ends what never ends",
             ) from error
-    return _end(place, outcome.status, outcome.errors, outcome.warnings)
+    return _end(place, outcome)
 
 
 def _check_folder(folder: Path) -> None:
@@ -192,17 +214,17 @@ def _packed(words: Iterable[str]) -> bytes:
     return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
 
 
-def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> MachineEnd:
+def _end(place: Path, outcome: ProcessOutcome) -> MachineEnd:
     """Read the guest's report, and remove it."""
     report, notes = place / GUEST_REPORT, place / GUEST_NOTES
     if not report.exists():
-        began = status < 128 and errors
-        raise TestbedError(errors if began else "the guest's machine was ended by what ran in it")
+        began = outcome.status < 128 and outcome.errors
+        raise TestbedError(began or "the guest's machine was ended by what ran in it")
     lines = safe_files.tail(notes).splitlines()
     try:
         numbers = dict(line.split() for line in safe_files.tail(report).splitlines())
         end = MachineEnd(
-            status,
+            outcome.status,
             int(numbers["took_ns"]) / NS,
             numbers["at_limit"] == "1",
             numbers["too_many_processes"] == "1",
@@ -212,10 +234,15 @@ def _end(place: Path, status: int, errors: str, warnings: Sequence[str]) -> Mach
             int(numbers["bytes"]),
             int(numbers["skipped"]),
             tuple(dict.fromkeys(lines)),
-            warnings,
+            outcome.warnings,
         )
     except (*DAMAGED, OverflowError) as error:
         raise TestbedError("what ran in the guest has changed the machine's report") from error
     report.unlink()
     notes.unlink(missing_ok=True)
+    taken = outcome.taken
+    if not taken.refused and (taken.files, taken.total_bytes) != (end.files, end.total_bytes):
+        raise TestbedError(
+            f"{taken.files} of {end.files} files came back", "is the disk of the results full?"
+        )
     return end

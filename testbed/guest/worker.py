@@ -1,4 +1,4 @@
-"""A guest on a cluster's worker: the standard library alone, as the head sends this code there.
+"""A guest on a cluster's worker: the standard library and `trees.py`, which the head sends there.
 
 A worker has Python with dask, the guest's kernel, the programs in C, and the programs that make
 traffic (docs/cluster.md). It needs none of the testbed's Python.
@@ -24,9 +24,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Self
+
+from testbed.machine.trees import GuestFolder, Rule, remove
 
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
 POLL_MS, LONGEST_POLL_MS = 20, 100  # longer as the guest takes longer
@@ -82,6 +84,7 @@ class Shipment(Exchanged):
     options: Sequence[str]  # of the kernel
     patience_s: float
     confined_only: bool  # not on a worker that cannot confine it
+    rules: Sequence[tuple[str, int, int, int]]  # for what the guest may leave, each as a Rule
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class GuestReport(Exchanged):
     problem: str = ""
     folders: Sequence[str] = ()
     files: Mapping[str, File] = field(default_factory=dict)
-    special: Sequence[str] = ()  # what is no plain file
+    taken: tuple[int, int, int, int, tuple[str, ...]] = (0, 0, 0, 0, ())  # a Taken
     status: int = 0
     peak_mb: float = 0.0
     hung: bool = False
@@ -203,10 +206,10 @@ def run_guest(packed: bytes) -> bytes:
     try:
         # below the worker's own folder: dask removes what a killed worker leaves there
         with (
-            tempfile.TemporaryDirectory(prefix="trial-", dir=worker.local_directory) as name,
+            _temporary_folder(Path(worker.local_directory)) as name,
             reserve_core(_core_locks()) as core,
         ):
-            answer = _run(shipment, Path(name), core)
+            answer = _run(shipment, name, core)
             if shutil.disk_usage(name).free < FULL_DISK_BYTES:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
@@ -216,6 +219,20 @@ def run_guest(packed: bytes) -> bytes:
     except subprocess.SubprocessError as error:
         return GuestReport(worker.address, str(error)).packed()
     return replace(answer, where=worker.address, took_s=time.monotonic() - started).packed()
+
+
+@contextlib.contextmanager
+def _temporary_folder(above: Path) -> Iterator[Path]:
+    """Make a folder for the duration of a block; what a guest left in it may lie very deep."""
+    name = tempfile.mkdtemp(prefix="trial-", dir=above)
+    try:
+        yield Path(name)
+    finally:
+        parent = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            remove(parent, Path(name).name)
+        finally:
+            os.close(parent)
 
 
 def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
@@ -239,29 +256,24 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
     command = guest_command(
         cache_folder() / shipment.kernel, core, shipment.options, () if why_not else confine, fixed
     )
-    with (folder / shipment.console).open("wb") as console:
-        process = subprocess.Popen(
-            [str(lib / "testbed-guard"), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=console,
-            env=environment,
-            cwd=folder,
-            start_new_session=True,
-        )
-    peak_mb, reason = wait_for_guest(process, not why_not, shipment.patience_s, lambda: False)
-    (folder / shipment.memory).rmdir()
-    for name in (*shipment.commands, shipment.paths):
-        (folder / name).unlink(missing_ok=True)
+    with GuestFolder(folder) as place:
+        with (folder / shipment.console).open("wb") as console:
+            process = subprocess.Popen(
+                [str(lib / "testbed-guard"), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=console,
+                env=environment,
+                cwd=place.start_path,
+                start_new_session=True,
+            )
+        peak_mb, reason = wait_for_guest(process, not why_not, shipment.patience_s, lambda: False)
+        taken = place.take([Rule(*rule) for rule in shipment.rules])
     folders, files = pack(folder)
-    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    special = names - set(folders) - set(files)
-    before = {name: file[:2] for name, file in shipment.files.items()}
-    fresh = {name: file for name, file in files.items() if file[:2] != before.get(name)}
     return GuestReport(
         folders=folders,
-        files=fresh,
-        special=sorted(special),
+        files=files,
+        taken=astuple(taken),
         status=process.returncode,
         peak_mb=peak_mb,
         hung=bool(reason),
@@ -307,7 +319,7 @@ def wait_for_guest(
 ) -> tuple[float, str]:
     """Wait for a guest's end; return its peak memory in MB, and why it was ended, or nothing.
 
-    A confined guest is a child of the started process.
+    A confined guest is a child of the started process, which leads a session of its own.
     """
     peak_kb, reason = 0, ""
     pid = 0 if confined else process.pid
@@ -327,11 +339,14 @@ def wait_for_guest(
                 reason = "hung"
             if reason:
                 process.send_signal(signal.SIGTERM)
-                if not poller.poll(5000):
-                    process.kill()
+                poller.poll(5000)
                 break
     finally:
         os.close(ending)
+        if process.returncode is None:  # its number is still its own
+            # with all of its processes, which no namespace ends where it is not confined
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return peak_kb / 1024, reason
 

@@ -12,13 +12,13 @@ import ctypes
 import errno
 import functools
 import os
-import shutil
 import stat
 from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from testbed.errors import TestbedError
+from testbed.machine import trees
 from testbed.machine.process import User, sudo_user
 
 LARGEST_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
@@ -26,7 +26,6 @@ TAIL_BYTES = 65536  # of what a program or a console said, in which its last err
 LONG_TAIL_BYTES = 1 << 24  # of a log whose lines are all read
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_PRIVILEGED = stat.S_ISUID | stat.S_ISGID
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -190,10 +189,13 @@ def exists(parent: int, name: str) -> bool:
 def remove(parent: int, name: str) -> None:
     """Remove a file, a link or a whole folder, if it is there."""
     with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=parent)
-        else:
-            os.unlink(name, dir_fd=parent)
+        trees.remove(parent, name)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder that others may have written in, if it is there."""
+    with contextlib.suppress(FileNotFoundError), folder(path.parent) as parent:
+        trees.remove(parent, path.name)
 
 
 def remove_file(path: Path) -> None:
@@ -241,26 +243,6 @@ def give_all_to_user(directory: int) -> None:
             for name in files:
                 os.chown(name, user.uid, user.gid, dir_fd=here, follow_symlinks=False)
             os.fchown(here, user.uid, user.gid)
-
-
-def only_plain_files(directory: int) -> list[str]:
-    """Remove what is neither a file nor a folder, and set-uid bits; return their names.
-
-    What a guest writes is a stranger's: its links would make us read or write elsewhere, and root's
-    set-uid program would be everybody's.
-    """
-    found = []
-    for path, folders, files, here in os.fwalk(".", dir_fd=directory):
-        for name in (*folders, *files):
-            mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                os.unlink(name, dir_fd=here)
-            elif mode & _PRIVILEGED:
-                os.chmod(name, mode & 0o777, dir_fd=here)
-            else:
-                continue
-            found.append(os.path.normpath(f"{path}/{name}"))
-    return sorted(found)
 
 
 def changed_by_others(path: Path, user: User | None = None) -> str:

@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,11 @@ from testbed.guest.boot import (
     guest_warnings,
     refused_calls,
 )
-from testbed.guest.engine import GuestEngine
+from testbed.guest.engine import LEFT_BY_TRIALS, GuestEngine
 from testbed.guest.worker import START_TOPIC, GuestReport, Requirements, Shipment
+from testbed.machine import trees
 from testbed.machine.compiled import LIBRARIES
+from testbed.machine.trees import Taken
 from testbed.plan.plan import Task
 from testbed.runs.engine_choice import Choice
 from testbed.runs.provenance import VERSION_COMMANDS, programs_of, user_files
@@ -222,12 +225,13 @@ def _client(address: str) -> Iterator[Any]:
 
 
 class _Code:
-    """A function of worker.py that is sent as code: neither scheduler nor worker has the module."""
+    """A function of worker.py that is sent as code, with trees.py: no worker has the modules."""
 
     def __init__(self, function: Callable[[bytes], object]) -> None:
         import cloudpickle
 
-        cloudpickle.register_pickle_by_value(worker)
+        for module in (worker, trees):
+            cloudpickle.register_pickle_by_value(module)
         self._code = cloudpickle.dumps(function)
 
     def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
@@ -386,6 +390,7 @@ class ClusterEngine(GuestEngine):
             options=guest_options(job.seed, memory_mb),
             patience_s=patience_s,
             confined_only=job.runs_programs and not does_without_confinement(),
+            rules=[astuple(rule) for rule in LEFT_BY_TRIALS],
         )
         answer = self._workers.run(shipment, job.cancel)
         _store(folder, answer)
@@ -394,7 +399,7 @@ class ClusterEngine(GuestEngine):
         return GuestEnd(
             answer.status,
             answer.peak_mb,
-            answer.special,
+            Taken(*answer.taken),
             (
                 *guest_warnings(answer.why_not_confined, answer.addresses_fixed),
                 *refused_calls(folder),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
-from testbed.guest.boot import Boot, boot, guest_options, run_in_guest
+from testbed.guest.boot import LEFT_BY_GUESTS, Boot, boot, guest_options, run_in_guest
 from testbed.guest.debug_kernel import first_report
 from testbed.guest.worker import reserve_core
 from testbed.machine import atomic, safe_files
@@ -51,7 +51,7 @@ def _boot_log(folder: Path) -> str:
         cancelled = threading.Event().is_set
         guest = Boot(folder, core, options, KUNIT_PATIENCE_S, cancelled, runs_programs=True)
         argv = ["/bin/dmesg", "--notime"]
-        run_in_guest(place, argv, lambda: boot(guest, place), (GUEST_OUTPUT,))
+        run_in_guest(place, argv, lambda: boot(guest, place, LEFT_BY_GUESTS), (GUEST_OUTPUT,))
         return safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)
 
 

@@ -26,7 +26,6 @@ from testbed.store import (
     GUEST_SAMPLED,
     LABORATORY_FINDINGS,
     MACHINE_ERRORS,
-    MACHINE_FILES,
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_OUTPUT,
@@ -84,8 +83,7 @@ class Relay:
     """Passes on what a guest's growing file has got since the last look."""
 
     def __init__(self, path: Path, stream: Output) -> None:
-        path.touch()  # before the guest could put a link there
-        self._file, self._stream = path.open("rb"), stream
+        self._file, self._stream = path.open("x+b"), stream  # before the guest gets it
         self._left = MAX_OUTPUT_BYTES
 
     def look(self) -> None:
@@ -119,26 +117,37 @@ def run_in_folder(
         for name, kept in RENAMED.items():
             (place / name).touch()  # unless the program removed it
             (place / name).rename(place / kept)
-        _check_complete(place / MACHINE_FILES, end)
         wall_s = time.monotonic() - begun
         observation = read_observation(place / MACHINE_OBSERVED, program.folder)
         findings = laboratory_findings(observation, at_once=end.at_finding)
-        run = ProgramRun(end, wall_s, _notes(end, place / MACHINE_ERRORS), findings)
+        damaged = _write_flows(place) if program.captured else []
+        notes = [*_notes(end, place / MACHINE_ERRORS), *damaged]
+        run = ProgramRun(end, wall_s, notes, findings)
         (place / LABORATORY_FINDINGS).write_text(record_text([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
         if program.captured:
-            _write_flows(place)
             _write_samples(place, observation.began_ns)
     return run
 
 
-def _write_flows(place: Path) -> None:
-    """Write the flows of a run's captures as a table."""
+def _write_flows(place: Path) -> list[str]:
+    """Write the flows of a run's captures as a table; return what is wrong with captures."""
     from analysis.captures import tables
 
-    captures = sorted((place / CAPTURES_FOLDER).iterdir())
-    flows = (each.table for each in tables.flow_tables(captures, tunnels=False))
-    (place / MACHINE_FLOWS).write_text("".join(tables.csv_text(flows)))
+    captures, damaged = sorted((place / CAPTURES_FOLDER).glob("*")), []
+    try:
+        flows = list(tables.flow_tables(captures, tunnels=False))
+    except TestbedError:  # one by one: the others are left
+        flows = []
+        for capture in captures:
+            try:
+                flows += tables.flow_tables([capture], tunnels=False)
+            except TestbedError as error:
+                damaged.append(
+                    f"{CAPTURES_FOLDER}/{capture.name}: {error.message.partition(': ')[2]}"
+                )
+    (place / MACHINE_FLOWS).write_text("".join(tables.csv_text(each.table for each in flows)))
+    return damaged
 
 
 def _write_samples(place: Path, began_ns: int) -> None:
@@ -166,15 +175,6 @@ def _check_replaceable(out: Path) -> None:
     """Raise an error if the folder has something else than such results."""
     if out.exists() and not (out / MACHINE_RECORD).exists() and any(out.iterdir()):
         raise UsageError(f"{out} has something else in it", "name another folder with --out")
-
-
-def _check_complete(files: Path, end: MachineEnd) -> None:
-    """Raise an error unless all arrived that the guest has sent."""
-    sizes = [path.stat().st_size for path in files.rglob("*") if path.is_file()]
-    if (len(sizes), sum(sizes)) != (end.files, end.total_bytes):
-        raise TestbedError(
-            f"{len(sizes)} of {end.files} files came back", "is the disk of the results full?"
-        )
 
 
 def _notes(end: MachineEnd, errors: Path) -> list[str]:

@@ -244,7 +244,6 @@ class _Runner:
         identity = identify(scenario, task.plan, engine)
         private = scenario.runs_programs  # which read what their starter may, others may not
         with _core(engine) as core, whole_folder(path, private=private) as folder:
-            (folder / SCENARIO).write_text(scenario_text(scenario, path))
             job = Job(
                 *(scenario.seed, core, self.cancel, scenario.name),
                 runs_programs=scenario.runs_programs,
@@ -254,6 +253,7 @@ class _Runner:
             record = self._attempt(folder, task, job)
             made_by = versions_for(scenario, in_guest=engine.virtual_time)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
+            (folder / SCENARIO).write_text(scenario_text(scenario, path))
             record = with_files(record, folder, job.check)
             (folder / RECORD).write_text(record.to_json())
             return record

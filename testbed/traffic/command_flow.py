@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from testbed.errors import UsageError
+from testbed.machine import safe_files
 from testbed.machine.process import User, sudo_user
 from testbed.runner.programme import Answers
 from testbed.scenario.model import Flow
@@ -64,7 +65,7 @@ def hand_over(folder: Path, user: User) -> None:
 def remove(flow: Flow, trial: Path) -> None:
     """Delete the programs' folders; their output stays."""
     for role in ROLES:
-        shutil.rmtree(trial / program_folder(flow.name, role), ignore_errors=True)
+        safe_files.remove_folder(trial / program_folder(flow.name, role))
 
 
 class CommandFlow(FlowPrograms):

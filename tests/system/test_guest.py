@@ -26,7 +26,7 @@ from testbed.plan.requirements import OTHER_KERNELS
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import Trial, open_trial
+from testbed.store import FLOWS_FOLDER, Trial, open_trial
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from tests.lab import (
     ON_FIRST,
@@ -343,11 +343,13 @@ def test_the_set_for_determinism_has_no_doubles() -> None:
 
 def said_in_a_guest(folder: Path, script: str, *before: str) -> str:
     """Run a script in a guest, by these words, and return what it prints."""
-    (folder / "ask.py").write_text(f"import sys; sys.stdout = open('answers', 'w')\n{script}")
+    said = f"{FLOWS_FOLDER}/said"  # where every guest may leave files
+    (folder / FLOWS_FOLDER).mkdir(exist_ok=True)
+    (folder / "ask.py").write_text(f"import sys; sys.stdout = open('{said}', 'w')\n{script}")
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     argv = [*before, sys.executable, "ask.py"]
     assert GuestEngine().boot(folder, argv, job, patience_s=60).status == 0
-    return (folder / "answers").read_text()
+    return (folder / said).read_text()
 
 
 IPERF3S_READS = ("/usr/bin/env", f"LD_PRELOAD={PRELOAD}")

@@ -39,7 +39,7 @@ tc -n a qdisc add dev a0 root netem delay 10ms limit 10000
 tc -n r qdisc add dev r1 root handle 1: htb default 1
 tc -n r class add dev r1 parent 1: classid 1:1 htb rate 10mbit burst 1514 cburst 1514
 tc -n r qdisc add dev r1 parent 1:1 dualpi2
-ip netns exec r tcpdump -i r1 -s 96 -w l4s.pcap -Z root 2>tcpdump.log &
+ip netns exec r tcpdump -i r1 -s 96 -w flows/l4s.pcap -Z root 2>tcpdump.log &
 tcpdump=$!
 sleep 0.1
 ip netns exec b iperf3 -s -1 >server.log &
@@ -76,9 +76,10 @@ def test_a_scenarios_scalable_flow_has_ect1_and_a_shorter_queue_than_cubic(tmp_p
 @needs_kernel
 def test_accurate_ecn_is_negotiated_and_marks_are_answered(tmp_path: Path) -> None:
     (tmp_path / "l4s.sh").write_text(SCRIPT)
+    (tmp_path / "flows").mkdir()
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     assert GuestEngine(KERNEL).boot(tmp_path, ["/bin/sh", "l4s.sh"], job, patience_s=60).status == 0
-    capture = tmp_path / "l4s.pcap"
+    capture = tmp_path / "flows" / "l4s.pcap"
     flags = [int(each, 16) for each in fields(capture, "tcp.flags.syn == 1", "tcp.flags")]
     assert flags == [ASKED, AGREED] * 2  # of iperf3's two connections
     ecn = fields(capture, "ip.src == 10.0.1.1", "ip.dsfield.ecn")

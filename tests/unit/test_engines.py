@@ -26,7 +26,7 @@ from testbed.runs.sweep import unsupported
 from testbed.scenario.model import CLIENT_PORTS, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
-from testbed.store import RECORD, SCENARIO, Record, Status
+from testbed.store import GUEST_OUTPUT, RECORD, Record, Status
 from testbed.trial.make import Programmed
 from tests.scenarios import fat_tree, router, video
 
@@ -53,10 +53,12 @@ def test_addresses_are_random_only_where_they_must_be(
     """Containers' seccomp refuses setarch -R; a trial there says what that changes."""
     monkeypatch.setattr(boot, "why_not_confined", lambda: "not here")
     monkeypatch.setattr(boot, "keeps_addresses_fixed", lambda: fixed)
-    engine = guest(tmp_path, "cat /proc/self/personality >found; echo 0 >guest.status")
+    engine = guest(tmp_path, "cat /proc/self/personality >guest.out; echo 0 >guest.status")
+    place = tmp_path / "place"
+    place.mkdir()
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-    warnings = engine.boot(tmp_path, ["true"], job, 10).warnings
-    assert bool(int((tmp_path / "found").read_text(), 16) & 0x0040000) is fixed
+    warnings = engine.boot(place, ["true"], job, 10, kept=[GUEST_OUTPUT]).warnings
+    assert bool(int((place / GUEST_OUTPUT).read_text(), 16) & 0x0040000) is fixed
     assert any("setarch" in each for each in warnings) is not fixed
 
 
@@ -69,7 +71,6 @@ def run(
     trial = folder / "trial"
     trial.mkdir()
     (task,) = tasks([scenario or router()])
-    (trial / SCENARIO).write_text(task.scenario.to_json())
     core = min(os.sched_getaffinity(0))
     with pytest.MonkeyPatch.context() as patch:  # a script answers nothing
         patch.setattr(Programmed, "finish", lambda _self, _outcome: Record(Status.OK))
@@ -190,14 +191,14 @@ def test_the_status_of_the_trial_is_passed_on(tmp_path: Path) -> None:
     outcome = run(guest(tmp_path, "echo 1 > guest.status"), tmp_path)
     assert getattr(outcome, "status", None) == 1
     left = {path.name for path in (tmp_path / "trial").iterdir() if path.is_file()}
-    assert left == {RECORD, SCENARIO}
+    assert left == {RECORD}
 
 
 def test_the_command_line_differs_by_the_seed_alone(tmp_path: Path) -> None:
     """It is mixed into the guest's random pool."""
-    script = 'printf "%s\\n" "$@" > seen; pwd > where; echo 0 > guest.status'
+    script = 'printf "%s\\n" "$@" > flows/seen; echo 0 > guest.status'
     run(guest(tmp_path, script), tmp_path)
-    words = (tmp_path / "trial" / "seen").read_text().split()
+    words = (tmp_path / "trial" / "flows" / "seen").read_text().split()
     assert "um_seed=7" in words
     assert not any(str(tmp_path) in word for word in words)
 
@@ -253,9 +254,9 @@ def test_a_program_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
     ("player", "memory"), [(PlayerKind.MODEL, "256M"), (PlayerKind.CHROMIUM, "1024M")]
 )
 def test_a_browser_has_more_memory(tmp_path: Path, player: PlayerKind, memory: str) -> None:
-    script = 'printf "%s\\n" "$@" > seen; echo 0 > guest.status'
+    script = 'printf "%s\\n" "$@" > flows/seen; echo 0 > guest.status'
     run(guest(tmp_path, script), tmp_path, scenario=video(player=player))
-    assert f"mem={memory}" in (tmp_path / "trial" / "seen").read_text().split()
+    assert f"mem={memory}" in (tmp_path / "trial" / "flows" / "seen").read_text().split()
 
 
 def test_a_kernel_that_is_not_built_may_be_later(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.engine import ProcessOutcome
 from testbed.errors import TestbedError
 from testbed.guest import machine
 from testbed.guest.boot import guest_hung
@@ -16,7 +17,7 @@ from testbed.store import GUEST_REPORT
 def test_a_program_that_takes_too_long_is_not_said_to_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def boot_in_vain(*_arguments: object) -> None:
+    def boot_in_vain(*_arguments: object, strict: bool) -> None:
         raise guest_hung(7)
 
     monkeypatch.setattr(machine, "run_in_guest", boot_in_vain)
@@ -37,4 +38,4 @@ def test_a_report_that_the_program_has_changed_is_a_line(tmp_path: Path, text: s
     if text is None:
         os.truncate(report, 1 << 40)
     with pytest.raises((TestbedError, OSError), match=r"changed the machine's report|larger than"):
-        machine._end(tmp_path, 0, "", ())
+        machine._end(tmp_path, ProcessOutcome(0, 1.0, ""))

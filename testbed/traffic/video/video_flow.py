@@ -49,7 +49,7 @@ class VideoFlow(FlowPrograms):
         assert self.plan.video is not None and self.plan.flow.video is not None
         folder = self._folder / self._site
         folder.mkdir()
-        write_files(folder, self.plan.flow.video)
+        self._sizes = write_files(folder, self.plan.flow.video)
         serving, watching = self.plan.video.serving, self.plan.video.watching
         if serving.transport is not Transport.QUIC:
             config = nginx_config(serving.transport, serving.port)
@@ -104,7 +104,7 @@ class VideoFlow(FlowPrograms):
         if (report := folder / SERVER_REPORT).exists():
             shutil.move(report, self._folder / report_file(self.plan.flow.name, "server"))
         loads = (*self._result.page, *(segment.load for segment in self._result.segments))
-        sizes = {load.path: (folder / SITE_FOLDER / load.path).stat().st_size for load in loads}
+        sizes = {load.path: self._sizes[load.path] for load in loads}
         write_json(self._folder, sizes_file(self.plan.flow.name), sizes)
         self._errors("server").unlink()
         if not self._errors("client").stat().st_size:
@@ -112,11 +112,14 @@ class VideoFlow(FlowPrograms):
 
     def clean_up(self) -> None:
         """Remove the server's files."""
-        shutil.rmtree(self._folder / self._site, ignore_errors=True)
+        safe_files.remove_folder(self._folder / self._site)
 
 
-def write_files(folder: Path, viewing: Viewing) -> None:
-    """Write a server's site and certificate; for a browser they must be real media files."""
+def write_files(folder: Path, viewing: Viewing) -> dict[str, int]:
+    """Write a server's site and certificate, and return the sizes of the site's files.
+
+    For a browser they must be real media files.
+    """
     video = Video(viewing.length_s)
     write_site(video, folder / SITE_FOLDER)
     if viewing.player is PlayerKind.CHROMIUM:
@@ -125,6 +128,8 @@ def write_files(folder: Path, viewing: Viewing) -> None:
         write_browser_files(video, viewing.rule, folder / SITE_FOLDER)
     for name in (CERTIFICATE, KEY):
         shutil.copy(Path(__file__).with_name(name), folder)
+    site = folder / SITE_FOLDER
+    return {str(path.relative_to(site)): path.stat().st_size for path in site.rglob("*")}
 
 
 def nginx_config(transport: Transport, port: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from testbed.store import RADIO_FILE, write_json
 from testbed.trial.parts.part import Part, PlannedTrial
 
 MEDIUM = LIBRARIES / PROGRAM  # built from medium/ by the Makefile
-FOLDER = "radio"
+RADIO_FOLDER = "radio"
 RADIO_READY_S = 10.0
 JOIN_TRIES = 10
 RADIO_INTERFACES = ("wlan0", "wlan1")  # the kernel's names, in the order they are made
@@ -35,11 +34,11 @@ class RadioLink(Part):
         return trial.plan.radio is not None
 
     def _file(self, name: str) -> str:
-        return f"{FOLDER}/{name}"
+        return f"{RADIO_FOLDER}/{name}"
 
     def place(self) -> None:
         """Start the medium, move each radio into its node, and rename its interface."""
-        (self._trial.folder / FOLDER).mkdir()
+        (self._trial.folder / RADIO_FOLDER).mkdir()
         argv = (str(MEDIUM), *self._plan.medium[1:])
         outputs = (self._file("medium.json"), self._file("medium-errors"))
         self._programme.start("medium", HOME, argv, *outputs)
@@ -57,7 +56,7 @@ class RadioLink(Part):
 
     def join(self) -> None:
         """Start the access point and let the station associate."""
-        (self._trial.folder / FOLDER / "hostapd.conf").write_text(self._plan.hostapd)
+        (self._trial.folder / self._file("hostapd.conf")).write_text(self._plan.hostapd)
         ap, station = self._plan.ends
         log = self._file("hostapd.log")
         argv = ("hostapd", self._file("hostapd.conf"))
@@ -98,4 +97,4 @@ class RadioLink(Part):
 
     def clean_up(self, folder: Path) -> None:
         """Remove the programs' files."""
-        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+        safe_files.remove_folder(folder / RADIO_FOLDER)

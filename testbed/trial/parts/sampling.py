@@ -24,7 +24,6 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.store import (
     QUEUE_SAMPLES,
     RAW_SAMPLES,
-    SAMPLES_FOLDER,
     SOCKET_SAMPLES,
     Record,
     write_text,
@@ -89,7 +88,6 @@ class Sampling(Part):
 
     def wait_until_ready(self) -> None:
         """Open the probes and rehearse, before second 0 is a new beginning."""
-        (self._trial.folder / SAMPLES_FOLDER).mkdir(exist_ok=True)
         self._programme.add("samples", RAW_SAMPLES)
         for probe in self._sockets:
             self._programme.add("probe", probe.node, NETLINK_SOCK_DIAG, probe.request.hex())
