@@ -88,9 +88,9 @@ def other_attributes(path: Path, tree: ast.Module) -> Iterator[str]:
                 for each in uses(block, public)
                 if isinstance(each.value, ast.Name) and each.value.id == mine
             }
-            for each in ast.walk(block):
-                named = isinstance(each, ast.Name) and each.id == mine
-                if named and each not in used and each is not item.optional_vars:
+            named = [each for each in ast.walk(block) if isinstance(each, ast.Name)]
+            for each in named:
+                if each.id == mine and each not in used and each is not item.optional_vars:
                     yield f"{name(path)}:{each.lineno}: {mine}"
 
 
