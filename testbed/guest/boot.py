@@ -128,14 +128,14 @@ def run_in_guest(
     """
     (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
     ended = boot()
-    if ended.taken.refused and strict:
-        raise TestbedError(
-            str(ended.taken), "is there a program in the trial that you do not trust?"
-        )
     status, errors = _status(folder), _last_error_line(folder)
     for file in folder.glob(GUEST_FILES):
         if file.name not in kept:
             file.unlink()
+    if ended.taken.refused and strict:
+        raise TestbedError(
+            str(ended.taken), "is there a program in the trial that you do not trust?"
+        )
     if status is None:
         why = errors or f"it ended with status {ended.status} and no message"
         raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")

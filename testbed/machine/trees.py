@@ -217,15 +217,14 @@ class _Taking:
             if why := self._unfit(before) or self._beyond(number, parts, before.st_size):
                 return self._drop(parts, why)
             _move(name, source, target)
-            with _found(target, name) as file:
-                about = os.fstat(file)
-                why = self._unfit(about) or self._beyond(number, parts, about.st_size)
-                if why or not os.path.samestat(before, about):
-                    remove(target, name)
-                    return self._drop(parts, why or "changed meanwhile")
-                mode = about.st_mode & 0o755 | 0o600
-                if stat.S_IMODE(about.st_mode) != mode:
-                    Path(f"/proc/self/fd/{file}").chmod(mode)
+            about = os.stat(name, dir_fd=target, follow_symlinks=False)
+            why = self._unfit(about) or self._beyond(number, parts, about.st_size)
+            if why or not os.path.samestat(before, about):
+                remove(target, name)
+                return self._drop(parts, why or "changed meanwhile")
+            mode = about.st_mode & 0o755 | 0o600
+            if stat.S_IMODE(about.st_mode) != mode:
+                os.chmod(name, mode, dir_fd=target)  # a file, as nobody else can put a link there
         except OSError as error:
             return self._drop(parts, error.strerror or "cannot be moved")
         self._counts[number] += 1

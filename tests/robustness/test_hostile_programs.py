@@ -168,6 +168,58 @@ def test_files_that_were_written_before_a_disk_was_full(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in files.iterdir()} == {"kept": "kept\n"}
 
 
+def test_a_capture_that_is_none_is_a_line(tmp_path: Path) -> None:
+    """And the other results stay, what was observed and sampled among them."""
+    script = "echo no capture >/proc/1/cwd/captures/h1-eth0.pcapng; echo kept >kept"
+    done = execute(tmp_path, script, "--capture", "all")
+    assert "captures/h1-eth0.pcapng: not a pcap or pcapng capture" in done.stderr
+    assert done.returncode == 0
+    left = {path.name for path in (tmp_path / "work" / "out").iterdir()}
+    assert left >= {
+        "machine.json",
+        "findings.json",
+        "flows.csv",
+        "observed.txt",
+        "captures",
+        "files",
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        pytest.param(
+            'python3 -c \'import os\nfor _ in range(990): os.mkdir("d"); os.chdir("d")\'',
+            "not taken: d",
+            id="deep",
+        ),
+        pytest.param(
+            "mkdir samples; ln -s {}/precious samples/queues.csv; chmod 311 samples",
+            "not taken: samples",
+            id="closed-folder-with-a-link",
+        ),
+        pytest.param(
+            "chmod 777 .; chmod 000 captures; mkfifo guest.observed", "(a pipe)", id="pipe"
+        ),
+        pytest.param("rm guest.observed; ln -s {}/precious guest.observed", "(a link)", id="link"),
+        pytest.param("truncate -s 1T guest.observed", "larger than 64 MiB", id="hole"),
+    ],
+)
+def test_what_is_done_to_the_guests_folder_is_a_line(
+    tmp_path: Path, script: str, line: str
+) -> None:
+    (tmp_path / "precious").write_text("precious")
+    inside = f"echo kept >kept; cd /proc/1/cwd; {script.format(tmp_path)}"
+    done = execute(tmp_path, inside, "--capture", "all")
+    assert done.returncode == 0, done.stderr
+    assert [each for each in done.stderr.splitlines() if line in each], done.stderr
+    out = tmp_path / "work" / "out"
+    assert (out / MACHINE_FILES / "kept").read_text() == "kept\n"
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["out"]
+    assert not [path for path in out.rglob("*") if path.is_symlink() or path.is_fifo()]
+
+
 def test_endless_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
