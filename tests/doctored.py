@@ -172,6 +172,13 @@ def _samples_gap(path: Path) -> None:
         table[~table["time_s"].between(1, 1.2)].to_csv(file, index=False)
 
 
+def _cut(path: Path) -> None:
+    """As a full disk, or a copy that was ended, may leave it: at a line's end."""
+    file = path / "samples" / "sockets.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]))
+
+
 def _scaled(column: str, factor: float) -> Callable[[Path], None]:
     def change(table: pd.DataFrame) -> None:
         table[column] = (table[column] * factor).astype(table[column].dtype)
@@ -233,13 +240,6 @@ def _host(column: str, values: list[float]) -> Callable[[Path], None]:
     return act
 
 
-def _cut(path: Path) -> None:
-    """As a full disk, or a copy that was ended, may leave it: at a line's end."""
-    file = path / "samples" / "sockets.csv"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(lines[: len(lines) // 2]))
-
-
 _DOCTORED: dict[str, tuple[Callable[[Path], None], str]] = {
     "tcpdump lost packets": (_dropped, "capture drops"),
     "a file with other packets": (_fewer, "capture file"),
@@ -257,6 +257,7 @@ _DOCTORED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a late start": (_flow("planned_start_s", -0.05), "start"),
     "a late stop": (_flow("planned_stop_s", 3.4), "stop"),
     "samples missing": (_samples_gap, "sampling"),
+    "a socket's samples that end early": (_cut, "sampling"),
     "a longer path": (_late, "idle RTT"),
     "a rate 3 % off": (_queue("rate_mbit", 1.03), "rate"),
     "gaps of another length": (

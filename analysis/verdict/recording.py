@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from analysis.captures.tcp import PacketArrays
 from analysis.trials.capacity import sending_ns
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.samples import read_samples
+from analysis.trials.series import Floats
 from analysis.verdict.checks import (
     NOT_SAMPLED,
     Check,
@@ -104,21 +105,35 @@ def _sending_since_s(
 
 
 def sampling(evidence: Evidence) -> Iterator[Check]:
-    """Check that samples were taken at their interval while flows ran."""
-    interval_ms = evidence.trial.scenario.sample_interval_ms
-    name = "sockets" if evidence.samples.queues is None else "queues"
-    samples = (
-        evidence.samples.sockets if evidence.samples.queues is None else evidence.samples.queues
-    )
+    """Check that samples were taken at their interval, and to the end of each flow."""
+    queues, sockets = evidence.samples.queues, evidence.samples.sockets
+    name, samples = ("sockets", sockets) if queues is None else ("queues", queues)
     stops = [flow.stopped_s for flow in evidence.flows]
-    if not interval_ms or samples is None or not stops:
+    if not evidence.trial.scenario.sample_interval_ms or samples is None or not stops:
         yield unknown("sampling", name, NOT_SAMPLED)
         return
     times_s = np.unique(samples["time_s"].to_numpy())
-    gaps_ms = np.diff(times_s[times_s <= max(stops) + 1e-6]) * 1e3
-    longest = float(gaps_ms.max()) if len(gaps_ms) else interval_ms
-    off = max(0.0, longest - interval_ms)
-    yield compare("sampling", name, evidence.virtual_time, longest, interval_ms, deviation=off)
+    times_s = np.append(times_s[times_s <= max(stops) + 1e-6], max(stops))
+    yield _longest_gap(evidence, name, np.diff(times_s))
+    if sockets is not None:
+        last_s = sockets.groupby("flow")["time_s"].max()
+        ends_s = [each.stopped_s - last_s[each.name] for each in _sampled(evidence, last_s.index)]
+        yield _longest_gap(evidence, "sockets to their flows' end", np.array(ends_s))
+
+
+def _sampled(evidence: Evidence, names: Container[object]) -> Iterator[FlowRecord]:
+    """Yield the flows with samples whose connections last as long as they do."""
+    for flow in evidence.flows:
+        if flow.name in names and evidence.trial.scenario.flow(flow.name).kind is FlowKind.TCP:
+            yield flow
+
+
+def _longest_gap(evidence: Evidence, name: str, gaps_s: Floats) -> Check:
+    interval_ms = evidence.trial.scenario.sample_interval_ms
+    longest_ms = float(gaps_s.max(initial=0)) * 1e3
+    off = max(0.0, longest_ms - interval_ms)
+    virtual_time = evidence.virtual_time
+    return compare("sampling", name, virtual_time, longest_ms, interval_ms, deviation=off)
 
 
 def machine(evidence: Evidence) -> Iterator[Check]:

@@ -183,7 +183,7 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         CheckRule(
             "sampling",
             "ms",
-            "the longest gap between samples",
+            "the longest gap between samples, or to a flow's end",
             "the configured interval",
             Limits(0.001, ANY),
             Limits(10, ANY),
