@@ -31,6 +31,7 @@ def test_streams_are_open_before_anything_else_is() -> None:
     assert subprocess.call([*CLOSED, sys.executable, "-c", program]) == 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_the_start_is_no_traceback() -> None:
     """It waits until Python has started (setup.sh), and then ends the process silently."""
     for number in range(20):
