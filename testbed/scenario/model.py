@@ -136,7 +136,7 @@ class Flow:
     holds the 37 bytes by which iperf3 knows the connection."""
     loss: Loss | None = None
     """Losses by chance, on the receiver's access link."""
-    parallel: Annotated[int, Range(1, MAX_PARALLEL)] = 1
+    parallel: Annotated[int, Range(1, MAX_PARALLEL, high_is="the local ports of a flow")] = 1
     """The number of connections that share it."""
     rate_mbit: RateMbit | None = None
     """What a CBR flow sends, as it is on the wire."""

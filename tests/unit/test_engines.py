@@ -23,7 +23,7 @@ from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
-from testbed.scenario.model import CLIENT_PORTS, Scenario
+from testbed.scenario.model import CLIENT_PORTS, MAX_PARALLEL, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
 from testbed.store import GUEST_OUTPUT, RECORD, Record, Status
@@ -111,9 +111,12 @@ def test_no_two_flows_have_the_same_port(flows: int, most: int) -> None:
     assert len({flow.dst_port for flow in plan.flows}) == flows
     with pytest.raises(UsageError) as caught:
         make_plan(many(flows, parallel=most + 1))
+    why = f"because each of {flows} flows has {most} of the local ports 40001 to 49999"
+    if most == MAX_PARALLEL:
+        why = "the local ports of a flow"
     assert caught.value.message == (
         f"flows[0].parallel to flows[{flows - 1}].parallel ({flows}): {most + 1} is not between 1 "
-        f"and {most}, because each of {flows} flows has {most} of the local ports 40001 to 49999"
+        f"and {most}, {why}"
     )
 
 

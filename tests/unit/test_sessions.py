@@ -326,7 +326,14 @@ class Case:
         for name, content in files.items():
             (self.folder / name).write_text(json.dumps(content))
         record = SimpleNamespace(flows=(self.record,), queues=(QUEUE,), epoch_s=0.0)
-        return SimpleNamespace(scenario=self.scenario, record=record, path=self.folder)
+        return SimpleNamespace(
+            scenario=self.scenario, record=record, path=self.folder, file=self.file
+        )
+
+    def file(self, name: str) -> Path | None:
+        """Return the path of a file, which is as the trial recorded it."""
+        path = self.folder / name
+        return path if path.exists() else None
 
     def bad(self) -> set[str]:
         """Return the names of the checks that are not valid, but for captures."""
