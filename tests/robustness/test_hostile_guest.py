@@ -168,8 +168,8 @@ print("call: 39", libc.syscall(39) > 0)
 
 def test_a_system_call_that_is_not_on_the_list_is_refused_and_named(target: Target) -> None:
     """Each once, by its number, and by its name if it is one of those that reach the host."""
-    # isolated, Python does not look for the user's name, which may ask a service
-    start = (str(target.confine), MEMORY, "/usr/bin/python3", "-I", "-c", REFUSED_CALLS)
+    # its site would look for the name of the user, which may ask a service
+    start = (str(target.confine), MEMORY, "/usr/bin/python3", "-S", "-c", REFUSED_CALLS)
     said, _ = target.run(*start).communicate(timeout=60)
     lines = said.splitlines()
     told = sorted(line for line in lines if line.startswith("testbed-confine: "))
