@@ -25,6 +25,7 @@ from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.reading import read_scenario
 from testbed.store import IDLE_RTTS, write_table
 from tests.scenarios import access, background, dumbbell, router, with_link, with_network
+from tests.sealing import file_in
 
 FIFO = Queue("pfifo", limit_packets=10)
 CHANNEL = GilbertElliott(0.01, 0.5)
@@ -162,7 +163,9 @@ def judged_idle(
 ) -> tuple[Grade, float | str | None]:
     (folder / "samples").mkdir()
     write_table(folder, IDLE_RTTS, rows)
-    evidence: Any = SimpleNamespace(trial=SimpleNamespace(path=folder), virtual_time=True)
+    evidence: Any = SimpleNamespace(
+        trial=SimpleNamespace(path=folder, file=file_in(folder)), virtual_time=True
+    )
     (check,) = links.idle(evidence)
     return check.verdict, check.measured
 

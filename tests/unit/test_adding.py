@@ -272,7 +272,7 @@ ADDITIONS = (
             told = {"signal_dbm": plan.radio.signal_dbm, "joined": True, "beacon_ms": beacon_ms}
             told |= {"seconds": 1, "others": {"air_s": 0}, "radios": []}
             report.write_text(json.dumps(told))
-            trial = SimpleNamespace(scenario=scenario, path=Path())
+            trial = SimpleNamespace(scenario=scenario, file=lambda _name: None)
             print(next(radio(SimpleNamespace(trial=trial, virtual_time=True))).verdict)
         """,
         "True\nvalid\ninvalid\n",

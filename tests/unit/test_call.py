@@ -26,6 +26,7 @@ from testbed.scenario.programs import Programs, Transmission
 from testbed.scenario.reading import read_scenario
 from testbed.store import report_file
 from tests.scenarios import router
+from tests.sealing import file_in
 
 VIDEO = Call(Media.VIDEO, rate_mbit=1.5)
 
@@ -89,7 +90,7 @@ def test_a_receiver_must_have_read_what_its_capture_has(
     (tmp_path / report_file("call", "server")).write_text(json.dumps({"bytes": read}))
     captured = SimpleNamespace(data=pd.DataFrame({"payload": [400, 600]}))
     evidence = SimpleNamespace(
-        trial=SimpleNamespace(path=tmp_path, scenario=with_call(Call())),
+        trial=SimpleNamespace(file=file_in(tmp_path), scenario=with_call(Call())),
         flows=[SimpleNamespace(name="call", started_s=0.0, stopped_s=1.0)],
         packets=SimpleNamespace(part=lambda _role, _flow: captured),
         virtual_time=True,

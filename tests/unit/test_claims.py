@@ -21,6 +21,7 @@ from testbed.store import open_trial
 from tests import claims_tables as made
 from tests.claims_tables import Numbers
 from tests.papers import PAPERS, answers
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 
 IDS = """
@@ -470,6 +471,7 @@ def test_what_iperf_reports_stands_beside_the_goodput(tmp_path: Path) -> None:
         (path / "flows").mkdir()
         end = {"sum_sent": {"bits_per_second": 1.03e6}}
         (path / "flows" / "tcp.client.json").write_text(json.dumps({"end": end}))
+        seal(path)
     answer = next(e for e in answers(found, folders) if e.id == "GYS1.1")
     assert any("1.030" in row.ours for row in answer.rows)
     beside = {row.what: row.ours for row in answer.rows}
@@ -488,6 +490,7 @@ def test_codels_effect_is_that_on_what_iperf_reports(tmp_path: Path) -> None:
         rate = 1e6 * (1 - less * ("codel" in path.name))
         end = {"sum_sent": {"bits_per_second": rate}}
         (path / "flows" / "tcp.client.json").write_text(json.dumps({"end": end}))
+        seal(path)
     answer = next(e for e in answers(found, folders) if e.id == "GYS2.1")
     assert answer.verdict is ClaimVerdict.PARTLY
     verdicts = [row.ours for row in answer.rows[:4]]

@@ -20,6 +20,7 @@ from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.reading import read_scenario
 from testbed.store import QueueRecord
 from tests.scenarios import router, with_network
+from tests.sealing import file_in
 
 MS = 1_000_000
 FULL_US = 1514 * 8 / 10  # at 10 Mbit/s
@@ -73,7 +74,7 @@ class Link:
             }
         )
         self.trial = SimpleNamespace(
-            path=tmp_path,
+            file=file_in(tmp_path),
             record=SimpleNamespace(epoch_s=0.0, queues=(self.queue,)),
             scenario=with_network(router(rate_mbit=10), access={"delay_ms": 10}),
         )

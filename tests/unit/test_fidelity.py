@@ -39,6 +39,7 @@ from testbed.scenario.model import FlowKind, Misbehaviour
 from testbed.store import WIRES
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
+from tests.sealing import file_in
 from tests.trial_writer import ISN, SIZE, TCP, captures, flow_record, ns
 
 MS = 1_000_000
@@ -208,7 +209,7 @@ def test_the_end_of_an_unanswered_control_connection_is_sent_again(
     packets = SimpleNamespace(connections=lambda _flow: [again])
     planned = SimpleNamespace(flow=lambda _name: SimpleNamespace(src="a", kind=FlowKind.TCP))
     record = SimpleNamespace(epoch_s=0.0, queues=(), captures=())
-    trial = SimpleNamespace(path=tmp_path, scenario=planned, record=record)
+    trial = SimpleNamespace(file=file_in(tmp_path), scenario=planned, record=record)
     samples = SimpleNamespace(last_s=lambda: 26.0)
     evidence = cast(
         Evidence,
@@ -248,7 +249,9 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
     samples = SimpleNamespace(queue=lambda _name: rows, queue_end=lambda _name: rows.iloc[-1])
     evidence = SimpleNamespace(
         samples=samples,
-        trial=SimpleNamespace(record=SimpleNamespace(epoch_s=0.0, captures=()), path=Path()),
+        trial=SimpleNamespace(
+            record=SimpleNamespace(epoch_s=0.0, captures=()), file=lambda _name: None
+        ),
         sure_ns=25e9,
         virtual_time=True,
         disciplines=SimpleNamespace(leaves={}),
@@ -532,7 +535,7 @@ def told_by_iperf3(
     record = SimpleNamespace(epoch_s=ns(0) / 1e9)
     evidence = SimpleNamespace(
         virtual_time=True,
-        trial=SimpleNamespace(scenario=router(), record=record, path=tmp_path),
+        trial=SimpleNamespace(scenario=router(), record=record, file=file_in(tmp_path)),
         tcp=(flow,),
         packets=SimpleNamespace(
             part=lambda *_: FlowPackets(data, acks), connections=lambda _: None

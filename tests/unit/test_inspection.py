@@ -127,7 +127,7 @@ def test_a_capture_that_is_gone(trial: Path, capsys: pytest.CaptureFixture[str])
     (trial / "captures/sender1-eth0.pcap").unlink()
     status, lines = failing(capsys, trial)
     assert (status, len(lines)) == (1, 2)
-    assert "sender1-eth0.pcap: no such file" in lines[0]
+    assert "sender1-eth0.pcap: missing: the trial recorded it" in lines[0]
 
 
 def test_a_trial_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from experiments.command import main
 from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
 from tests.browser import Tab, browser
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 
 PLOT = "document.getElementById('overlay-plot').plot"
@@ -51,6 +52,7 @@ def write_run(folder: Path) -> Path:
         write_table(
             path, SOCKET_SAMPLES, ([row.get(c, 0) for c in SOCKET_SAMPLES.columns] for row in rows)
         )
+        seal(path)
     return folder
 
 
@@ -128,7 +130,7 @@ def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
     ]
     lines = [[row.get(name, 0) for name in SOCKET_SAMPLES.columns] for row in rows]
     write_table(path, SOCKET_SAMPLES, lines)
-    found = unpacked(reduction.reduction_of(open_trial(path)).plotted)["tcp"]
+    found = unpacked(reduction.reduction_of(open_trial(seal(path))).plotted)["tcp"]
     assert found["window"] == {"x": packed([1, 2], 1e-3), "y": packed([15, 15], 1)}
     assert found["rtt"] == {"x": packed([1, 2], 1e-3), "y": packed([20, 35], 1e-2)}
 

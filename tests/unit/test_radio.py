@@ -25,6 +25,7 @@ from testbed.trial.parts.part import PlannedTrial
 from testbed.trial.parts.radio import MEDIUM, RadioLink
 from tests.obeyed import obeyed
 from tests.scenarios import access, with_link
+from tests.sealing import file_in
 from tests.unit.test_graph import graph
 from tests.unit.test_graph import scenario as graph_scenario
 
@@ -211,7 +212,7 @@ def test_what_the_medium_counted_is_judged(
     path.parent.mkdir()
     path.write_text(json.dumps({**report, **changes}))
     evidence: Any = SimpleNamespace(
-        trial=SimpleNamespace(scenario=access("wifi-congested"), path=tmp_path),
+        trial=SimpleNamespace(scenario=access("wifi-congested"), file=file_in(tmp_path)),
         virtual_time=True,
     )
     assert [check.verdict for check in radio(evidence)] == expected

@@ -42,6 +42,7 @@ from testbed.scenario.workload import (
 from testbed.store import FlowRecord, QueueRecord
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from tests.scenarios import background, router, with_network, with_sessions
+from tests.sealing import file_in
 
 MANY = Sessions(256, long_share=0.25, rtt_min_ms=20, rtt_max_ms=460)
 
@@ -326,14 +327,8 @@ class Case:
         for name, content in files.items():
             (self.folder / name).write_text(json.dumps(content))
         record = SimpleNamespace(flows=(self.record,), queues=(QUEUE,), epoch_s=0.0)
-        return SimpleNamespace(
-            scenario=self.scenario, record=record, path=self.folder, file=self.file
-        )
-
-    def file(self, name: str) -> Path | None:
-        """Return the path of a file, which is as the trial recorded it."""
-        path = self.folder / name
-        return path if path.exists() else None
+        own = file_in(self.folder)
+        return SimpleNamespace(scenario=self.scenario, record=record, file=own)
 
     def bad(self) -> set[str]:
         """Return the names of the checks that are not valid, but for captures."""

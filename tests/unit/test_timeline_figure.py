@@ -32,6 +32,7 @@ from testbed.scenario.named_networks import described
 from testbed.scenario.network import Direction, Link, Node, Queue
 from testbed.store import QueueRecord, Trial, open_trial
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.trial_writer import ROLES, write_trial
 
 
@@ -121,7 +122,7 @@ def test_timeouts_are_rises_of_the_backoff(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "x", samples=True)
     sockets = pd.read_csv(path / "samples" / "sockets.csv")
     sockets.assign(backoff=[0, 1, 2]).to_csv(path / "samples" / "sockets.csv", index=False)
-    assert story(open_trial(path)).events[Kind.TIMEOUT].tolist() == [2.01, 3.0]
+    assert story(open_trial(seal(path))).events[Kind.TIMEOUT].tolist() == [2.01, 3.0]
 
 
 def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
     second = sockets.assign(cwnd=1, ca_state="disorder")
     both = pd.concat([sockets, second]).sort_values("time_s", kind="stable")
     both.to_csv(path / "samples" / "sockets.csv", index=False)
-    found = story(open_trial(path))
+    found = story(open_trial(seal(path)))
     assert found.window is not None and found.states is not None
     assert found.window["cwnd"].tolist() == [11, 13, 6]
     assert found.states["state"].tolist() == ["disorder", "recovery"]  # the more serious one
@@ -150,7 +151,7 @@ time_s,flow,event,cwnd,ssthresh,srtt_ms,detail
 def test_traced_events_are_used_where_there_are_any(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "x", samples=True)
     (path / "samples" / "events.csv").write_text(EVENTS)
-    trial = open_trial(path)
+    trial = open_trial(seal(path))
     found = story(trial)
     assert found.traced and found.window is not None and found.states is not None
     assert found.window["cwnd"].tolist() == [10, 5]

@@ -17,6 +17,7 @@ from analysis.verdict.traffic import videos
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.video_site import Transport
 from tests.scenarios import video
+from tests.sealing import file_in
 
 SIZES = {"index.html": 1000, "video/240p/1.m4s": 5000, "video/240p/2.m4s": 6000}
 
@@ -49,7 +50,7 @@ def trial(folder: Path) -> Any:
     flows.mkdir()
     (flows / "video.json").write_text(result().to_json())
     (flows / "video.sizes.json").write_text(json.dumps(SIZES))
-    return SimpleNamespace(path=folder, scenario=video(Transport.QUIC))
+    return SimpleNamespace(path=folder, file=file_in(folder), scenario=video(Transport.QUIC))
 
 
 def judged(found: Any, payload: int = 8000) -> list[Check]:
