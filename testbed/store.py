@@ -49,7 +49,6 @@ COMMANDS = "commands.log"
 KERNEL_LOG = "kernel.log"  # … and what such a kernel said
 VERDICT_FILE = "verdict.json"
 REDUCED = "reduced.json.gz"
-FORMER_REDUCED = "reduced.parquet"  # the same, in trials of earlier versions
 TRIAL_PAGE = "trial.html"
 QDISCS_FILE = f"{SAMPLES_FOLDER}/qdiscs.json"
 COUNTERS_FILE = f"{SAMPLES_FOLDER}/counters.json"
@@ -290,7 +289,6 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     RADIO_FILE: "what the radio's medium was given, and what it counted",
     VERDICT_FILE: "the verdict: every check with what was measured and expected",
     REDUCED: "the tables of flows, links, transfers and series, as reduced",
-    FORMER_REDUCED: "the same, in trials of versions before",
     FIGURES: "figures of `testbed report TRIAL`",
 }
 RESULTS_FILES = {  # path in a results folder → what it holds

@@ -31,7 +31,6 @@ from analysis.metrics.columns import (
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
-from analysis.metrics.rates import unknown_fairness
 from analysis.results import plotted, stored_tables
 from analysis.results.stored_tables import Stored, as_arrow, decoded, encoded
 from analysis.transfers import transfer_rows
@@ -213,7 +212,7 @@ def _stored(trial: Trial, present: str, *, plots: bool = False) -> Reduction | N
     found = stored_tables.read(trial.path)
     if found is None or not _is_of(found.tables, trial):
         return None
-    tables = {**found.tables, "flows": _corrected(found.tables["flows"], trial)}
+    tables = {**found.tables, "flows": _named(found.tables["flows"], trial)}
     own = Reduction(trial, tables, found.warnings)
     if found.revision != present:
         if not _has_dropped_captures(trial):
@@ -306,18 +305,10 @@ def _is_of(tables: Mapping[str, pa.Table], trial: Trial) -> bool:
     ) and (tables["flows"]["flow"].to_pylist() == flows)
 
 
-def _corrected(flows: pa.Table, trial: Trial) -> pa.Table:
-    """Return stored rows as they would be stored today.
-
-    The trial's directory may have been renamed since. Earlier versions stored shares even where
-    no two flows share a link; they become unknown.
-    """
-    unknown = {*unknown_fairness(trial.scenario)} & {*flows.column_names}
-    columns = {name: pa.nulls(len(flows), pa.float64()) for name in unknown}
-    columns["trial"] = pa.array([trial.path.name] * len(flows), pa.large_string())
-    for name, column in columns.items():
-        flows = flows.set_column(flows.schema.get_field_index(name), name, column)
-    return flows
+def _named(flows: pa.Table, trial: Trial) -> pa.Table:
+    """Return stored rows with the name of the trial's directory, which may be another since."""
+    names = pa.array([trial.path.name] * len(flows), pa.large_string())
+    return flows.set_column(flows.schema.get_field_index("trial"), "trial", names)
 
 
 def stored_verdict(trial: Trial) -> Verdict | None:

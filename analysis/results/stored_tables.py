@@ -2,8 +2,8 @@
 
 A table has its columns' names. The numbers of all columns of a type are together: their bytes, in
 base64, under numpy's name of the type. So are its texts, as places in the list of those that occur,
-or -1 where none is known. Most tables are a hundred columns of one row: Parquet, which held them
-before, needs longer to say what is in it than to read it.
+or -1 where none is known. Most tables are a hundred columns of one row: Parquet needs longer to say
+what is in it than to read it.
 
 Whoever sends results may have written what is here: it holds numbers, and texts that figures can
 show, or it is not read.
@@ -25,12 +25,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.metrics.columns import TEXT_COLUMNS
 from testbed.machine import json_files
-from testbed.machine.safe_files import plain_file, read_bytes
-from testbed.store import DAMAGED, FORMER_REDUCED, REDUCED
+from testbed.machine.safe_files import read_bytes
+from testbed.store import DAMAGED, REDUCED
 
 TABLES = ("flows", "links", "transfers", "series")
 ENCODED = "series"  # its texts stay places in memory: thousands of trials have a million rows
@@ -41,7 +40,6 @@ NO_TEXT = -1
 LONGEST_TEXT = 200  # characters, of the parts of one
 MAX_STORED_BYTES = 1 << 27  # of a document
 MAX_STORED_VALUES = 1 << 20  # of it: its numbers are one text for each type
-MAX_FORMER_VALUES = 1 << 24
 Json = dict[str, Any]
 
 
@@ -67,10 +65,9 @@ def write(path: Path, stored: Stored) -> None:
 
 
 def read(trial: Path) -> Stored | None:
-    """Read what is stored of a trial, in this format or the one before; None if it is damaged."""
-    for find in (_read_document, _read_former):
-        with contextlib.suppress(OSError, NotImplementedError, zlib.error, *DAMAGED):
-            return _checked(find(trial))
+    """Read what is stored of a trial; None if it is damaged."""
+    with contextlib.suppress(OSError, NotImplementedError, zlib.error, *DAMAGED):
+        return _checked(_read_document(trial))
     return None
 
 
@@ -147,30 +144,6 @@ def _read_document(trial: Path) -> Json:
     packed = read_bytes(trial / REDUCED, MAX_STORED_BYTES)
     found: Json = json.loads(json_files.unpacked(packed, MAX_STORED_VALUES))
     return found
-
-
-def _read_former(trial: Path) -> Json:
-    """Read the format before this one: a Parquet file of one row, whose columns are the tables."""
-    with pa.memory_map(str(plain_file(trial / FORMER_REDUCED, None))) as file:
-        stored = pq.ParquetFile(file, page_checksum_verification=True)
-        if stored.metadata.num_rows != 1 or _values_in(stored.metadata) > MAX_FORMER_VALUES:
-            raise ValueError("not one row, or too long")
-        whole = stored.read([*TABLES], use_threads=False)
-    about = whole.schema.metadata
-    rows = {name: whole[name].combine_chunks().flatten() for name in TABLES}
-    tables = {name: pa.Table.from_struct_array(rows[name]) for name in TABLES}
-    return _document(
-        Stored(
-            about[b"revision"].decode(),
-            json_files.parse(about[b"warnings"], MAX_STORED_VALUES),
-            tables,
-        )
-    )
-
-
-def _values_in(metadata: pq.FileMetaData) -> int:
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    return sum(g.column(number).num_values for g in groups for number in range(g.num_columns))
 
 
 def _checked(document: Json) -> Stored:

@@ -7,7 +7,6 @@ fuzzer in C (`tests/fuzz/run`).
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 import re
@@ -16,9 +15,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.figures import figure_cache
 from analysis.results.reduction import reduction_of, reductions_of, stored_verdict
@@ -33,7 +29,6 @@ from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
 from testbed.scenario.trace import parse_trace, read_trace
 from testbed.store import (
-    FORMER_REDUCED,
     GUEST_ERRORS,
     GUEST_OUTPUT,
     QDISCS_FILE,
@@ -47,7 +42,6 @@ from testbed.store import (
     run_command,
 )
 from tests import scenarios
-from tests.former_reductions import make_former
 from tests.robustness.scenario_mutations import (
     NUMBERS,
     TEXTS,
@@ -55,6 +49,7 @@ from tests.robustness.scenario_mutations import (
     mutated_json,
     sound_scenarios,
 )
+from tests.sealing import seal
 from tests.trial_writer import write_trial
 
 EXPECTATIONS = Path(__file__).parents[2] / "experiments" / "course" / "bufferbloat.toml"
@@ -104,33 +99,6 @@ def damaged_words(dice: random.Random, text: bytes) -> bytes:
     return b"".join(words)
 
 
-def damaged_table(dice: random.Random, content: bytes) -> bytes:
-    """A parquet file with a column's values, name or type changed, or with other bytes."""
-    if dice.random() < 0.5:
-        at = dice.randrange(len(content))
-        return content[:at] + dice.randbytes(dice.choice((0, 1, 4))) + content[at + 1 :]
-    whole = pq.read_table(io.BytesIO(content))
-    number = dice.randrange(whole.num_columns)
-    rows = whole.column(number).combine_chunks().values
-    table = pa.Table.from_struct_array(rows)
-    place = dice.randrange(table.num_columns)
-    name = table.column_names[place]
-    value = dice.choice((*NUMBERS, *TEXTS, None, True, [1], {"a": 1}))
-    try:
-        column = pa.array([value] * len(table))
-    except (pa.ArrowException, OverflowError, UnicodeError):
-        column = pa.nulls(len(table))
-    new_name = dice.choice((name, name, name, "", "flow", "\x1b[2J"))
-    rows = table.set_column(place, new_name, column).to_struct_array().combine_chunks()
-    ends = dice.choice(([0, len(rows)], [0, len(rows)], [0, 0], [0, len(rows), len(rows)]))
-    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), rows)
-    if len(lists) != whole.num_rows:
-        return content
-    out = io.BytesIO()
-    pq.write_table(whole.set_column(number, whole.column_names[number], lists), out)
-    return out.getvalue()
-
-
 def read_and_plan(data: bytes, _folder: Path) -> None:
     """Read a scenario, and plan it."""
     tasks([read_scenario(data)])
@@ -156,19 +124,12 @@ def _write_reduced_trial(folder: Path) -> None:
     reduction_of(open_trial(write_trial(_trial(folder), samples=True)))
 
 
-def _write_former_trial(folder: Path) -> None:
-    _write_reduced_trial(folder)
-    make_former(_trial(folder))
-
-
-def _sound(
-    name: str, make: Callable[[Path], None] = _write_reduced_trial
-) -> Callable[[], tuple[bytes, ...]]:
+def _sound(name: str) -> Callable[[], tuple[bytes, ...]]:
     """Return what gives a file of a sound trial."""
 
     def content() -> tuple[bytes, ...]:
         with tempfile.TemporaryDirectory() as folder:
-            make(Path(folder))
+            _write_reduced_trial(Path(folder))
             return ((_trial(Path(folder)) / name).read_bytes(),)
 
     return content
@@ -180,7 +141,6 @@ def read_in_folder(name: str, read: Callable[[Path], object]) -> Callable[[bytes
     def in_place(data: bytes, folder: Path) -> None:
         file = folder / name
         file.parent.mkdir(exist_ok=True)
-        file.unlink(missing_ok=True)  # it may be mapped
         file.write_bytes(data)
         read(folder)
 
@@ -206,14 +166,14 @@ def _read_reduction(trial: Path) -> None:
 
 
 def _read_samples(trial: Path) -> None:
-    opened = open_trial(trial)
+    opened = open_trial(seal(trial))
     read_samples(opened, QUEUE_SAMPLES)
     read_columns(opened, QUEUE_SAMPLES, tuple(QUEUE_SAMPLES.columns))
 
 
 def _reduce_again(trial: Path) -> None:
     (trial / REDUCED).unlink(missing_ok=True)
-    reduction_of(open_trial(trial))
+    reduction_of(open_trial(seal(trial)))
 
 
 def read_packetdrill(data: bytes, folder: Path) -> None:
@@ -289,12 +249,6 @@ FORMATS: dict[str, Format] = {
         lambda data, folder: read_in_trial(REDUCED, _read_reduction)(gzip.compress(data), folder),
         damaged_json,
         _write_reduced_trial,
-    ),
-    "former": Format(
-        _sound(FORMER_REDUCED, _write_former_trial),
-        read_in_trial(FORMER_REDUCED, _read_reduction),
-        damaged_table,
-        _write_former_trial,
     ),
     "queues": Format(
         lambda: (QDISCS,),

@@ -22,7 +22,6 @@ from analysis.results.stored_tables import Json
 from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
 from testbed.store import REDUCED, REPORT, open_trial, spreadsheet_cell
-from tests.former_reductions import make_former
 from tests.trial_writer import write_trial
 
 
@@ -176,10 +175,6 @@ def test_a_file_that_stands_for_too_much_is_not_read(
     with monkeypatch.context() as patched:
         patched.setattr(stored_tables, "MAX_STORED_VALUES", 10)
         assert stored_tables.read(trial) is None
-    make_former(trial)
-    assert stored_tables.read(trial) is not None
-    monkeypatch.setattr(stored_tables, "MAX_FORMER_VALUES", 200)
-    assert stored_tables.read(trial) is None
 
 
 @pytest.mark.parametrize("content", [b"[" + b"[]," * (30 << 20) + b"0]", b'"' + b"a" * (99 << 20)])
@@ -196,14 +191,3 @@ def test_a_hundred_kilobytes_take_no_gigabytes(tmp_path: Path, content: bytes) -
     finally:
         tracemalloc.stop()
     assert peak < 100 << 20
-
-
-def test_texts_for_numbers_in_the_format_before(tmp_path: Path) -> None:
-    trial = open_trial(write_trial(tmp_path / "trial"))
-    flows = reduction_of(trial).tables["flows"]
-    place = flows.schema.get_field_index("throughput_mbps")
-    make_former(
-        trial.path,
-        flows=flows.set_column(place, "throughput_mbps", pa.array(["1"] * len(flows))),
-    )
-    assert stored_tables.read(trial.path) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -14,13 +13,12 @@ import pytest
 
 from analysis.metrics.columns import ALL_METRICS
 from analysis.results import reduction
-from analysis.results.stored_tables import TABLES, decoded
+from analysis.results.stored_tables import TABLES
 from analysis.results.tables import write_metrics
 from analysis.trials import packets
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.store import FORMER_REDUCED, RECORD, REDUCED, Record, Status, open_trial
-from tests.former_reductions import make_former
+from testbed.store import RECORD, REDUCED, Record, Status, open_trial
 from tests.sealing import seal
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
@@ -80,27 +78,6 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     (path / REDUCED).write_bytes(content)
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
     assert (path / REDUCED).read_bytes() != content
-
-
-def test_the_format_before_is_read(tmp_path: Path) -> None:
-    """Also of a trial whose captures were dropped, which nothing could be computed of again."""
-    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
-    first = write_metrics(tmp_path)
-    stored = reduction.reduction_of(open_trial(path))
-    make_former(path)
-    shutil.rmtree(path / "captures")
-    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
-    again = reduction.reduction_of(open_trial(path))
-    assert all(decoded(again.tables[name]).equals(decoded(stored.tables[name])) for name in TABLES)
-
-
-def test_a_parquet_file_of_others_is_replaced(tmp_path: Path) -> None:
-    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
-    first = write_metrics(tmp_path)
-    (path / REDUCED).unlink()
-    first.to_parquet(path / FORMER_REDUCED)
-    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
-    assert (path / REDUCED).is_file()
 
 
 @pytest.mark.parametrize("content", [1, {"a": 1}, [1], [{"a": 1}]])
