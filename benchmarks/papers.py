@@ -16,13 +16,13 @@ file that a command names is the first indented block after its name in backtick
 
     python -m benchmarks.papers [PAGE …]         run the commands, store the results, fill the pages
     python -m benchmarks.papers --stale          the same for tables that this code might change
-    python -m benchmarks.papers --list REASON    note all such tables as known to be stale
     python -m benchmarks.papers --fill           only fill the pages with what is stored
 
 What the commands gave is stored in `answers.json` beside a paper's page, and in docs/answers.json
-for all other pages, with a revision: a hash of everything that our code decides about those trials
-and their reduction. A table whose revision is not the code's is stale. Either it is made again, or
-it is on the list docs/stale.json with the reason; `tests/unit/test_pages.py` compares the two.
+for all other pages, with a revision: a hash of what they run and of how it is reduced. Beside it is
+the behaviour of the code that ran them (`testbed/runs/behaviour.py`). A table is stale if its
+revision is another today, or if the code's behaviour is, and a recipe that its trials are like
+moved. `tests/unit/test_pages.py` fails then, unless the ledger says why stale tables stay for now.
 """
 
 from __future__ import annotations
@@ -52,20 +52,32 @@ from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
 from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
+from benchmarks.recipes import captures_hash, features, is_touched
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli.evaluate import evaluation_of, seeds_of
 from testbed.cli.parser import build_parser
 from testbed.cli.run import selected
 from testbed.errors import TestbedError
+from testbed.machine.json_files import read_record
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import make_plan
-from testbed.runs.identity import project_parts
-from testbed.runs.sources import of_kernel
-from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import EVALUATION_JSON, RADIO_FILE, REPORT, Trial, trial_folder, trials_in
+from testbed.runs.behaviour import ledger
+from testbed.runs.identity import kernel_of_ours, plan_values
+from testbed.runs.sources import parts_of
+from testbed.scenario.model import Scenario
+from testbed.store import (
+    EVALUATION_JSON,
+    RADIO_FILE,
+    RECORD,
+    REPORT,
+    Record,
+    Trial,
+    trial_folder,
+    trials_in,
+)
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
-STORED, STALE_LIST = "answers.json", "docs/stale.json"
+STORED = "answers.json"
 ORACLE_NAME = "ns2"  # beside a paper's page: the results of the simulator that its claims are about
 MARK = re.compile(
     r"<!-- (?P<kind>run|summary|layers|radio|evaluation): testbed (?P<commands>.+) -->"
@@ -76,6 +88,9 @@ PAST_PRINTED = re.compile(r"\s*(figure:.*)?")  # an empty line, or a figure's
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 INDENT = "    "
 HOW_TO_MAKE = "run .venv/bin/python -m benchmarks.papers"
+HOW_TO_CERTIFY = "run .venv/bin/python -m benchmarks.same_packets --certify"
+CAPTURE_DIGITS = 8  # of a trial's hash
+UNKNOWN_CAPTURES = "." * CAPTURE_DIGITS
 PROGRESS_LINE = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
 STATEMENT_CHARACTERS = 120  # characters of an answer's statement in a claim's row
 COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, and their subjects
@@ -108,12 +123,14 @@ class ClaimAnswer:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """What commands gave, and the revision of the code that made it."""
+    """What commands gave, the revision of what they run, and the behaviour of the code."""
 
     commands: tuple[str, ...]
     revision: str
+    behaviour: str
     lines: tuple[str, ...] = ()  # as they stand in a page
     answers: tuple[ClaimAnswer, ...] = ()
+    captures: str = ""  # the first digits of each trial's hash, dots where it is not known
 
     def in_page(self) -> list[str]:
         """Return the lines between the marks of a page."""
@@ -134,9 +151,9 @@ class MarkedTable:
     files: PageFiles = ()
 
     def revision(self) -> str:
-        """Return the revision of what the commands would give now."""
+        """Return the revision of what the commands would run now."""
         parts = (
-            *(revision_of(command, self.files) for command in self.commands),
+            *(what_runs(command, self.files).revision for command in self.commands),
             reduction.revision_of_tables(),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -144,7 +161,35 @@ class MarkedTable:
     def is_stale(self) -> bool:
         """Return whether this code might give something else than what is stored."""
         found = stored_tables(store_of(self.page)).get(self.name)
-        return not found or found.commands != self.commands or found.revision != self.revision()
+        if not found or found.commands != self.commands or found.revision != self.revision():
+            return True
+        made = (what_runs(command, self.files) for command in self.commands)
+        return any(is_moved(found.behaviour, setting) for each in made for setting in each.settings)
+
+
+@dataclass(frozen=True)
+class WhatRuns:
+    """What a command runs: a hash of its trials' values, and what could move their packets."""
+
+    revision: str
+    settings: frozenset[Setting]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Trials that a change of the code moves alike."""
+
+    parts: frozenset[tuple[str, str]]  # of our code, with their states
+    features: frozenset[str]
+
+
+def is_moved(since: str, setting: Setting) -> bool:
+    """Return whether trials may have other packets than when the code had that behaviour."""
+    known, parts = ledger(), dict(setting.parts)
+    then, now = known.behaviours.get(since), known.behaviours.get(known.id_of(parts))
+    if then and then.has(parts):
+        return False
+    return not then or not now or is_touched(setting.features, then, now)
 
 
 # ---------------------------------------------------------------- pages
@@ -291,7 +336,8 @@ def stored_tables(path: Path) -> dict[str, StoredTable]:
     for name, data in json.loads(path.read_text(encoding="utf-8")).items():
         answers = tuple(ClaimAnswer(**each) for each in data.get("answers", ()))
         commands, lines = tuple(data["commands"]), tuple(data.get("lines", ()))
-        found[name] = StoredTable(commands, data["revision"], lines, answers)
+        words = data["revision"], data["behaviour"]
+        found[name] = StoredTable(commands, *words, lines, answers, data.get("captures", ""))
     return found
 
 
@@ -305,48 +351,25 @@ def store(path: Path, tables: Mapping[str, StoredTable]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def known_stale(root: Path = PROJECT_ROOT) -> dict[str, str]:
-    """Read the list of tables that are known to be stale: name → reason."""
-    by_reason = json.loads((root / STALE_LIST).read_text(encoding="utf-8"))
-    return {name: reason for reason, names in by_reason.items() for name in names}
-
-
-def write_stale(reasons: Mapping[str, str], root: Path = PROJECT_ROOT) -> None:
-    """Write that list."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in sorted(reasons.items()):
-        by_reason.setdefault(reason, []).append(name)
-    text = json.dumps(by_reason, indent=1, ensure_ascii=False)
-    (root / STALE_LIST).write_text(text + "\n", encoding="utf-8")
-
-
-def list_stale(tables: Sequence[MarkedTable], reason: str, root: Path = PROJECT_ROOT) -> None:
-    """Note all stale tables with the reason, unless they have one; take the others off the list."""
-    known = known_stale(root)
-    write_stale({t.name: known.get(t.name, reason) for t in tables if t.is_stale()}, root)
-
-
 @functools.cache
-def revision_of(command: str, files: PageFiles) -> str:
-    """Return a hash of all that our code decides about a command's trials.
+def what_runs(command: str, files: PageFiles) -> WhatRuns:
+    """Return what a command runs.
 
     Trials that differ in their seeds alone are planned once: the same code draws from all seeds,
     and the command says how many there are.
     """
     with with_files(files):
         scenarios = scenarios_of(command)
-    found = hashlib.sha256(command.encode())
-    kernels, planned = {BASE_KERNEL}, set[str]()
+    revision, settings = hashlib.sha256(command.encode()), dict[str, Setting]()
     for scenario in scenarios:
-        setting = repr(dataclasses.replace(scenario, seed=0))
-        if setting not in planned:
-            planned.add(setting)
-            kernels.add(scenario.kernel)
-            parts = {"scenario": setting, **project_parts(scenario, make_plan(scenario))}
-            found.update(json.dumps(parts, sort_keys=True).encode())
-    for kernel in sorted(kernels):
-        found.update(json.dumps(dict(of_kernel(kernel)), sort_keys=True).encode())
-    return found.hexdigest()
+        alike = dataclasses.replace(scenario, seed=0)
+        if repr(alike) not in settings:
+            plan = make_plan(scenario)
+            values = {"scenario": alike.to_json(), "plan": plan_values(plan)}
+            revision.update(json.dumps(values, sort_keys=True).encode())
+            parts = parts_of(plan, kernel_of_ours(scenario))
+            settings[repr(alike)] = Setting(frozenset(parts.items()), features(scenario))
+    return WhatRuns(revision.hexdigest(), frozenset(settings.values()))
 
 
 def scenarios_of(command: str) -> list[Scenario]:
@@ -386,15 +409,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--stale", action="store_true", help="only tables that are stale")
-    parser.add_argument("--list", metavar="REASON", help="only note them as stale")
     parser.add_argument("--fill", action="store_true", help="only fill the pages")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the trials there")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
     options = parser.parse_args()
     chosen = [path.resolve() for path in options.pages] or pages()
-    if options.list:
-        list_stale(all_tables(pages()), options.list)
-        return
     due = [] if options.fill else all_tables(chosen)
     if options.stale:
         due = [table for table in due if table.is_stale()]
@@ -403,8 +422,8 @@ def main() -> None:
             for table in (each for each in due if each.commands == commands):
                 begun = time.monotonic()
                 path, made = store_of(table.page), MAKERS[table.kind](table, folder)
+                made = dataclasses.replace(made, captures=captures_of(table, Path(folder)))
                 store(path, {**stored_tables(path), table.name: made})
-                write_stale({n: r for n, r in known_stale().items() if n != table.name})
                 print(f"{table.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in chosen:
         if (text := filled(path)) != path.read_text(encoding="utf-8"):
@@ -417,7 +436,31 @@ def _trials_folder(results: Path | None) -> contextlib.AbstractContextManager[Pa
 
 
 def _made(table: MarkedTable, lines: Sequence[str]) -> StoredTable:
-    return StoredTable(table.commands, table.revision(), tuple(lines))
+    """Return a table that this code made, whose behaviour has to be known."""
+    code = [dict(s.parts) for c in table.commands for s in what_runs(c, table.files).settings]
+    behaviours = ledger().behaviours.items()
+    known = [name for name, each in behaviours if all(map(each.has, code))]
+    if not known:
+        raise TestbedError("this code's behaviour is not known", HOW_TO_CERTIFY)
+    return StoredTable(table.commands, table.revision(), known[-1], tuple(lines))
+
+
+def trials_of(table: MarkedTable) -> list[Scenario]:
+    """Return all trials of a table's commands, in their order."""
+    with with_files(table.files):
+        return [scenario for command in table.commands for scenario in scenarios_of(command)]
+
+
+def captures_of(table: MarkedTable, folder: Path) -> str:
+    """Return the first digits of the hash of each trial's captures."""
+    found = {path.parent.name: path.parent for path in folder.rglob(RECORD)}
+    names = [trial_folder(each, "guest") for each in trials_of(table)]
+    return "".join(
+        captures_hash(Record.from_json(read_record(found[name] / RECORD)))[:CAPTURE_DIGITS]
+        if name in found
+        else UNKNOWN_CAPTURES
+        for name in names
+    )
 
 
 def _summary(table: MarkedTable, out: Path | str) -> StoredTable:

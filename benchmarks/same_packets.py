@@ -1,351 +1,206 @@
-"""Over a hundred short trials of every experiment, part, queue, variant and profile.
+"""Whether a change of the code moved a packet: the recipes run, and compared.
 
-Run them before a change of the code that must not change a packet, and after it:
+    python -m benchmarks.same_packets --certify      compare with what the ledger has, and note it
+    python -m benchmarks.same_packets /tmp/packets   only run them all, into a results folder
 
-    python -m benchmarks.same_packets /tmp/packets-a
-    python -m benchmarks.same_packets /tmp/packets-b
-    testbed compare --packets /tmp/packets-a /tmp/packets-b
-
-In the guest all has to be the same, to the byte. `tests/unit/test_same_packets.py` says what is
-missing here: an experiment, a variant, a queue discipline or a profile without a trial.
+A certificate says that this code sends the packets that other code sent: the recipes whose code is
+not known yet run (`benchmarks/recipes.py`), and their captures are compared with those in the
+ledger (`testbed/runs/behaviour.json`). If all are the same, the code has that behaviour. If some
+moved, it has a new one, the moved recipes are printed, and the tables of pages that are like them
+are stale (`benchmarks/papers.py`). Twenty trials of stored tables, drawn by the state of the code,
+run too: one that moved while no recipe like it did means that a recipe is missing.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterator, Mapping, Sequence
+import random
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from experiments.catalogue import EXPERIMENTS
-from testbed.own_files.scenario_file import Document, in_document
-from testbed.plan.plan import tasks
+from benchmarks.command import errors_as_exit
+from benchmarks.papers import (
+    CAPTURE_DIGITS,
+    PROJECT_ROOT,
+    UNKNOWN_CAPTURES,
+    all_tables,
+    pages,
+    store_of,
+    stored_tables,
+    trials_of,
+)
+from benchmarks.recipes import captures_hash, features, is_touched, name_of, recipes, scenarios
+from testbed.errors import TestbedError, listed, number_of
+from testbed.guest.kernels import built_folder
+from testbed.plan.plan import make_plan, tasks
+from testbed.runs import behaviour
+from testbed.runs.behaviour import Behaviour, Ledger
 from testbed.runs.engine_choice import choose
+from testbed.runs.estimate import guest_seconds
+from testbed.runs.identity import kernel_of_ours
+from testbed.runs.provenance import programs_of, versions_of
+from testbed.runs.sources import parts_of
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status
 
-Json = dict[str, Any]
-
-# An experiment and values of its axes, a line a trial. An axis that is not set has one value.
-EXPERIMENT_TRIALS = """
-video-players network=shaped rule=240p transport=https player=chromium length_s=4
-video-players network=wifi-good rule=1080p transport=quic player=chromium length_s=3
-video-players network=shaped rule=720p transport=quic player=model length_s=4
-video-players network=wifi-weak rule=720p transport=https player=model length_s=3
-video-access network=ethernet transport=https variant=cubic setting=sender rule=240p duration_s=3
-video-access network=shaped transport=https variant=veno setting=receiver rule=240p duration_s=6
-video-access network=shaped transport=https variant=cubic setting=sender rule=buffer duration_s=6
-video-access network=wifi-good transport=quic variant=cubic setting=receiver rule=240p duration_s=3
-video-access network=wifi-congested transport=https variant=vegas setting=sender rule=240p \
-duration_s=4
-video-access network=wifi-weak transport=quic variant=reno setting=sender rule=throughput \
-duration_s=4
-video-access network=wifi-strong transport=https variant=bbr setting=sender rule=240p duration_s=3
-video-access network=netem-congested transport=https variant=veno setting=sender rule=240p \
-duration_s=5
-video-access network=netem-weak transport=quic variant=reno setting=sender rule=240p duration_s=4
-newreno-background queue=droptail sessions=16 duration_s=4
-newreno-background queue=droptail sessions=256 duration_s=3
-newreno-background queue=red sessions=96 duration_s=4
-newreno-models p_percent=1 m=3 dropper=consecutive timer=ns2 duration_s=4
-newreno-models p_percent=1 m=2 dropper=even timer=linux duration_s=4
-newreno-models p_percent=0.5 m=5 dropper=spaced timer=ns2 duration_s=4
-newreno-models p_percent=1 m=4 dropper=any-time timer=ns2 duration_s=4
-router-bottleneck variant=linux-reno queue=bfifo path=receiver duration_s=4
-router-bottleneck variant=cubic queue=codel path=receiver duration_s=4
-router-bottleneck variant=bbr queue=codel path=router duration_s=1
-router-bottleneck variant=vegas queue=bfifo path=router duration_s=1
-router-bottleneck variant=veno queue=red path=receiver duration_s=4
-router-bottleneck variant=cubic queue=pie path=receiver delay_ms=20 duration_s=4
-router-fairness queue=bfifo within_s=0.1 duration_s=4
-router-fairness queue=codel within_s=0.1 duration_s=4
-router-fairness queue=cake within_s=0.1 duration_s=3
-dumbbell-load variant=tahoe cbr_mbit=8 order=cbr-first window=large profile=ns2 duration_s=4
-dumbbell-load variant=newreno-impatient cbr_mbit=6 order=cbr-first window=large profile=ns2 \
-duration_s=4
-dumbbell-load variant=reno cbr_mbit=9 order=cbr-first window=small profile=ns2 duration_s=4
-dumbbell-load variant=vegas cbr_mbit=10 order=tcp-first window=small profile=ns2 duration_s=4
-dumbbell-load variant=cubic cbr_mbit=7 order=cbr-first window=large profile=ns2 duration_s=4
-dumbbell-load variant=sack cbr_mbit=5 order=cbr-first window=large profile=modern duration_s=4
-dumbbell-pairs pair=newreno/reno cbr_mbit=8 window=small profile=ns2 duration_s=4
-dumbbell-pairs pair=vegas/vegas cbr_mbit=2 window=large profile=ns2 second=n5-n6 duration_s=4
-dumbbell-pairs pair=cubic/bbr cbr_mbit=5 window=large profile=ns2 duration_s=4
-dumbbell-pairs pair=newreno/vegas cbr_mbit=5 window=large profile=modern duration_s=4
-dumbbell-phase case=vegas more_ms=0.4 duration_s=4
-dumbbell-queues variant=reno queue=droptail profile=ns2 cbr_stop=at-60 duration_s=4
-dumbbell-queues variant=sack queue=red profile=ns2 cbr_stop=at-60 duration_s=6
-dumbbell-queues variant=reno queue=codel profile=modern duration_s=4
-dumbbell-queues variant=sack queue=fq_codel profile=ns2 duration_s=4
-dumbbell-queues variant=reno queue=pie profile=ns2 duration_s=4
-dumbbell-queues variant=sack queue=cake profile=modern duration_s=4
-fall-floyd variant=tahoe lost=1
-fall-floyd variant=reno lost=3
-fall-floyd variant=newreno lost=4
-fall-floyd variant=newreno-impatient lost=4
-fall-floyd variant=sack lost=2
-fall-floyd variant=sack lost=4 profile=modern
-variants variant=tahoe duration_s=3
-variants variant=reno duration_s=3
-variants variant=newreno duration_s=3
-variants variant=newreno-impatient duration_s=3
-variants variant=sack duration_s=3
-variants variant=vegas duration_s=3
-variants variant=vegas1995 duration_s=3
-variants variant=veno duration_s=3
-variants variant=cubic duration_s=3
-variants variant=bbr duration_s=3
-variants variant=linux-reno duration_s=3
-variants variant=vegas profile=ns2 duration_s=3
-rtt-fairness variant=bbr ratio=4 beside=cubic duration_s=4
-lossy variant=cubic loss_percent=0.1 burst=4 duration_s=4
-ecn variant=dctcp signal=marks aqm=step beside=alone duration_s=4
-intra-protocol variant=linux-reno flows=4 duration_s=4
-harm variant=bbr victim=cubic duration_s=4
-buffer-sizing variant=cubic buffer_bdp=0.25 flows=4 duration_s=4
-parking-lot variant=cubic bottlenecks=3 duration_s=4
-transfers variant=cubic queue=fq_codel count=20
-completion variant=bbr queue=pfifo load=0.6 duration_s=4
-path-change variant=cubic step=rate-up duration_s=4
-latecomer variant=linux-reno beside=cubic duration_s=4
-aqm queue=pie traffic=mild duration_s=4
-convergence variant=cubic flows=4 step_s=1
-reverse-traffic variant=linux-reno reverse_flows=1 duration_s=4
-reordering variant=cubic reordered_percent=1 duration_s=4
-cellular variant=bbr trace=step duration_s=4
-space variant=bbr victim=cubic
-bbr-draft variant=bbr path=plain
-l4s variant=dctcp-l4s path=beside-marks
-incast variant=dctcp queue=step senders=5
-collapse variant=cubic flows=20 loss_percent=0 duration_s=4
-long-delay variant=bbr rtt_ms=200 duration_s=4
-aggregation variant=bbr burst_packets=16 duration_s=4
-calls variant=cubic tcp=short duration_s=4
-policer variant=cubic bucket_bdp=1 flows=4 duration_s=4
-misbehaving-receivers variant=cubic receiver=ack-division duration_s=4
-misbehaving-receivers variant=cubic receiver=optimistic-acks duration_s=4
-leo variant=linux-reno duration_s=4
-"""
+DRAWN_TRIALS = 20
+MAX_DRAWN_S = 10  # the estimated time of a trial that is drawn
 
 
-def scenarios() -> list[Scenario]:
-    """Return all trials, in the order in which they run."""
-    groups = (queue_trials, loss_trials, flow_trials, background_trials, access_trials)
-    documents = {name: data for group in groups for name, data in group()}
-    documents |= dict(capture_trials())
-    return [*experiment_trials(EXPERIMENT_TRIALS), *map(_read, documents.items())]
+@dataclass(frozen=True)
+class StoredTrial:
+    """A trial of a stored table of a page, whose captures are known."""
+
+    table: str
+    scenario: Scenario
+    captures: str  # the first digits of their hash
 
 
-def experiment_trials(text: str) -> Iterator[Scenario]:
-    """Yield the trial of each line of a table."""
-    for line in text.strip().splitlines():
-        name, *words = line.split()
-        settings = {key: [value] for key, _, value in (word.partition("=") for word in words)}
-        (scenario,) = EXPERIMENTS[name].scenarios(settings, 1, quick=False)
-        yield scenario
+def state_of(scenario: Scenario) -> dict[str, str]:
+    """Return the parts of our code that make a trial's packets, with their states."""
+    return parts_of(make_plan(scenario), kernel_of_ours(scenario))
 
 
-def _read(named: tuple[str, Json]) -> Scenario:
-    name, data = named
-    label = re.sub(r"\W+", "-", name)
-    return in_document(
-        Document({"experiment": "same-packets", "label": label, **data}), name
-    ).scenario
+def uncertified(known: Ledger) -> dict[str, Scenario]:
+    """Return the recipes that are new, or whose code is not known.
 
-
-def tcp(variant: str = "cubic", name: str = "tcp", **more: Any) -> Json:
-    """Return a TCP flow through the router, unless other ends are named."""
-    ends = {"src": "sender1", "dst": "receiver"}
-    return {"name": name, "kind": "tcp", **ends, "variant": variant, **more}
-
-
-def cbr(rate_mbit: float, **more: Any) -> Json:
-    """Return UDP from router to router of the dumbbell, unless other ends are named."""
-    ends = {"src": "left", "dst": "right"}
-    flow = {"name": "cbr", "kind": "cbr", **ends, "rate_mbit": rate_mbit, "packet_bytes": 1000}
-    return {**flow, **more}
-
-
-def queue(
-    discipline: str, *, ecn: bool = False, options: Json | None = None, **limit: float
-) -> Json:
-    """Return a queue with its limit."""
-    return {"discipline": discipline, "ecn": ecn, "options": options or {}, **limit}
-
-
-PFIFO_20 = queue("pfifo", limit_packets=20)
-
-
-def router(
-    bottleneck_queue: Json,
-    *flows: Json,
-    duration_s: float = 3,
-    delay_ms: float = 10,
-    bottleneck: Json | None = None,
-    **more: Any,
-) -> Json:
-    """Return senders, a router with 4 Mbit/s and a receiver; as many senders as the flows name."""
-    topology = {
-        "kind": "router-bottleneck",
-        "bottleneck": {"rate_mbit": 4, "queue": bottleneck_queue, **(bottleneck or {})},
-        "hosts": len({flow["src"] for flow in flows}),
-        "access": {"delay_ms": delay_ms},
-    }
-    return {"topology": topology, "flows": list(flows), "duration_s": duration_s, **more}
-
-
-def dumbbell(*flows: Json, hosts: int = 1, duration_s: float = 4, **more: Any) -> Json:
-    """Return five links of 10 Mbit/s and 10 ms, each with 20 packets."""
-    topology = {
-        "kind": "dumbbell",
-        "bottleneck": {"rate_mbit": 10, "queue": PFIFO_20, "delay_ms": 10},
-        "hosts": hosts,
-        "access": {"delay_ms": 10, "rate_mbit": 10, "queue": PFIFO_20},
-    }
-    return {"topology": topology, "flows": list(flows), "duration_s": duration_s, **more}
-
-
-def access(last_link: Json, *flows: Json, duration_s: float = 3, **more: Any) -> Json:
-    """Return a server, a line of 2 and 1 Mbit/s, and a home behind a last link."""
-    up = {"rate_mbit": 1, "delay_ms": 2, "queue": PFIFO_20}
-    down = {"rate_mbit": 2, "delay_ms": 2, "queue": queue("pfifo", limit_packets=32)}
-    topology = {
-        "kind": "access-link",
-        "bottleneck": {**down, "reverse": up},
-        "links": {"server-isp": {"delay_ms": 10}, "ap-station": last_link},
-    }
-    return {"topology": topology, "flows": list(flows), "duration_s": duration_s, **more}
-
-
-def queue_trials() -> Iterator[tuple[str, Json]]:
-    """Yield every discipline, with and without ECN, with options."""
-    flows = tcp("linux-reno"), tcp("linux-reno", "other", src="sender2")
-    red = {"min_bytes": 5000, "max_bytes": 20_000, "burst_packets": 8, "probability": 0.1}
-    times = {"target_ms": 5, "interval_ms": 50}
-    fair = {"target_ms": 5, "flows": 64, "quantum_bytes": 300}
-    pie = {"target_ms": 10, "tupdate_ms": 8}
-    queues = {
-        "bfifo": queue("bfifo", limit_bytes=20_000),
-        "bfifo bdp": queue("bfifo", limit_bdp=1.5),
-        "pfifo": PFIFO_20,
-        "red": queue("red", limit_bytes=60_000, options=red),
-        "red ecn": queue("red", ecn=True, limit_bytes=60_000, options=red),
-        "codel": queue("codel", limit_packets=100),
-        "codel ecn": queue("codel", ecn=True, limit_packets=100, options=times),
-        "fq_codel ecn": queue("fq_codel", ecn=True, limit_packets=1000, options=fair),
-        "pie": queue("pie", limit_packets=200),
-        "pie ecn": queue("pie", ecn=True, limit_packets=200, options=pie),
-        "cake": queue("cake", limit_bytes=200_000, options={"rtt_ms": 20}),
-        "cake ecn": queue("cake", ecn=True, limit_bytes=200_000),
-        "police": queue("police", limit_bytes=30_000),
-    }
-    yield from ((f"queue {name}", router(each, *flows)) for name, each in queues.items())
-
-
-def loss_trials() -> Iterator[tuple[str, Json]]:
-    """Yield exact losses, and random ones of every kind."""
-    pair = {"src": "sender1", "dst": "receiver1"}
-    events = {"rate": 0.01, "losses": 3, "spacing": 2, "one_at_a_time": False}
-    channel = {"to_bad": 0.005, "to_good": 0.3, "loss_in_bad": 0.9}
-    losses = {
-        "events": {"events": {"rate": 0.01, "losses": 3}},
-        "events any time": {"events": events, "spare_retransmissions": False},
-        "channel": {"gilbert_elliott": channel, "spare_retransmissions": False, "dice": "shared"},
-    }
-    for name, loss in losses.items():
-        yield f"loss {name}", dumbbell(tcp("sack", loss=loss, **pair))
-    exact = tcp("newreno", drops=[15, 25, 27, 29], **pair)
-    yield "loss exact", dumbbell(exact, profile="ns2", sample_interval_ms=1)
-    small = tcp("linux-reno", mss=88, loss={"events": {"rate": 0.001}}, window_bytes=60_000)
-    large = queue("bfifo", limit_bytes=200_000)
-    yield "loss small segments", router(large, small, duration_s=2, delay_ms=1)
-
-
-def flow_trials() -> Iterator[tuple[str, Json]]:
-    """Yield what a flow can have, and several kinds side by side."""
-    first = {"src": "sender1", "dst": "receiver1"}
-    second = {"src": "sender2", "dst": "receiver2"}
-    yield "flows parallel", router(PFIFO_20, tcp(parallel=4))
-    yield "flows bytes", dumbbell(tcp("vegas", bytes=300_000, **first), cbr(2))
-    limited = tcp("linux-reno", mss=536, window_bytes=30_000, rto_min_ms=400, **first)
-    late = tcp("veno", "late", start_s=1, duration_s=1.5, **second)
-    several = (limited, late, cbr(3, jitter=0))
-    yield "flows with settings", dumbbell(*several, hosts=2, start_jitter_ms=50, seed=7)
-    yield "flows of DCTCP", router(queue("codel", limit_packets=50, ecn=True), tcp("dctcp"))
-    uneven = cbr(9, jitter=1, packet_bytes=1500)
-    yield "flows cbr jitter", dumbbell(tcp("bbr", **first), uneven, seed=3)
-    fast = cbr(12, jitter=0.5, packet_bytes=64, duration_s=0.5)
-    yield "flows cbr alone", dumbbell(fast, duration_s=2)
-    names = ("westwood", "htcp", "illinois", "scalable")
-    many = (
-        tcp(name, name, src=f"sender{number}", dst=f"receiver{number}")
-        for number, name in enumerate(names, start=1)
-    )
-    yield "flows of the kernel's controls", dumbbell(*many, hosts=len(names))
-
-
-def background_trials() -> Iterator[tuple[str, Json]]:
-    """Yield sessions beside a flow, and a late beginning of the metrics.
-
-    With the modern profile the sessions' window is not the one requested: the verdict is invalid.
+    One whose kernel has no known state is not among them: no stored table needs that kernel.
     """
-    loops = {"number": 12, "rtt_min_ms": 100, "rtt_max_ms": 460, "think_ms": 100}
-    sizes = {"distribution": "pareto", "mean_bytes": 48_000, "shape": 1.2}
-    sessions = {
-        **tcp("cubic", "background", src="sender2", dst="receiver2", window_bytes=64_000),
-        "kind": "workload",
-        "workload": {"arrivals": {"process": "sessions", "sessions": loops}, "sizes": sizes},
+    newest = known.behaviours[known.newest]
+    return {
+        name: each
+        for name, each in recipes().items()
+        if f"kernel {each.kernel}" in newest.states
+        and (name not in newest.recipes or not known.id_of(state_of(each)))
     }
-    flow = tcp("sack", src="sender1", dst="receiver1")
-    for profile in ("ns2", "modern"):
-        scenario = dumbbell(flow, sessions, hosts=2, measure_from_s=1, profile=profile)
-        # the receiving host's link carries the sessions' delays, and no queue
-        scenario["topology"]["links"] = {"receiver2-right": {}, "sender2-left": {}}
-        yield f"background {profile}", scenario
 
 
-def access_trials() -> Iterator[tuple[str, Json]]:
-    """Yield the access link with other traffic than the experiments' videos, and video by HTTP."""
-    down = tcp(src="server", dst="station")
-    up = tcp("bbr", "up", src="station", dst="server")
-    fifo = queue("pfifo", limit_packets=50)
-    loss = {"to_bad": 0.01, "to_good": 0.25, "loss_in_bad": 0.5}
-    netem = {"delay_ms": 10, "jitter_ms": 8, "rate_mbit": 5, "queue": fifo, "loss": loss}
-    yield "access both ways", access({}, down, up)
-    yield "access netem", access(netem, down, seed=5)
-    radio = {"queue": fifo, "radio": {"signal_dbm": -80, "busy": 0.3}}
-    yield "access radio", access(radio, up, seed=2)
-    viewing = {"transport": "http", "rule": "throughput", "length_s": 6}
-    video = {**down, "name": "video", "kind": "video", "video": viewing}
-    yield "access video http", access({}, video, duration_s=20)
+def certify(out: Path, jobs: int | None = None) -> int:
+    """Run what is not certified, note what it does, and print it; return 1 if something moved."""
+    known = behaviour.ledger()
+    due = uncertified(known)
+    if not due:
+        print(f"nothing to certify: this code's behaviour is known ({known.newest} or earlier)")
+        return 0
+    require_here(due.values(), known)
+    drawn = drawn_trials(repr([state_of(each) for each in due.values()]))
+    hashes = run(out, [*due.values(), *(each.scenario for each in drawn)], jobs)
+    after, moved = judged(known, due, hashes)
+    for name in moved:
+        print(f"moved: {name}")
+    missed = [
+        each
+        for each in drawn
+        if hashes[each.scenario.name][:CAPTURE_DIGITS] != each.captures
+        and not is_touched(features(each.scenario), known.behaviours[known.newest], after)
+    ]
+    for each in missed:
+        print(f"moved, and no recipe like it did: {each.scenario.name} of {each.table}")
+    if missed:
+        raise TestbedError("not certified: a recipe is missing", "add it to benchmarks/recipes.py")
+    number = len(known.behaviours) + 1
+    name = f"b{number}" if moved else known.newest
+    behaviour.write(replace(known, behaviours={**known.behaviours, name: after}))
+    print(f"{name}: {number_of(len(due), 'recipe')} ran, {len(moved)} moved; ", end="")
+    print(f"{len(drawn)} trials of stored tables ran, {number_of(len(stale_now()), 'table')} stale")
+    return int(bool(moved))
 
 
-def capture_trials() -> Iterator[tuple[str, Json]]:
-    """Yield other captures and samples, and bottlenecks with two directions."""
-    yield (
-        "captures few",
-        router(PFIFO_20, tcp(), captures=["bottleneck"], snaplen_bytes=60, sample_interval_ms=0),
-    )
-    yield "samples often", router(PFIFO_20, tcp("bbr"), duration_s=2, sample_interval_ms=1)
-    one_way = {"delay_ms": 5, "reverse": {"delay_ms": 5}}
-    yield "bottleneck one way", router(PFIFO_20, tcp("sack"), bottleneck=one_way)
-    slow = {"reverse": {"rate_mbit": 0.05, "queue": queue("bfifo", limit_bytes=3000)}}
-    yield "bottleneck slow reverse", router(PFIFO_20, tcp(), bottleneck=slow)
+def judged(
+    known: Ledger, due: Mapping[str, Scenario], hashes: Mapping[str, str]
+) -> tuple[Behaviour, list[str]]:
+    """Return the behaviour of code whose recipes have these hashes, and which of them moved."""
+    newest = known.behaviours[known.newest]
+    ran = {name: hashes[each.name] for name, each in due.items()}
+    moved = [name for name, each in ran.items() if newest.recipes.get(name, each) != each]
+    states = {} if moved else {part: list(own) for part, own in newest.states.items()}
+    shown = {name: each for name, each in due.items() if name in newest.recipes}
+    if moved:  # the others have behaved as the newest before, and do
+        shown = {n: e for n, e in recipes().items() if n in due or newest.has(state_of(e))}
+    for each in shown.values():
+        for part, state in state_of(each).items():
+            if state not in states.setdefault(part, []):
+                states[part].append(state)
+    after = Behaviour({**newest.recipes, **ran}, {part: tuple(own) for part, own in states.items()})
+    if new := [name for name, each in due.items() if not after.has(state_of(each))]:
+        raise TestbedError(
+            f"the ledger has nothing to compare these with: {listed(new)}",
+            "certify them with the code before the change, which is known",
+        )
+    return after, moved
+
+
+def require_here(chosen: Iterable[Scenario], known: Ledger) -> None:
+    """Raise an error if a kernel is not built, or if programs are others than the ledger's."""
+    kernels = sorted({each.kernel for each in chosen})
+    if missing := [name for name in kernels if built_folder(name) is None]:
+        hints = (f"testbed kernel build {name}" for name in missing)
+        raise TestbedError(f"kernel {listed(missing)} is not built", "; ".join(hints))
+    names = {name for each in chosen for name in programs_of(each)}
+    here = versions_of(sorted(names))
+    if others := [name for name in here if here[name] != known.programs.get(name)]:
+        versions = (f"{name} {known.programs.get(name)}, here {here[name]}" for name in others)
+        raise TestbedError(
+            f"the ledger's captures are of other programs: {listed(versions)}",
+            "certify where these versions are; elsewhere run the recipes by both codes, and "
+            "testbed compare --packets",
+        )
+
+
+def drawn_trials(state: str) -> list[StoredTrial]:
+    """Return trials of stored tables, drawn by the state of the code."""
+    known = [each for each in stored_trials() if built_folder(each.scenario.kernel)]
+    drawn = random.Random(state).sample(known, k=len(known))
+    quick = (e for e in drawn if guest_seconds(make_plan(e.scenario), e.scenario) < MAX_DRAWN_S)
+    return [each for each, _ in zip(quick, range(DRAWN_TRIALS), strict=False)]
+
+
+def stored_trials() -> Iterator[StoredTrial]:
+    """Yield the trials of current tables whose captures are known."""
+    for table in all_tables(pages()):
+        stored = stored_tables(store_of(table.page)).get(table.name)
+        if stored and stored.captures and stored.revision == table.revision():
+            for place, scenario in enumerate(trials_of(table)):
+                digits = stored.captures[place * CAPTURE_DIGITS :][:CAPTURE_DIGITS]
+                if digits and digits != UNKNOWN_CAPTURES:
+                    yield StoredTrial(table.name, scenario, digits)
+
+
+def stale_now() -> list[str]:
+    """Print and return the names of the tables of pages that are stale."""
+    stale = [table for table in all_tables(pages()) if table.is_stale()]
+    for table in stale:
+        print(f"stale: {table.name} ({table.page.relative_to(PROJECT_ROOT)})")
+    return [table.name for table in stale]
+
+
+def run(out: Path, chosen: Sequence[Scenario], jobs: int | None = None) -> dict[str, str]:
+    """Run trials; return the hash of each one's captures by its name; all have to run."""
+    done = run_all(tasks(chosen), choose("guest", ()), out, _print, jobs)
+    if failed := [each for each in done if each.status is not Status.OK]:
+        reasons = (f"{name_of(each.scenario)}: {each.record.reason}" for each in failed)
+        raise TestbedError(listed(reasons), "mend that, then certify")
+    return {each.scenario.name: captures_hash(each.record) for each in done}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all trials into a folder; the exit status is 1 if one did not run."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, help="the results folder")
+    """Certify this code, or only run all recipes; the exit status is 1 if a packet moved."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", help="the results folder")
+    parser.add_argument("--certify", action="store_true", help="compare, and write the ledger")
     parser.add_argument("--only", default="", metavar="TEXT", help="only trials named like this")
     parser.add_argument("--jobs", type=int, metavar="N", help="trials side by side")
     options = parser.parse_args(arguments)
-    chosen = [each for each in scenarios() if options.only in f"{each.experiment} {each.label}"]
-    done = run_all(tasks(chosen), choose("guest", ()), options.folder, _print, options.jobs)
-    counts: Mapping[Status, int] = {s: sum(each.status is s for each in done) for s in Status}
-    print(", ".join(f"{count} {status}" for status, count in counts.items() if count))
-    return 0 if counts[Status.OK] == len(done) else 1
+    with errors_as_exit(), tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        if options.certify:
+            return certify(folder, options.jobs)
+        chosen = [each for each in scenarios() if options.only in name_of(each)]
+        print(f"{number_of(len(run(folder, chosen, options.jobs)), 'trial')}")
+        return 0
 
 
 def _print(event: SweepEvent) -> None:

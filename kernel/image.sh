@@ -27,13 +27,12 @@ default_version() {
     die "no source of Linux is installed" "apt-get install linux-source-$(versions | head -n 1)"
 }
 
-# Prints the first 16 digits of a hash of the given files of the recipe. build.sh is represented by
-# the word in VERSION/builder, which changes when build.sh makes other bytes of the same recipe.
+# Prints the first 16 digits of a hash of the given files of the recipe, and of what build.sh does.
 key_of() {
     local file digest
     digest=$({
         printf '%s\n' "$packaged" "$compiler"
-        printf 'build.sh %s  -\n' "$(<"$here/$version/builder")"
+        sed '/^ *#/d' build.sh
         for file in "$@"; do printf '%s %s  -\n' "$file" "${sums[$file]}"; done
     } | sha256sum)
     echo "${digest:0:16}"

@@ -89,6 +89,16 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
     done
 }
 
+# Copies patches without the prose before their first file: rewording it is no other kernel.
+add_patches() { # folder
+    local patches=("$1"/*.patch)
+    [ -e "${patches[0]-}" ] || return 0
+    awk -v to="$recipe/patches/" '
+        FNR == 1 { close(out); out = FILENAME; sub(".*/", to, out); code = 0; printf "" >out }
+        /^(---|diff )/ { code = 1 }
+        code { print >out }' "${patches[@]}"
+}
+
 note_hashes() { # an image's folder
     (cd "$1" && sha256sum linux config version base >sha256)
 }
@@ -97,14 +107,14 @@ lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too
     local folder
     mkdir "$recipe"/{patches,congestion}
     cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
-    cp "$here"/patches/*.patch "$recipe/patches/"
-    cp "$here/$1"/patches/*.patch "$recipe/patches/" # one of the same name replaces the common one
+    add_patches "$here/patches"
+    add_patches "$here/$1/patches" # one of the same name replaces the common one
     add_sources "$here/congestion"
     add_sources "$here/queues"
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
     [ "${2-}" ] || return 0
     for folder in "$here/$2" "$here/$1/$2"; do
-        [ ! -e "$folder/patches" ] || cp "$folder"/patches/*.patch "$recipe/patches/"
+        add_patches "$folder/patches"
         [ ! -e "$folder/guest.config" ] || add_config "$folder/guest.config"
     done
 }

@@ -221,7 +221,7 @@ def act(name: str) -> None:
 
 def scenarios() -> Iterator[Scenario]:
     """Yield a trial of each kind of randomness and of timers."""
-    from benchmarks import same_packets as trials
+    from benchmarks import recipes as trials
 
     flows = trials.tcp("linux-reno"), trials.tcp("linux-reno", "other", src="sender2")
     documents: dict[str, Any] = {
@@ -316,9 +316,9 @@ def main() -> None:
         asked = [read_scenario(each) for each in json.loads(options.run.read_text())]
         print(json.dumps(run(options.folder, asked, "none")))
         return
-    from benchmarks import same_packets
+    from benchmarks import recipes
 
-    chosen = same_packets.scenarios() if options.every else list(scenarios())
+    chosen = recipes.scenarios() if options.every else list(scenarios())
     if options.kernel:
         chosen = [dataclasses.replace(each, kernel=options.kernel) for each in chosen]
     chosen = [each for each in chosen if re.search(options.only, f"{each.experiment} {each.label}")]

@@ -128,14 +128,13 @@ class GuestEngine:
         return ""
 
     def version(self) -> str:
-        """Return the kernel's version and the hash of all that its base was built from.
+        """Return the kernel's version, and for one of the user's own the hash of what it is.
 
-        Queue disciplines that are added to the base are in the identity of those trials only that
-        use them (`runs/sources.py`).
+        What Debian's are made of is in a trial's identity by itself (`runs/sources.py`).
         """
         assert self.kernel is not None
-        version, base = ((self.kernel / name).read_text().strip() for name in ("version", "base"))
-        return f"{version} {base}"
+        names = ("version",) if self.kernel_name in kernels.versions() else ("version", "base")
+        return " ".join((self.kernel / name).read_text().strip() for name in names)
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Return the features that the kernel lacks and the programs that are not installed."""

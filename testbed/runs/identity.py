@@ -15,18 +15,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.engine import Engine
+from testbed.guest.kernels import versions
 from testbed.plan.commands import Command
 from testbed.plan.plan import Plan
 from testbed.runs import sources
+from testbed.runs.behaviour import identity_of
 from testbed.runs.provenance import programs
 from testbed.scenario.added_fields import written_names
 from testbed.scenario.model import Scenario
 from testbed.scenario.programs import Programs
-
-# The Python code that carries out a plan is not hashed: nearly no change of it moves a packet, and
-# with each all trials would run again. Increment this number when a change does move packets:
-# `python -m benchmarks.same_packets` before and after it, and `testbed compare --packets`, tell.
-EXECUTION_REVISION = 8
 
 # Fields of a plan that describe a trial or its requirements but do not affect it.
 _DESCRIPTIVE = frozenset({"network", "needs", "warnings"})  # or said by the scenario
@@ -40,25 +37,27 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
 
 def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
     """Return everything that is hashed, by name."""
-    project = project_parts(scenario, plan)
+    kernel = kernel_of_ours(scenario) if engine.virtual_time else ""
+    code = {**sources.parts_of(plan, kernel), **sources.parts_here(plan)}
     return {
-        **project,
+        "plan": plan_values(plan),
+        "code": identity_of(code),
         "scenario": scenario.unplaced.to_json(),
-        "sources": {**project["sources"], **sources.used_here(plan)},
         "engine": engine.name,
         "kernel": engine.version(),
         "programs": dict(programs(scenario)),
     }
 
 
-def project_parts(scenario: Scenario, plan: Plan) -> dict[str, Any]:
-    """Return what our code decides about a trial, the same on every machine."""
+def kernel_of_ours(scenario: Scenario) -> str:
+    """Return the guest kernel's version, if it is one of those that have patches of ours."""
+    return scenario.kernel if scenario.kernel in versions() else ""
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """Return what a plan decides about a trial, the same on every machine."""
     hashed = {f.name for f in dataclasses.fields(plan)} - _DESCRIPTIVE
-    return {
-        "plan": {name: _plain(getattr(plan, name)) for name in hashed},
-        "sources": dict(sources.used_by(plan)),
-        "revision": EXECUTION_REVISION,
-    }
+    return {name: _plain(getattr(plan, name)) for name in hashed}
 
 
 _JSON_TYPES = frozenset({str, int, bool, type(None)})

@@ -1,19 +1,20 @@
-"""The project's non-Python sources that influence a trial's packets, and their users."""
+"""The project's sources that influence a trial's packets, and the trials that they influence."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, require_built
-from testbed.machine.file_hashes import hash_of
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
 from testbed.runner.spoken import SPOKEN_NETLINK
-from testbed.scenario.model import BASE_KERNEL, FlowKind
+from testbed.runs.source_meaning import meaning_of
+from testbed.scenario.model import FlowKind
 from testbed.traffic.call.call_flow import BUILT_CALL
 from testbed.traffic.iperf3.iperf3_flow import CONTROL_BY_IPV4, LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
@@ -34,7 +35,7 @@ class Built:
 
     def sources(self) -> list[Path]:
         """Its source files, sorted by name."""
-        return sorted(path for pattern in self.patterns for path in PROJECT.glob(pattern))
+        return _files(self.patterns)
 
     def is_stale(self) -> bool:
         """Return whether a source is newer than the compiled file."""
@@ -91,52 +92,91 @@ BUILT = (
 )
 
 
-def used_by(plan: Plan) -> Mapping[str, str]:
-    """Return the sha256 of each source file that the trial uses, the same on every machine.
+# What writes a trial's programme, boots its guest, and runs in it beside what is compiled. A plan's
+# values identify a trial by themselves, but for its network, which the scenario says.
+PYTHON_PARTS = {
+    "python": (
+        "testbed/trial/**/*.py",
+        "testbed/runner/*.py",
+        "testbed/traffic/*.py",
+        "testbed/traffic/*/*_flow.py",
+        "testbed/plan/network.py",
+        "testbed/guest/boot.py",
+        "testbed/guest/engine.py",
+    ),
+    "python video": ("testbed/traffic/video/*.py", "testbed/traffic/video/*.js"),
+}
+ADDED_TO_KERNEL = ("kernel/queues/sch_*.c", "kernel/congestion/tcp_*.c")
+KERNEL_PATTERNS = ("guest.config", "initramfs.list", "*.c", "build.sh")
 
-    These include queue disciplines that we add to the kernel.
+
+def parts_of(plan: Plan, kernel: str = "") -> dict[str, str]:
+    """Return a hash of each part of our code that makes the trial's packets, by the part's name.
+
+    They are the same on every machine. `kernel` is the version of the guest's kernel, which has
+    sources of ours; queue disciplines and congestion controls that we add to it concern only the
+    trials that use them.
     """
-    compiled = [path for each in compiled_for(plan) if each.everywhere for path in each.sources()]
-    return dict(_hashes([*compiled, *_added(plan)]))
+    python = {name: patterns for name, patterns in PYTHON_PARTS.items() if name == "python"}
+    if any(each.flow.video for each in plan.flows):
+        python = PYTHON_PARTS
+    return {
+        **{b.file.name: _state(b.patterns, PROJECT) for b in compiled_for(plan) if b.everywhere},
+        **{name: _state(patterns, PROJECT) for name, patterns in python.items()},
+        **{_name(path): _state((_name(path),), PROJECT) for path in _added(plan)},
+        **({f"kernel {kernel}": _kernel_state(kernel, PROJECT)} if kernel else {}),
+    }
 
 
-def used_here(plan: Plan) -> Mapping[str, str]:
-    """Return the sha256 of the sources that the trial uses here, but not on all machines."""
+def parts_here(plan: Plan) -> dict[str, str]:
+    """Return the same of what the trial uses here, but not on all machines."""
     only_here = [b for b in compiled_for(plan) if not b.everywhere and b.file.exists()]
-    return dict(_hashes(path for each in only_here for path in each.sources()))
+    return {b.file.name: _state(b.patterns, PROJECT) for b in only_here}
 
 
-def _added(plan: Plan) -> list[Path]:
-    """Return the sources of the queue disciplines that we add to the kernel and the plan uses."""
-    kinds = {each.kind for each in plan.tc_objects}
-    return [p for p in _added_queues() if p.stem.removeprefix("sch_") in kinds]
-
-
-def _added_queues() -> list[Path]:
-    return sorted((PROJECT / "kernel" / "queues").glob("sch_*.c"))
-
-
-def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
-    """Return the sha256 of everything of ours that a version of the guest's kernel is built from.
-
-    The names are those in the kernel's key (kernel/recipe.sh). Queue disciplines are not among
-    them: they concern only the trials that use them.
-    """
+def kernel_sources(version: str) -> dict[str, Path]:
+    """Return what a version of the guest's kernel is built from, by its names in a recipe."""
     kernel = PROJECT / "kernel"
     own = kernel / version
     patches = [*(kernel / "patches").glob("*.patch"), *(own / "patches").glob("*.patch")]
-    named = {f"kernel/patches/{path.name}": path for path in patches}
-    patterns = ("guest.config", "initramfs.list", "*.c", "congestion/*.c")
-    named |= {str(p.relative_to(PROJECT)): p for each in patterns for p in kernel.glob(each)}
-    named |= {f"kernel/{version}/{path.name}": path for path in own.glob("*.config")}
-    found = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in named.items()}
-    found["kernel/build.sh"] = (own / "builder").read_text().strip()
-    return dict(sorted(found.items()))
+    named = {f"patches/{path.name}": path for path in patches}  # one of a name replaces the other
+    named |= {path.name: path for each in KERNEL_PATTERNS for path in kernel.glob(each)}
+    return named | {f"{version}/{path.name}": path for path in own.glob("*.config")}
 
 
-def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    for path in paths:
-        yield str(path.relative_to(PROJECT)), hash_of(path)
+def _added(plan: Plan) -> list[Path]:
+    """Return the sources of what we add to the kernel and the plan uses."""
+    modules = {f"sch_{each.kind}" for each in plan.tc_objects}
+    modules |= {each.module for each in plan.needs}
+    return [path for path in _added_to_kernel(PROJECT) if path.stem in modules]
+
+
+@functools.cache
+def _added_to_kernel(_project: Path) -> list[Path]:
+    return _files(ADDED_TO_KERNEL)
+
+
+def _files(patterns: Iterable[str]) -> list[Path]:
+    return sorted({path for pattern in patterns for path in PROJECT.glob(pattern)})
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+@functools.cache  # this process runs the code that it began with
+def _state(patterns: tuple[str, ...], _project: Path) -> str:
+    return _hash_of({_name(path): path for path in _files(patterns)})
+
+
+@functools.cache
+def _kernel_state(version: str, _project: Path) -> str:
+    return _hash_of(kernel_sources(version))
+
+
+def _hash_of(named: Mapping[str, Path]) -> str:
+    text = "".join(f"{name} {meaning_of(path)}\n" for name, path in sorted(named.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def compiled_for(plan: Plan) -> list[Built]:

@@ -19,7 +19,7 @@ from analysis.verdict.evidence import Evidence
 from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
-from testbed.runs.sources import used_by
+from testbed.runs.sources import parts_of
 from testbed.scenario.call import Call, Media, datagrams
 from testbed.scenario.model import Flow, FlowKind, Scenario, plain
 from testbed.scenario.programs import Programs, Transmission
@@ -63,7 +63,7 @@ def test_a_call_is_planned_from_its_sender_to_its_receiver() -> None:
     (_, call) = plan.flows
     assert call.client.node == "sender2" and call.server.node == "receiver"
     assert call.datagrams and max(each.at_ns for each in call.datagrams) < 10e9
-    assert "testbed/traffic/call/call.c" in used_by(plan)
+    assert "testbed-call" in parts_of(plan)
     assert read_scenario(scenario.to_json()) == scenario
 
 

@@ -16,7 +16,7 @@ from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
-from testbed.runs.sources import of_kernel, used_by
+from testbed.runs.sources import kernel_sources, parts_of
 from testbed.scenario.file_sweep import fields, sweep
 from testbed.scenario.make_traces import TRACES, text_of
 from testbed.scenario.model import Scenario
@@ -209,12 +209,12 @@ def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses()
     """No other: their identity stays when a discipline is added or changed."""
 
     def used(base: Scenario) -> set[str]:
-        return {p for p in used_by(make_plan(base)) if p.startswith("kernel")}
+        return {p for p in parts_of(make_plan(base)) if p.startswith("kernel/queues")}
 
     assert used(changed(router(), trace="5")) == {"kernel/queues/sch_trace.c"}
     assert used(router()) == {"kernel/queues/sch_link.c"}
     assert used(with_network(router(), shaping=Shaping.HTB)) == set()
-    assert not any("queues" in path or "image" in path for path in of_kernel())
+    assert not any("queues" in path or "image" in path for path in kernel_sources("6.1"))
 
 
 def test_a_link_is_down_until_it_is_up_again() -> None:

@@ -17,18 +17,18 @@ from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import PROBLEM, Requirements, equipment
 from testbed.plan.plan import Plan, make_plan, tasks
 from testbed.plan.requirements import Need
-from testbed.runs import provenance, sources
+from testbed.runs import behaviour, provenance, sources
+from testbed.runs.behaviour import Behaviour, Ledger
 from testbed.runs.cluster import differences, requirements
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.provenance import programs_of
-from testbed.runs.sources import used_by
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs
 from testbed.scenario.reading import read_scenario
 from testbed.store import scenario_text, with_files_from
-from tests.scenarios import access, background, router
+from tests.scenarios import access, background, router, video
 from tests.unit.test_sweep import FakeEngine, succeed
 
 ONLY_HERE = {"testbed/runner/preload/spoken_netlink.c"}  # makes messages before a trial
@@ -52,8 +52,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def touch(path: Path) -> None:
-    path.write_text(path.read_text() + "\n")
+def change(path: Path) -> None:
+    """Add code that means something, as if before this process began."""
+    path.write_text(path.read_text() + ("x = 1\n" if path.suffix == ".py" else "int x;\n"))
+    sources._state.cache_clear()
 
 
 def reworded(plan: Plan) -> Plan:
@@ -80,6 +82,8 @@ def test_what_a_trial_does_makes_another_one() -> None:
         ("testbed/traffic/workload/client.c", {"background"}),
         ("testbed/traffic/workload/common.h", {"background"}),
         ("testbed/trial/medium/phy.c", {"radio"}),
+        ("testbed/trial/make.py", {"access", "background", "cbr", "radio", "router", "video"}),
+        ("testbed/traffic/video/player.py", {"video"}),
         ("topologies/dumbbell.py", set()),
         ("testbed/plan/check.py", set()),
     ],
@@ -93,10 +97,43 @@ def test_a_source_makes_other_trials_of_those_that_use_it(
         "cbr": with_cbr(),
         "radio": access("wifi-good"),
         "router": router(),
+        "video": video(),
     }
     before = {name: identity(scenario) for name, scenario in scenarios.items()}
-    touch(project / file)
+    change(project / file)
     assert {n for n, s in scenarios.items() if identity(s) != before[n]} == makes_others
+
+
+def test_certified_code_makes_the_same_trial(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comment changes nothing; other code makes other trials until it is certified."""
+    ledger = tmp_path / "ledger.json"
+    monkeypatch.setattr(behaviour, "LEDGER", ledger)
+    plan, runner = make_plan(router()), project / "testbed" / "runner" / "runner.c"
+    known: dict[str, tuple[str, ...]]
+    known = {name: (state,) for name, state in sources.parts_of(plan).items()}
+    behaviour.write(Ledger({"b1": Behaviour({}, known)}))
+    before = identity(router())
+    runner.write_text(runner.read_text() + "/* a comment */\n")
+    sources._state.cache_clear()
+    assert identity(router()) == before
+    change(runner)
+    assert identity(router()) != before
+    known["testbed-runner"] += (sources.parts_of(plan)["testbed-runner"],)
+    behaviour.write(Ledger({"b1": Behaviour({}, known), "b2": Behaviour({}, known)}))
+    assert identity(router()) == before
+
+
+def test_a_congestion_control_concerns_the_trials_that_name_it() -> None:
+    def controls(variant: str) -> list[str]:
+        flow = dataclasses.replace(router().flows[0], variant=variant)
+        parts = sources.parts_of(make_plan(dataclasses.replace(router(), flows=(flow,))), "6.1")
+        assert "kernel 6.1" in parts
+        return [name for name in parts if name.startswith("kernel/congestion")]
+
+    assert controls("tahoe") == ["kernel/congestion/tcp_tahoe.c"]
+    assert controls("cubic") == []
 
 
 @pytest.mark.parametrize("here", [False, True])
@@ -112,10 +149,10 @@ def test_iperf3s_threads_concern_a_machine_that_has_them(
     limited = dataclasses.replace(router().flows[0], bytes=500_000)
     both = router(), dataclasses.replace(router(), flows=(limited,))
     before = [identity(scenario) for scenario in both]
-    touch(project / "testbed" / "traffic" / "iperf3" / "limit.c")
+    change(project / "testbed" / "traffic" / "iperf3" / "limit.c")
     others = [identity(each) != was for each, was in zip(both, before, strict=True)]
     assert others == [False, here]
-    assert not any("limit.c" in str(sources.used_by(make_plan(s))) for s in both)
+    assert not any("testbed-limit.so" in sources.parts_of(make_plan(s)) for s in both)
 
 
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
@@ -129,13 +166,13 @@ def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path)
     assert fresh() == {"router-bottleneck": False, "dumbbell": False}
     client = project / "testbed" / "traffic" / "workload" / "client.c"
     built = next(each.file for each in sources.BUILT if client in each.sources())
-    touch(client)
+    change(client)
     os.utime(client, (built.stat().st_mtime,) * 2)  # as if setup.sh had compiled it
     assert fresh() == {"router-bottleneck": False, "dumbbell": True}
 
 
 def test_a_program_older_than_its_sources_does_not_run(project: Path, tmp_path: Path) -> None:
-    touch(project / "testbed" / "traffic" / "workload" / "client.c")
+    change(project / "testbed" / "traffic" / "workload" / "client.c")
     choice = Choice(FakeEngine(succeed), "a test")
     with pytest.raises(TestbedError, match="is older than its sources") as caught:
         run_all(tasks([background()]), choice, tmp_path / "out", lambda _event: None)
@@ -174,11 +211,11 @@ def test_workers_are_compared_in_all_that_identifies_a_trial() -> None:
     here = equipment(needed.packed())
     assert not differences(here, here)
     assert set(programs_of(scenario)) < set(here)
-    sources = set(used_by(make_plan(with_cbr()))) - ONLY_HERE
-    sources -= {"kernel/queues/sch_link.c"}  # it is in the kernel's version
-    assert sources < set(here)
+    compiled = [b for b in sources.compiled_for(make_plan(with_cbr())) if b.everywhere]
+    files = {str(path.relative_to(sources.PROJECT)) for each in compiled for path in each.sources()}
+    assert len(files) > 10 and files - ONLY_HERE < set(here)
     (kernel,) = (name for name in here if name.startswith("kernel "))
-    assert here[kernel] == GuestEngine().version()
+    assert here[kernel].startswith(f"{GuestEngine().version()} ")
 
 
 def test_a_worker_without_a_program_says_so() -> None:
@@ -215,16 +252,16 @@ def test_trials_that_differ_in_their_seeds_alone_are_planned_once(
         return make_plan(scenario)
 
     monkeypatch.setattr(papers, "make_plan", recorded)
-    papers.revision_of("run variants --seeds 3 --set variant=cubic,bbr", ())
+    papers.what_runs("run variants --seeds 3 --set variant=cubic,bbr", ())
     assert [(each.flows[0].variant, each.seed) for each in planned] == [("cubic", 1), ("bbr", 1)]
 
 
 def test_another_kernel_is_another_revision() -> None:
-    of = papers.revision_of
+    of = papers.what_runs
     commands = [
         f"run variants{more}" for more in ("", " --set kernel=6.12", " --set kernel=6.1,6.12")
     ]
-    assert len({of(command, ()) for command in commands}) == len(commands)
+    assert len({of(command, ()).revision for command in commands}) == len(commands)
 
 
 def served(folder: Path, text: str) -> Scenario:

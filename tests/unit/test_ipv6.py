@@ -11,7 +11,7 @@ import pytest
 from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.plan import Plan, make_plan
-from testbed.runs.sources import used_by
+from testbed.runs.sources import parts_of
 from testbed.scenario.call import Call
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario, plain
@@ -80,8 +80,8 @@ def test_data_go_over_ipv6_and_the_control_connection_over_ipv4() -> None:
     assert (six.src_address, six.dst_address) == ("2001:db8:1::1", "2001:db8:2::2")
     assert dict(six.client_env)["CONTROL_ADDRESS"] == four.dst_address == "10.0.1.2"
     assert "CONTROL_ADDRESS" not in dict(four.client_env)
-    assert "testbed/traffic/iperf3/control.c" in used_by(plan)
-    assert "testbed/traffic/iperf3/control.c" not in used_by(make_plan(router()))
+    assert "testbed-control.so" in parts_of(plan)
+    assert "testbed-control.so" not in parts_of(make_plan(router()))
     assert any("route replace 10.0.1.2 dev h1-ctl" in line for line in commands(plan, "h1"))
     assert not any("2001:" in line for line in commands(plan, "control"))
 

@@ -81,7 +81,6 @@ def test_every_version_has_each_patch_once() -> None:
         own = {path.name for path in (kernels.SOURCE_FOLDER / version / "patches").iterdir()}
         numbers = [name[:4] for name in common | own]
         assert len(numbers) == len(set(numbers))
-        assert (kernels.SOURCE_FOLDER / version / "builder").read_text().strip()
     assert kernels.versions()[0] == BASE_KERNEL
 
 
@@ -316,14 +315,40 @@ def test_both_kernels_run_every_scenario(tmp_path: Path, monkeypatch: pytest.Mon
     assert [pair[0].scenario.seed for pair in pairs] == [1, 2]
 
 
-def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
-    """As they were when each stored number's trials ran: without the version's folder."""
-    found = sources.of_kernel()
-    patches = [name for name in found if name.endswith(".patch")]
-    assert len(patches) == 32 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
-    assert (
-        found["kernel/build.sh"] == (kernels.SOURCE_FOLDER / "6.1" / "builder").read_text().strip()
-    )
+def test_a_kernels_sources_have_each_patch_once() -> None:
+    """A patch may move from a version's folder to the common one: its name says which it is."""
+    for version in kernels.versions():
+        found = sources.kernel_sources(version)
+        patches = {name: path for name, path in found.items() if name.endswith(".patch")}
+        own = set((kernels.SOURCE_FOLDER / version / "patches").iterdir())
+        assert len(patches) >= 20 and own <= set(patches.values())
+        assert all(re.match(r"patches/\d{4}-", name) for name in patches)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "same"),
+    [
+        ("patches/0007-no-umid-directory.patch", "\n--- a/", " Other words.\n--- a/", True),
+        ("patches/0007-no-umid-directory.patch", "\n+", "\n+ ", False),
+        ("build.sh", "\nset ", "\n# Other words.\nset ", True),
+        ("build.sh", "\nset ", "\ntrue\nset ", False),
+        ("guest.config", "CONFIG_NET=y", "CONFIG_NET=n", False),
+    ],
+)
+def test_the_key_of_an_image_is_of_its_code(
+    tmp_path: Path, file: str, old: str, new: str, same: bool
+) -> None:
+    """Words above a patch and in a script build no other kernel."""
+    folder = tmp_path / "kernel"
+    shutil.copytree(kernels.SOURCE_FOLDER, folder, symlinks=True)
+
+    def key() -> str:
+        return run([str(folder / "image.sh"), "--path", "6.1"], check=False).stdout
+
+    before, path = key(), folder / file
+    assert before.startswith("/") and old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert (key() == before) == same
 
 
 def test_what_is_added_is_built_in(tmp_path: Path, tree: Path) -> None:

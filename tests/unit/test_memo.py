@@ -11,7 +11,7 @@ import pytest
 from testbed.memo import cached_by_repr
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
-from testbed.runs import sources
+from testbed.runs.source_meaning import meaning_of
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Graph, Queue
 from testbed.scenario.trace import read_trace
@@ -64,20 +64,17 @@ def test_a_trace_is_read_again_once_its_file_is_another(tmp_path: Path) -> None:
         assert read_trace("own.trace", tmp_path) == times.replace("\n", " ").strip()
 
 
-def test_a_source_is_hashed_again_once_it_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_is_read_again_once_it_is_another(tmp_path: Path) -> None:
     """Of another content with the same length, and of an older file put in its place."""
-    monkeypatch.setattr(sources, "PROJECT", tmp_path)
     file, other = tmp_path / "a.c", tmp_path / "other"
     hashes = set()
     for content in ("one", "two"):
         file.write_text(content)
-        hashes |= set(dict(sources._hashes([file])).values())
+        hashes.add(meaning_of(file))
     other.write_text("six")
     os.utime(other, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
     other.replace(file)
-    hashes |= set(dict(sources._hashes([file])).values())
+    hashes.add(meaning_of(file))
     assert len(hashes) == 3
 
 

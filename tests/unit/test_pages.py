@@ -1,4 +1,4 @@
-"""The numbers of pages are the stored ones, and docs/stale.json lists those of other code."""
+"""The numbers of pages are the stored ones, and of code whose packets are the present ones."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from benchmarks.papers import (
     store_of,
     stored_tables,
 )
+from benchmarks.same_packets import uncertified
 from testbed.errors import TestbedError
 from testbed.plan.plan import make_plan
-from testbed.runs import identity, sources
+from testbed.runs import behaviour, identity, sources
 
 RUN = "run router-bottleneck --quick --set variant=cubic"
 PAGE = f"""# A page
@@ -62,12 +63,16 @@ def test_a_pages_numbers_are_the_stored_ones(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == filled(page), f"{papers.HOW_TO_MAKE} --fill"
 
 
-def test_stale_tables_are_those_on_the_list() -> None:
-    stale = {table.name for table in TABLES if table.is_stale()}
-    known = papers.known_stale()
-    assert not stale - known.keys(), f"{papers.HOW_TO_MAKE} --stale (hours), or --list REASON"
-    assert not known.keys() - stale, "not stale: take them off docs/stale.json (--list REASON)"
-    assert all(known.values())
+def test_this_code_is_certified() -> None:
+    due = uncertified(behaviour.ledger())
+    assert not due, f"this state is neither certified nor new: {papers.HOW_TO_CERTIFY}"
+
+
+def test_stale_tables_are_postponed_with_a_reason() -> None:
+    stale = [table.name for table in TABLES if table.is_stale()]
+    reason = behaviour.ledger().postponed
+    hint = f"{papers.HOW_TO_MAKE} --stale (hours), or say why not in `postponed` of the ledger"
+    assert bool(stale) == bool(reason), f"{hint}: {stale}"
 
 
 def test_nothing_is_stored_that_no_page_shows() -> None:
@@ -83,15 +88,14 @@ def page(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     path = tmp_path / "docs" / "page.md"
     path.write_text(PAGE)
-    (tmp_path / papers.STALE_LIST).write_text("{}\n")
     table, answers = marked(path)
     lines = ("    variant  goodput", "    cubic      0.957")
     store(
         tmp_path / "docs" / papers.STORED,
         {
-            table.name: StoredTable(table.commands, table.revision(), lines),
+            table.name: StoredTable(table.commands, table.revision(), "b1", lines),
             answers.name: StoredTable(
-                answers.commands, answers.revision(), answers=(claim_answer(ANSWER),)
+                answers.commands, answers.revision(), "b1", answers=(claim_answer(ANSWER),)
             ),
         },
     )
@@ -163,9 +167,9 @@ def test_a_table_of_the_report_becomes_markdown() -> None:
 
 @pytest.fixture
 def uncached() -> Iterator[None]:
-    papers.revision_of.cache_clear()
+    papers.what_runs.cache_clear()
     yield
-    papers.revision_of.cache_clear()
+    papers.what_runs.cache_clear()
 
 
 def of_run(page: Path) -> MarkedTable:
@@ -176,8 +180,8 @@ def of_run(page: Path) -> MarkedTable:
     ("module", "name", "value"),
     [
         (reduction, "revision_of_tables", lambda: "another"),
-        (identity, "EXECUTION_REVISION", identity.EXECUTION_REVISION + 1),
-        (papers, "of_kernel", lambda _version: {"kernel/congestion/tcp_tahoe.c": "another"}),
+        (papers, "plan_values", lambda _plan: {"setup": ["another"]}),
+        (papers, "parts_of", lambda *_: {"testbed-runner": "uncertified"}),
         (papers, "make_plan", lambda scenario: make_plan(scenario.__class__(
             **{**vars(scenario), "duration_s": scenario.duration_s + 1}))),
     ],
@@ -191,7 +195,7 @@ def test_other_trials_or_other_numbers_make_a_table_stale(
     value: object,
 ) -> None:
     assert not of_run(page).is_stale()
-    papers.revision_of.cache_clear()
+    papers.what_runs.cache_clear()
     monkeypatch.setattr(module, name, value)
     assert of_run(page).is_stale()
 
@@ -226,23 +230,10 @@ def test_the_table_of_an_evaluation_is_that_beside_its_page(
     assert {"bbr", "cubic"} <= variants
 
 
-def test_the_list_names_stale_tables_with_the_reason(page: Path, tmp_path: Path) -> None:
-    tables = marked(page)
-    papers.list_stale(tables, "no reason", tmp_path)
-    assert papers.known_stale(tmp_path) == {}
-    page.write_text(PAGE.replace("--quick --set", "--quick --seeds 2 --set"))
-    for reason in ("a first reason", "another one"):  # the first stays
-        papers.list_stale(marked(page), reason, tmp_path)
-        assert set(papers.known_stale(tmp_path).values()) == {"a first reason"}
-    assert json.loads((tmp_path / papers.STALE_LIST).read_text())["a first reason"]
-    page.write_text(PAGE)
-    papers.list_stale(marked(page), "no reason", tmp_path)
-    assert papers.known_stale(tmp_path) == {}
-
-
 def test_the_revision_is_the_same_on_every_machine() -> None:
     """It contains no path of this machine, and no version of its programs."""
     (scenario, *_) = papers.scenarios_of(RUN)
-    parts = repr(identity.project_parts(scenario, make_plan(scenario)))
+    plan = make_plan(scenario)
+    parts = repr((identity.plan_values(plan), sources.parts_of(plan, scenario.kernel)))
     for word in (str(sources.PROJECT), str(Path.home()), str(shutil.which("iperf3"))):
         assert word not in parts

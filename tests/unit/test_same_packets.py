@@ -1,4 +1,4 @@
-"""The comparison by packets, and the trials that a change of the code is compared by."""
+"""The comparison by packets."""
 
 from __future__ import annotations
 
@@ -18,15 +18,9 @@ from analysis.statistics.packet_comparison import (
     first_difference,
     read_files,
 )
-from benchmarks.same_packets import scenarios
-from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import TestbedError
 from testbed.machine import json_files
-from testbed.plan.plan import make_plan
-from testbed.scenario.model import Profile, Scenario
-from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.variants import VARIANTS
 from testbed.store import (
     RECORD,
     REDUCED,
@@ -41,26 +35,6 @@ from tests.sealing import seal
 from tests.trial_writer import write_trial
 
 CAPTURE = "sender1-eth0.pcapng"
-
-
-@pytest.fixture(scope="module")
-def chosen() -> list[Scenario]:
-    return scenarios()
-
-
-def test_there_are_trials_of_everything(chosen: list[Scenario]) -> None:
-    assert len(chosen) >= 100
-    assert {each.experiment for each in chosen} - {"same-packets"} == set(EXPERIMENTS)
-    assert {each.profile for each in chosen} == set(Profile)
-    variants = {flow.variant for each in chosen for flow in each.flows}
-    assert set(VARIANTS) - {"prague"} <= variants  # which no kernel here has
-    queues = {queue.hop.queue.discipline for e in chosen for queue in make_plan(e).queues}
-    assert set(DISCIPLINES) <= queues
-
-
-def test_they_are_told_apart_without_hashes(chosen: list[Scenario]) -> None:
-    names = [(s.experiment, s.label, tuple(s.axes.items()), s.seed) for s in chosen]
-    assert len(set(names)) == len(names)
 
 
 @pytest.fixture(scope="module")
