@@ -172,18 +172,18 @@ class WhatRuns:
     """What a command runs: a hash of its trials' values, and what could move their packets."""
 
     revision: str
-    settings: frozenset[Setting]
+    settings: frozenset[TrialSetting]
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """Trials that a change of the code moves alike."""
 
     parts: frozenset[tuple[str, str]]  # of our code, with their states
     features: frozenset[str]
 
 
-def is_moved(since: str, setting: Setting) -> bool:
+def is_moved(since: str, setting: TrialSetting) -> bool:
     """Return whether trials may have other packets than when the code had that behaviour."""
     known, parts = ledger(), dict(setting.parts)
     then, now = known.behaviours.get(since), known.behaviours.get(known.id_of(parts))
@@ -360,7 +360,7 @@ def what_runs(command: str, files: PageFiles) -> WhatRuns:
     """
     with with_files(files):
         scenarios = scenarios_of(command)
-    revision, settings = hashlib.sha256(command.encode()), dict[str, Setting]()
+    revision, settings = hashlib.sha256(command.encode()), dict[str, TrialSetting]()
     for scenario in scenarios:
         alike = dataclasses.replace(scenario, seed=0)
         if repr(alike) not in settings:
@@ -368,7 +368,7 @@ def what_runs(command: str, files: PageFiles) -> WhatRuns:
             values = {"scenario": alike.to_json(), "plan": plan_values(plan)}
             revision.update(json.dumps(values, sort_keys=True).encode())
             parts = parts_of(plan, kernel_of_ours(scenario))
-            settings[repr(alike)] = Setting(frozenset(parts.items()), features(scenario))
+            settings[repr(alike)] = TrialSetting(frozenset(parts.items()), features(scenario))
     return WhatRuns(revision.hexdigest(), frozenset(settings.values()))
 
 

@@ -127,8 +127,8 @@ leo variant=linux-reno duration_s=4
 
 
 # Other versions than the base kernel that stored tables have, and the experiments of their trials.
-OTHER_KERNELS: tuple[str, ...] = ()
-ON_OTHER_KERNELS = ("router-", "dumbbell-", "variants")
+RECIPE_KERNELS: tuple[str, ...] = ()
+RECIPES_AGAIN = ("router-", "dumbbell-", "variants")
 NAMING_FIELDS = frozenset({"name", "src", "dst", "label", "axes", "seed", "network", "flows"})
 
 
@@ -143,8 +143,8 @@ def scenarios() -> list[Scenario]:
 def recipes() -> dict[str, Scenario]:
     """Return all trials by their names, and some of them on other kernels."""
     base = scenarios()
-    again = [each for each in base if each.experiment.startswith(ON_OTHER_KERNELS)]
-    others = [each for kernel in OTHER_KERNELS for each in on_kernels(again, [kernel])]
+    again = [each for each in base if each.experiment.startswith(RECIPES_AGAIN)]
+    others = [each for kernel in RECIPE_KERNELS for each in on_kernels(again, [kernel])]
     return {name_of(each): each for each in (*base, *others)}
 
 

@@ -32,7 +32,7 @@ from benchmarks.papers import (
     trials_of,
 )
 from benchmarks.recipes import captures_hash, features, is_touched, name_of, recipes, scenarios
-from testbed.errors import TestbedError, listed, number_of
+from testbed.errors import TestbedError, number_of
 from testbed.guest.kernels import built_folder
 from testbed.plan.plan import make_plan, tasks
 from testbed.runs import behaviour
@@ -127,7 +127,7 @@ def judged(
     after = Behaviour({**newest.recipes, **ran}, {part: tuple(own) for part, own in states.items()})
     if new := [name for name, each in due.items() if not after.has(state_of(each))]:
         raise TestbedError(
-            f"the ledger has nothing to compare these with: {listed(new)}",
+            f"the ledger has nothing to compare these with: {', '.join(new)}",
             "certify them with the code before the change, which is known",
         )
     return after, moved
@@ -138,13 +138,13 @@ def require_here(chosen: Iterable[Scenario], known: Ledger) -> None:
     kernels = sorted({each.kernel for each in chosen})
     if missing := [name for name in kernels if built_folder(name) is None]:
         hints = (f"testbed kernel build {name}" for name in missing)
-        raise TestbedError(f"kernel {listed(missing)} is not built", "; ".join(hints))
+        raise TestbedError(f"kernel {', '.join(missing)} is not built", "; ".join(hints))
     names = {name for each in chosen for name in programs_of(each)}
     here = versions_of(sorted(names))
     if others := [name for name in here if here[name] != known.programs.get(name)]:
         versions = (f"{name} {known.programs.get(name)}, here {here[name]}" for name in others)
         raise TestbedError(
-            f"the ledger's captures are of other programs: {listed(versions)}",
+            f"the ledger's captures are of other programs: {', '.join(versions)}",
             "certify where these versions are; elsewhere run the recipes by both codes, and "
             "testbed compare --packets",
         )
@@ -182,7 +182,7 @@ def run(out: Path, chosen: Sequence[Scenario], jobs: int | None = None) -> dict[
     done = run_all(tasks(chosen), choose("guest", ()), out, _print, jobs)
     if failed := [each for each in done if each.status is not Status.OK]:
         reasons = (f"{name_of(each.scenario)}: {each.record.reason}" for each in failed)
-        raise TestbedError(listed(reasons), "mend that, then certify")
+        raise TestbedError("; ".join(reasons), "mend that, then certify")
     return {each.scenario.name: captures_hash(each.record) for each in done}
 
 

@@ -91,12 +91,12 @@ add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, n
 
 # Copies patches without the prose before their first file: rewording it is no other kernel.
 add_patches() { # folder
-    local patches=("$1"/*.patch)
-    [ -e "${patches[0]-}" ] || return 0
+    local ours=("$1"/*.patch)
+    [ -e "${ours[0]-}" ] || return 0
     awk -v to="$recipe/patches/" '
         FNR == 1 { close(out); out = FILENAME; sub(".*/", to, out); code = 0; printf "" >out }
         /^(---|diff )/ { code = 1 }
-        code { print >out }' "${patches[@]}"
+        code { print >out }' "${ours[@]}"
 }
 
 note_hashes() { # an image's folder

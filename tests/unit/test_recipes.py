@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import same_packets
-from benchmarks.papers import Setting, is_moved, scenarios_of
+from benchmarks.papers import TrialSetting, is_moved, scenarios_of
 from benchmarks.recipes import features, is_touched, name_of, recipes, scenarios
 from experiments.catalogue import EXPERIMENTS
 from testbed.errors import TestbedError
@@ -106,7 +106,7 @@ def test_an_uncertified_or_moved_trial_is_stale(
 
     def moved(since: str, state: str, scenario: Scenario) -> bool:
         parts = frozenset({("testbed-runner", state)})
-        return is_moved(since, Setting(parts, features(scenario)))
+        return is_moved(since, TrialSetting(parts, features(scenario)))
 
     assert not moved("b1", "one", codel)
     assert moved("b1", "two", codel) and not moved("b1", "two", other)
