@@ -330,7 +330,9 @@ become_tester() {
 }
 
 run_tests() { # OPTION…
-    local pytest=(.venv/bin/python -m pytest -p no:cacheprovider -rs "$@") status=0 output
+    # ^C is for them, also if this, or one of them, is in the background, where shells ignore it
+    local pytest=(env --default-signal=INT .venv/bin/python -m pytest -p no:cacheprovider -rs "$@")
+    local status=0 output
     local folders=(tests/unit experiments tests/golden tests/system tests/robustness)
     # shellcheck disable=SC2016  # of the inner shell
     local -r state=$("${AS_TESTER[@]}" sh -c 'echo "${XDG_STATE_HOME:-$HOME/.local/state}"')
@@ -340,8 +342,7 @@ run_tests() { # OPTION…
         analysis benchmarks experiments testbed tests topologies
     if ((EUID == 0 && ${#AS_USER[@]} == 0)); then
         output=$(mktemp)
-        # ^C is for it, too, although it is in the background
-        env --default-signal=INT "${pytest[@]}" -m "(root or as_root) and not host" "${folders[@]}" \
+        "${pytest[@]}" -m "(root or as_root) and not host" "${folders[@]}" \
             </dev/null >"$output" 2>&1 &
         BESIDE=$!
     fi
