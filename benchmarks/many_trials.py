@@ -25,7 +25,7 @@ from benchmarks.command import errors_as_exit
 from benchmarks.trials import run_trials, scratch_folder
 from experiments.catalogue import EXPERIMENTS
 from testbed.runs.results_folders import keep_run
-from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, open_trial
+from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, file_record, open_trial
 
 SMALL_FILES = {SCENARIO, RECORD, VERDICT_FILE}  # those of a copy are its own
 MEASURED_VERBS = ("report", "runs", "list")
@@ -43,7 +43,8 @@ def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
         trial.path, path, copy_function=os.link, ignore=lambda _, names: SMALL_FILES & {*names}
     )
     (path / SCENARIO).write_text(scenario.to_json())
-    (path / RECORD).write_text(record.to_json())
+    files = {**record.files, SCENARIO: file_record(path / SCENARIO)}
+    (path / RECORD).write_text(dataclasses.replace(record, files=files).to_json())
     shutil.copy(trial.path / VERDICT_FILE, path)
     return path.name
 

@@ -272,7 +272,7 @@ ADDITIONS = (
             told = {"signal_dbm": plan.radio.signal_dbm, "joined": True, "beacon_ms": beacon_ms}
             told |= {"seconds": 1, "others": {"air_s": 0}, "radios": []}
             report.write_text(json.dumps(told))
-            trial = SimpleNamespace(scenario=scenario, file=lambda _name: None)
+            trial = SimpleNamespace(scenario=scenario, file=Path)
             print(next(radio(SimpleNamespace(trial=trial, virtual_time=True))).verdict)
         """,
         "True\nvalid\ninvalid\n",
@@ -350,11 +350,13 @@ ADDITIONS = (
         import json, shutil
         from experiments.command import main
         from experiments.one_reno import EXPERIMENT
+        from tests.sealing import seal
         main(["plan", "one-reno"])
         shutil.copytree({TRIAL}, "results/trial")
         scenario = Path("results/trial/scenario.json")
         place = {{"experiment": "one-reno", "axes": dict.fromkeys(EXPERIMENT.axes, "1")}}
         scenario.write_text(json.dumps(json.loads(scenario.read_text()) | place))
+        seal(Path("results/trial"))
         main(["report", "results"])
         print(len(Path("results/report-figures/rates.png").read_bytes()) > 10_000)
         print("Rates of Reno" in Path("results/report.html").read_text())
