@@ -112,7 +112,7 @@ def test_certified_code_makes_the_same_trial(
     monkeypatch.setattr(behaviour, "LEDGER", ledger)
     plan, runner = make_plan(router()), project / "testbed" / "runner" / "runner.c"
     known: dict[str, tuple[str, ...]]
-    known = {name: (state,) for name, state in sources.parts_of(plan).items()}
+    known = {name: (state,) for name, state in sources.parts_of(plan, "6.1").items()}
     behaviour.write(Ledger({"b1": Behaviour({}, known)}))
     before = identity(router())
     runner.write_text(runner.read_text() + "/* a comment */\n")
@@ -120,7 +120,7 @@ def test_certified_code_makes_the_same_trial(
     assert identity(router()) == before
     change(runner)
     assert identity(router()) != before
-    known["testbed-runner"] += (sources.parts_of(plan)["testbed-runner"],)
+    known["testbed-runner"] += (sources.parts_of(plan, "6.1")["testbed-runner"],)
     behaviour.write(Ledger({"b1": Behaviour({}, known), "b2": Behaviour({}, known)}))
     assert identity(router()) == before
 
