@@ -18,8 +18,8 @@ from benchmarks.command import errors_as_exit
 from benchmarks.page_tables import with_tables
 from benchmarks.trials import no_watcher
 from testbed.guest import kernels
-from testbed.runs.comparison_trials import comparison_trials
-from testbed.runs.kernel_comparison import (
+from testbed.kernels.comparison_trials import comparison_trials
+from testbed.kernels.kernel_comparison import (
     EFFECTS,
     Divergence,
     Effect,

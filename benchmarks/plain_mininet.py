@@ -21,7 +21,7 @@ from benchmarks.engine import processor_s
 from testbed.errors import UsageError
 from testbed.guest.machine import PROGRAMS, root_environment
 from testbed.machine.process import require
-from testbed.runs.programs import MAX_OUTPUT_BYTES
+from testbed.programs.program_runs import MAX_OUTPUT_BYTES
 
 NAMESPACES = (
     *("unshare", "--fork", "--kill-child", "--mount-proc"),

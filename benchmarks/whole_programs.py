@@ -31,7 +31,7 @@ from testbed.cli.programs import script_command
 from testbed.errors import TestbedError
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
-from testbed.runs.programs import run_in_folder
+from testbed.programs.program_runs import run_in_folder
 from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT, MACHINE_RECORD
 
 LABORATORIES = Path(__file__).resolve().parents[1] / "experiments" / "course"

@@ -12,8 +12,14 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.evaluation.space import SPACE
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError, UsageError
-from testbed.runs.adversary import AdversarySearch, WorstSetting, confirmed, find_worst, plainest
-from testbed.runs.evaluation import standard_evaluation
+from testbed.evaluate.adversary import (
+    AdversarySearch,
+    WorstSetting,
+    confirmed,
+    find_worst,
+    plainest,
+)
+from testbed.evaluate.evaluation import standard_evaluation
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.scenario.space import DrawnSetting
 

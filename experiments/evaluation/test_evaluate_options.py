@@ -16,9 +16,9 @@ from experiments.evaluation.l4s import L4S
 from testbed.cli import evaluate
 from testbed.cli.parser import build_parser
 from testbed.errors import UsageError
+from testbed.evaluate.drawn_settings import drawn_settings
+from testbed.evaluate.evaluation import StandardEvaluation
 from testbed.guest.engine import GuestEngine
-from testbed.runs.drawn_settings import drawn_settings
-from testbed.runs.evaluation import StandardEvaluation
 from testbed.runs.orchestration import RunOptions
 from tests import report_writer
 

@@ -32,8 +32,9 @@ from experiments.evaluation.scores import (
     time_to_fair_s,
 )
 from testbed.errors import UsageError
+from testbed.evaluate import evaluation
 from testbed.guest import kernels
-from testbed.runs import evaluation, orchestration
+from testbed.runs import orchestration
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
 from testbed.scenario.experiment import ALONE
 from tests.stand_ins import StandIn

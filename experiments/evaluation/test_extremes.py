@@ -16,8 +16,8 @@ from experiments.evaluation import scores
 from experiments.evaluation.extreme_evaluations import CALLS_TCP
 from experiments.incast_results import INCAST_SCORES
 from testbed.errors import UsageError
+from testbed.evaluate.evaluation import OTHER_QUEUES, standard_evaluation, with_settings
 from testbed.plan.plan import make_plan
-from testbed.runs.evaluation import OTHER_QUEUES, standard_evaluation, with_settings
 from testbed.scenario.call import Media
 from testbed.scenario.model import FlowKind
 

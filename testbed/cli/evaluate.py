@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
 from testbed.errors import UsageError, number_of, require_known
-from testbed.guest.engine import GuestEngine
-from testbed.host.engine import HostEngine
-from testbed.indented import indented
-from testbed.machine.atomic import replace
-from testbed.machine.safe_files import make_folder
-from testbed.runs.adversary import AdversaryFinding, AdversarySearch, find_worst
-from testbed.runs.drawn_settings import DECIDED, Effort, budget_s, evaluate_space
-from testbed.runs.engine_choice import AUTO
-from testbed.runs.evaluation import (
+from testbed.evaluate.adversary import AdversaryFinding, AdversarySearch, find_worst
+from testbed.evaluate.drawn_settings import DECIDED, Effort, budget_s, evaluate_space
+from testbed.evaluate.evaluation import (
     FULL_SEEDS,
     QUICK_SEEDS,
     StandardEvaluation,
@@ -37,6 +31,12 @@ from testbed.runs.evaluation import (
     usual_incumbent,
     with_settings,
 )
+from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
+from testbed.indented import indented
+from testbed.machine.atomic import replace
+from testbed.machine.safe_files import make_folder
+from testbed.runs.engine_choice import AUTO
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.progress import ConsoleListener, console, print_folded
 from testbed.runs.selection import Settings, parse_settings, select_experiment

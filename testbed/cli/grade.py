@@ -15,8 +15,8 @@ from testbed.errors import UsageError, printable_lines, quoted
 from testbed.guest.machine import MachineProgram, machine_kernel
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace
-from testbed.runs.expectations import Expectations, MeasuredNumber, measure, read_expectations
-from testbed.runs.programs import ProgramRun, record_text, run_in_folder
+from testbed.programs.expectations import Expectations, MeasuredNumber, measure, read_expectations
+from testbed.programs.program_runs import ProgramRun, record_text, run_in_folder
 from testbed.store import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
 
 GRADE_EXAMPLE = "testbed grade lab.py --seeds 1,2,3 --expect lab.toml"

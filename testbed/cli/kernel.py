@@ -10,10 +10,10 @@ from pathlib import Path
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest import kernels
 from testbed.guest.boot import require_confined
-from testbed.guest.kernel_sources import build_source, check_unlike, kernel_source
+from testbed.kernels.kernel_sources import build_source, check_unlike, kernel_source
+from testbed.kernels.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
-from testbed.runs.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.runs.progress import console, errors, folding_table, print_error
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
@@ -186,8 +186,8 @@ def print_comparison(pairs: Sequence[tuple[TrialFinished, TrialFinished]], good:
 def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Build both kernels, run the trials of the table on both, and say where packets part."""
     from testbed.cli import kernel_report
-    from testbed.runs.comparison_trials import EXPERIMENT, comparison_trials
-    from testbed.runs.kernel_comparison import compare_kernels
+    from testbed.kernels.comparison_trials import EXPERIMENT, comparison_trials
+    from testbed.kernels.kernel_comparison import compare_kernels
 
     if len(words) != 2:
         raise UsageError("kernel compare: two kernels, trees, commits or a patch", COMPARE_EXAMPLE)
@@ -212,9 +212,9 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Run Linux's own tests on kernels, and print what they say as KTAP."""
-    from testbed.runs.kunit import KUNIT, run_kunit
-    from testbed.runs.queue_tests import TC_TESTING, queues_with_tests, run_queue_tests
-    from testbed.runs.selftests import selftests
+    from testbed.kernels.kunit import KUNIT, run_kunit
+    from testbed.kernels.queue_tests import TC_TESTING, queues_with_tests, run_queue_tests
+    from testbed.kernels.selftests import selftests
 
     if not words:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)

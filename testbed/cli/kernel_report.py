@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from testbed.runs.kernel_comparison import ComparedPacket, Divergence, Effect, KernelComparison
+from testbed.kernels.kernel_comparison import ComparedPacket, Divergence, Effect, KernelComparison
 
 COLUMNS = 75  # of a mail
 MOST_LISTED = 20  # trials; of the others their number

@@ -12,9 +12,8 @@ from pathlib import Path
 from testbed.cli.kernel import print_lines, say
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.machine import atomic
-from testbed.runs.kernel_tests import ktap_plan, ktap_result
-from testbed.runs.packetdrill import (
+from testbed.kernels.kernel_tests import ktap_plan, ktap_result
+from testbed.kernels.packetdrill import (
     PACKETDRILL,
     PACKETDRILL_TESTS,
     PacketdrillTool,
@@ -23,7 +22,8 @@ from testbed.runs.packetdrill import (
     run_scripts,
     script_runs,
 )
-from testbed.runs.selftests import selftests
+from testbed.kernels.selftests import selftests
+from testbed.machine import atomic
 from testbed.store import results_folder
 
 EXAMPLE = "testbed packetdrill gtests/net/tcp, or: testbed packetdrill --selftests 6.12"

@@ -20,8 +20,8 @@ from testbed.errors import UsageError, number_of, printable, printable_lines
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
-from testbed.runs.network_script import network_script, read_network
-from testbed.runs.programs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
+from testbed.programs.network_script import network_script, read_network
+from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
 from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib

@@ -14,7 +14,7 @@ from testbed.store import Trial, open_named_trial
 
 def rewind_trial(options: argparse.Namespace) -> int:
     """Run `testbed rewind`: exit status 1 if the packets were others."""
-    from testbed.runs import rewind
+    from testbed.kernels import rewind
 
     if options.at is not None and options.packet:
         raise UsageError("--at and --packet: it stops at one of them", "leave out the other")

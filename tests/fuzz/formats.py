@@ -21,10 +21,10 @@ from analysis.results.reduction import reduction_of, reductions_of, stored_verdi
 from analysis.statistics.packet_comparison import read_files
 from analysis.trials.samples import read_columns, read_samples
 from testbed.cli.packetdrill import junit, summary
+from testbed.kernels.packetdrill import ScriptEnd, ScriptRun, output_lines
 from testbed.own_files.scenario_file import document_from_options
 from testbed.plan.plan import tasks
-from testbed.runs.expectations import read_expectations
-from testbed.runs.packetdrill import ScriptEnd, ScriptRun, output_lines
+from testbed.programs.expectations import read_expectations
 from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
 from testbed.scenario.trace import parse_trace, read_trace

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from experiments.command import main
-from testbed.runs import programs
+from testbed.programs import program_runs as programs
 from testbed.store import MACHINE_FILES
 from tests.lab import alive, wait_until
 

@@ -14,8 +14,8 @@ from testbed.engine import Job
 from testbed.errors import TestbedError
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
+from testbed.kernels.kunit import run_kunit
 from testbed.runs.engine_choice import choose
-from testbed.runs.kunit import run_kunit
 from testbed.runs.sweep import run_all
 from testbed.store import COVERAGE_FOLDER, KERNEL_LOG, Status
 

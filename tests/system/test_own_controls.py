@@ -17,8 +17,8 @@ import pytest
 from analysis.evaluation.standing import Standing, standings
 from analysis.results.experiment_results import collect
 from experiments.catalogue import EXPERIMENTS
+from testbed.evaluate.evaluation import evaluate, standard_evaluation
 from testbed.guest import kernels
-from testbed.runs.evaluation import evaluate, standard_evaluation
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.scenario.variations import on_kernels
 from testbed.store import Trial

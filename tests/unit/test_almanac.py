@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.statistics.intervals import Comparison, ComparisonKind
 from benchmarks import almanac
 from benchmarks.page_tables import with_tables
-from testbed.runs.kernel_comparison import Effect, KernelComparison, NotCompared
+from testbed.kernels.kernel_comparison import Effect, KernelComparison, NotCompared
 
 
 def effect(difference: float, low: float, high: float) -> Effect:

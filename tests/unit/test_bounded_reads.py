@@ -13,21 +13,28 @@ import pytest
 from testbed.cli.programs import CALLS_CLI
 from testbed.errors import TestbedError
 from testbed.machine import json_files, safe_files
-from testbed.runs import programs
+from testbed.programs import program_runs as programs
 
 OF_KERNELS = "what a kernel's build noted, in its folder"
 OF_HOST = "files of /proc and /sys"
 OURS = "files of this project, or that it wrote itself where no guest was"
 READ_WHOLE = {  # modules that read whole files, each with what they are
-    **dict.fromkeys(("cli/kernel", "cli/machine", "guest/debugged", "guest/machine"), OF_KERNELS),
-    **dict.fromkeys(("guest/kernel_sources", "guest/kernels", "runs/kunit"), OF_KERNELS),
-    **dict.fromkeys(("guest/engine", "guest/worker", "runs/programs", "runs/sources"), OF_KERNELS),
+    **dict.fromkeys(
+        ("cli/kernel", "cli/machine", "kernels/guest_under_gdb", "guest/machine"), OF_KERNELS
+    ),
+    **dict.fromkeys(("kernels/kernel_sources", "guest/kernels", "kernels/kunit"), OF_KERNELS),
+    **dict.fromkeys(
+        ("guest/engine", "guest/worker", "programs/program_runs", "runs/source_meaning"), OF_KERNELS
+    ),
     **dict.fromkeys(("host/engine", "machine/journal", "machine/leftovers"), OF_HOST),
     **dict.fromkeys(("machine/locks", "machine/safe_files", "machine/sysctl_guard"), OF_HOST),
     **dict.fromkeys(("machine/tracefs", "laboratory/judge", "guest/boot"), OF_HOST),
     **dict.fromkeys(("cli/new_experiment", "guest/debug_kernel"), OURS),
-    **dict.fromkeys(("guest/in_gdb", "machine/compiled", "machine/installed_packages"), OURS),
-    **dict.fromkeys(("runs/estimate", "video/browser", "video/http3_server", "video/webm"), OURS),
+    **dict.fromkeys(("kernels/gdb_script", "machine/compiled", "machine/installed_packages"), OURS),
+    **dict.fromkeys(
+        ("runs/behaviour", "runs/estimate", "video/browser", "video/http3_server", "video/webm"),
+        OURS,
+    ),
     **dict.fromkeys(("captures/inspection", "report/make", "report/page"), OURS),
     **dict.fromkeys(("report/trial_page", "results/plotted"), OURS),
 }

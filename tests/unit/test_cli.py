@@ -124,7 +124,7 @@ def test_a_variant_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None
 def test_an_evaluation_of_a_misspelt_variant_is_not_planned(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr("testbed.runs.evaluation.tasks", lambda _: pytest.fail("planned"))
+    monkeypatch.setattr("testbed.evaluate.evaluation.tasks", lambda _: pytest.fail("planned"))
     status, said = failing(capsys, "evaluate", *arguments)
     assert status == 2
     assert said == ["testbed: unknown variant 'renoo'", "    hint: did you mean 'reno'?"]

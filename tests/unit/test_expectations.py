@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import UsageError
-from testbed.runs import expectations
-from testbed.runs.expectations import Expectation, Take, measure, read_expectations
-from testbed.runs.network_script import read_network
+from testbed.programs import expectations
+from testbed.programs.expectations import Expectation, Take, measure, read_expectations
+from testbed.programs.network_script import read_network
 from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 from tests.pcap_writer import Endpoints, udp, write_pcap
 

@@ -21,12 +21,9 @@ from experiments.command import main
 from testbed.cli import kernel_report
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.guest.kernel_sources import KernelSource, build_source, kernel_source
-from testbed.plan.plan import Task
-from testbed.plan.requirements import OTHER_KERNELS
-from testbed.runs import kernel_comparison
-from testbed.runs.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
-from testbed.runs.kernel_comparison import (
+from testbed.kernels import kernel_comparison
+from testbed.kernels.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
+from testbed.kernels.kernel_comparison import (
     ComparedPacket,
     Divergence,
     Effect,
@@ -36,6 +33,9 @@ from testbed.runs.kernel_comparison import (
     effects,
     read_gdb,
 )
+from testbed.kernels.kernel_sources import KernelSource, build_source, kernel_source
+from testbed.plan.plan import Task
+from testbed.plan.requirements import OTHER_KERNELS
 from testbed.runs.sweep import TrialFinished
 from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES

@@ -20,7 +20,7 @@ from analysis.laboratory.rules import (
 )
 from analysis.laboratory.settings import rate_mbit, time_ms
 from testbed.cli.parser import build_parser
-from testbed.runs.programs import JUDGE
+from testbed.programs.program_runs import JUDGE
 
 FOLDER = Path("/home/user/lab")
 PAGE = (Path(__file__).parents[2] / "docs" / "mininet.md").read_text()

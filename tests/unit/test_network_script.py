@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.runs.network_script import (
+from testbed.programs.network_script import (
     StartedCommand,
     captured_interfaces,
     network_script,

@@ -15,7 +15,7 @@ import pytest
 from testbed.cli.packetdrill import junit, summary
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.runs.packetdrill import (
+from testbed.kernels.packetdrill import (
     PACKETDRILL_CALLS,
     PACKETDRILL_TESTS,
     PacketdrillTool,
@@ -24,7 +24,7 @@ from testbed.runs.packetdrill import (
     find_packetdrill,
     script_runs,
 )
-from testbed.runs.selftests import SELFTESTS, selftests
+from testbed.kernels.selftests import SELFTESTS, selftests
 
 # prints an option's length, whether anything is behind what kernels know, and whether programs
 # that it starts would have the library
@@ -105,7 +105,7 @@ def test_selftests_are_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with tarfile.open(tmp_path / "linux.tar.xz", "w:xz") as archive:
         archive.add(tree, tree.name)
     monkeypatch.setattr(kernels, "source_archive", lambda _version: tmp_path / "linux.tar.xz")
-    monkeypatch.setattr("testbed.runs.selftests.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("testbed.kernels.selftests.cache_folder", lambda: tmp_path / "cache")
     folder = selftests("6.1", PACKETDRILL_TESTS)
     names = ["b.pkt", "defaults.sh", "sub", "sub/a.pkt"]
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) == names

@@ -8,8 +8,8 @@ import pytest
 
 from analysis.trials.packets import TrialPackets, epoch_ns
 from experiments.command import main
-from testbed.guest.debugged import CapturedPacket
-from testbed.runs.rewind import RETRANSMISSION, RewindRequest, going_back, orders_for
+from testbed.kernels.guest_under_gdb import CapturedPacket
+from testbed.kernels.rewind import RETRANSMISSION, RewindRequest, going_back, orders_for
 from testbed.store import Record, Status, open_trial
 from tests.trial_writer import TCP, flow_record, write_trial
 

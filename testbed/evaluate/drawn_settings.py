@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError
-from testbed.runs.evaluation import VICTIM_AXIS, StandardEvaluation
+from testbed.evaluate.evaluation import VICTIM_AXIS, StandardEvaluation
 from testbed.runs.orchestration import (
     CompletedRun,
     PlannedRun,

@@ -15,8 +15,8 @@ from testbed.guest.machine import (
     root_environment,
     run_on_machine,
 )
+from testbed.kernels.kernel_tests import KernelTest, SuiteEnd
 from testbed.machine import atomic, safe_files
-from testbed.runs.kernel_tests import KernelTest, SuiteEnd
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import GUEST_ERRORS, GUEST_OUTPUT
 

@@ -14,13 +14,13 @@ from analysis.statistics.intervals import Comparison, ComparisonKind, compare_pa
 from analysis.statistics.packet_comparison import FirstDifference, first_difference
 from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
 from testbed.errors import TestbedError
-from testbed.guest.debugged import CapturedPacket, DebuggerOrders
-from testbed.guest.kernel_sources import has_symbols
+from testbed.kernels.guest_under_gdb import CapturedPacket, DebuggerOrders
+from testbed.kernels.kernel_sources import has_symbols
+from testbed.kernels.rewind import rewind
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
-from testbed.runs.rewind import rewind
 from testbed.runs.sweep import SweepEvent, run_all
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import on_kernels

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.runs.drawn_settings import drawn_settings, in_settings, with_fixed
-from testbed.runs.evaluation import StandardEvaluation
+from testbed.evaluate.drawn_settings import drawn_settings, in_settings, with_fixed
+from testbed.evaluate.evaluation import StandardEvaluation
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.selection import RunSelection
 from testbed.scenario.experiment import ALONE, Experiment

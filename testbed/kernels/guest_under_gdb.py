@@ -22,7 +22,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.process import Process, run_on_terminal
 
-SCRIPT = Path(__file__).with_name("in_gdb.py")
+SCRIPT = Path(__file__).with_name("gdb_script.py")
 GDB = ("gdb", "-nx", "-q", "-x", str(SCRIPT))
 LAUNCHER = ("/bin/sh", "-c", 'read -r _ <"$0"; exec "$@"')  # waits for a word in a pipe, and …
 REWIND_HINT = "an earlier second, or another function: testbed rewind --help"
@@ -40,7 +40,7 @@ class CapturedPacket:
 
 @dataclass(frozen=True)
 class DebuggerOrders:
-    """Where gdb stops a guest, and what it shows of it (`in_gdb.py`)."""
+    """Where gdb stops a guest, and what it shows of it (`gdb_script.py`)."""
 
     at_s: float
     epoch_ns: int  # the guest's clock at second 0

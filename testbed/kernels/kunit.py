@@ -12,9 +12,9 @@ from testbed.guest import kernels
 from testbed.guest.boot import LEFT_BY_GUESTS, Boot, boot, guest_options, run_in_guest
 from testbed.guest.debug_kernel import first_report
 from testbed.guest.worker import reserve_core
+from testbed.kernels.kernel_tests import KTAP_VERSION, KernelTest, SuiteEnd
 from testbed.machine import atomic, safe_files
 from testbed.machine.journal import core_locks
-from testbed.runs.kernel_tests import KTAP_VERSION, KernelTest, SuiteEnd
 from testbed.store import GUEST_OUTPUT
 
 KUNIT = "kunit"  # the word for all its suites

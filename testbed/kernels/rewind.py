@@ -14,7 +14,7 @@ from analysis.statistics.packet_comparison import capture_differences
 from analysis.trials.packets import TrialPackets, capture_files, capture_interface, epoch_ns
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
-from testbed.guest.debugged import CapturedPacket, DebuggedGuest, DebuggerOrders
+from testbed.kernels.guest_under_gdb import CapturedPacket, DebuggedGuest, DebuggerOrders
 from testbed.machine.process import interrupts_for_programs, require
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice

@@ -1,0 +1,1 @@
+"""Kernels compared and debugged, and Linux's own tests."""

@@ -1,0 +1,1 @@
+"""Whole programs in a guest, and what they have to show."""
