@@ -26,8 +26,7 @@ import pandas as pd
 
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare, compare_paired
 from analysis.throughput_models import BITS_A_BYTE, Invalid
-from benchmarks.command import errors_as_exit
-from benchmarks.page_tables import with_tables
+from benchmarks.harness import errors_as_exit, first_flows, markdown_lines, with_tables
 from benchmarks.simulators import (
     NS2_CONTROLS,
     NS3_CONTROLS,
@@ -37,7 +36,6 @@ from benchmarks.simulators import (
     require_ns2,
     run_ns3,
 )
-from benchmarks.trials import first_flows
 from experiments.parvez_mahanti_williamson.models import expected_pps
 from testbed.host.engine import HostEngine
 from testbed.plan.plan import make_plan
@@ -302,31 +300,25 @@ def _cell(side: str, network: str, variant: str, groups: AgreementRows) -> Agree
 
 def tables(table: pd.DataFrame) -> str:
     """Return the page's tables: the guest's numbers, the other sides beside them, a tally."""
-    numbers = [
-        "| cell | goodput, Mbit/s | queue, ms | dropped |",
-        "|---|---|---|---|",
-    ]
-    ours = table[table["side"] == GUEST_SIDE]
+    ours, every = table[table["side"] == GUEST_SIDE], cells(table)
+    numbers, others = list[list[str]](), list[list[str]]()
     for network, variant in product(AGREEMENT_NETWORKS, AGREEMENT_VARIANTS):
+        cell = f"{network} {AGREEMENT_VARIANTS[variant]}"
         own = ours[(ours["network"] == network) & (ours["variant"] == variant)]
-        means = own[AGREEMENT_COLUMNS].astype(float).mean()
-        words = "{:.2f} | {:.2f} | {:.2%}".format(*means)
-        numbers.append(f"| {network} {AGREEMENT_VARIANTS[variant]} | {words} |")
-    every = cells(table)
-    lines = [f"| cell | {' | '.join(AGREEMENT_SIDES[1:])} |", "|---" * len(AGREEMENT_SIDES) + "|"]
-    for network, variant in product(AGREEMENT_NETWORKS, AGREEMENT_VARIANTS):
+        goodput, queue, drops = own[AGREEMENT_COLUMNS].astype(float).mean()
+        numbers.append([cell, f"{goodput:.2f}", f"{queue:.2f}", f"{drops:.2%}"])
         texts = [each.text for each in every if (each.network, each.variant) == (network, variant)]
-        lines.append(f"| {network} {AGREEMENT_VARIANTS[variant]} | {' | '.join(texts)} |")
+        others.append([cell, *texts])
     return "\n".join(
         (
             f"What the guest has on Linux {BASE_KERNEL}, means of the seeds:",
             "",
-            *numbers,
+            *markdown_lines(("cell", "goodput, Mbit/s", "queue, ms", "dropped"), numbers),
             "",
             "What the other sides have more or less: goodput and queue in percent of the guest's, "
             "losses in percentage points, with the 95 % interval; a question mark says *open*:",
             "",
-            *lines,
+            *markdown_lines(("cell", *AGREEMENT_SIDES[1:]), others),
             "",
             *(_tally(side, table, every) for side in AGREEMENT_SIDES[1:]),
         )

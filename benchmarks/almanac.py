@@ -9,14 +9,17 @@ kernels), and writes the tables of docs/almanac.md. A workload is a variant in a
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.command import errors_as_exit
-from benchmarks.page_tables import with_tables
-from benchmarks.trials import no_watcher
+from benchmarks.harness import (
+    errors_as_exit,
+    markdown_lines,
+    no_watcher,
+    parser_of,
+    with_tables,
+)
 from testbed.guest import kernels
 from testbed.kernels.comparison_trials import comparison_trials
 from testbed.kernels.kernel_comparison import (
@@ -37,7 +40,7 @@ ALMANAC_RESULTS = Path("results/almanac")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare each kernel with the next one, and write the page's tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--kernels", default=",".join(kernels.versions()), help="the oldest first")
     parser.add_argument("--out", type=Path, default=ALMANAC_RESULTS, help="results folder")
     parser.add_argument("--jobs", type=int, help="number of trials to run in parallel")
@@ -68,11 +71,12 @@ def comparison_lines(pair: tuple[str, str], found: KernelComparison) -> Iterator
     yield ""
     for axis in ("variant", "condition") if others else ():
         by_group = list(effects(found.divergences, axis))
-        yield f"| {axis} | other packets | first at, s | {' | '.join(map(_title, EFFECTS))} |"
-        yield f"|---|---|---|{'---|' * len(EFFECTS)}"
+        rows = []
         for name in dict.fromkeys(each.axes[axis] for each in workloads()):
             differing = [d for d in found.divergences if d.trials[0].scenario.axes[axis] == name]
-            yield _row(name, differing, [each for each in by_group if each.group == name])
+            rows.append(_row(name, differing, [each for each in by_group if each.group == name]))
+        header = (axis, "other packets", "first at, s", *map(_title, EFFECTS))
+        yield from markdown_lines(header, rows)
         yield ""
     for each in found.failed:
         yield f"Not compared, {each.condition}: {each.reason}"
@@ -84,11 +88,11 @@ def _title(column: str) -> str:
     return f"{what}, {unit}" if unit else what
 
 
-def _row(name: str, differing: Sequence[Divergence], by_column: Sequence[Effect]) -> str:
+def _row(name: str, differing: Sequence[Divergence], by_column: Sequence[Effect]) -> list[str]:
     cells = {each.what: _cell(each) for each in by_column}
     numbers = [cells.get(what, "–") for what, _ in EFFECTS.values()]
     first = f"{min(each.first.earliest_s for each in differing):.3f}" if differing else "–"
-    return f"| `{name}` | {len(differing)} | {first} | {' | '.join(numbers)} |"
+    return [f"`{name}`", str(len(differing)), first, *numbers]
 
 
 def _cell(effect: Effect) -> str:

@@ -9,7 +9,6 @@ docs/coverage.md. The exit status is 1 if a trial failed; its reason is the kern
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import shutil
@@ -18,8 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command import errors_as_exit
-from benchmarks.page_tables import with_tables
+from benchmarks.harness import errors_as_exit, markdown_lines, parser_of, with_tables
 from experiments.catalogue import EXPERIMENTS
 from testbed.errors import number_of
 from testbed.guest import kernels
@@ -55,7 +53,7 @@ class FileCoverage:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the trials and write the page's tables; return 1 if a trial failed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("experiments", metavar="EXPERIMENT", nargs="*", help="(all)")
     default = kernels.debug_name(BASE_KERNEL)
     parser.add_argument("--kernel", default=default, help="one that looks for its own errors")
@@ -125,11 +123,9 @@ def coverage_lines(covered: Mapping[str, FileCoverage], trials: int) -> Iterator
     """Yield the page's tables."""
     yield f"{number_of(trials, 'trial')}."
     yield ""
-    yield "| file of `net/ipv4` | lines | that ran | functions | never called |"
-    yield "|---|---|---|---|---|"
-    for name, each in covered.items():
-        yield _row(f"`{name}`", [each])
-    yield _row("all", list(covered.values()))
+    rows = [_row(f"`{name}`", [each]) for name, each in covered.items()]
+    header = ("file of `net/ipv4`", "lines", "that ran", "functions", "never called")
+    yield from markdown_lines(header, [*rows, _row("all", list(covered.values()))])
     yield ""
     yield "Functions that were never called:"
     yield ""
@@ -138,12 +134,12 @@ def coverage_lines(covered: Mapping[str, FileCoverage], trials: int) -> Iterator
             yield f"- `{name}`: {', '.join(f'`{function}`' for function in each.never_called)}"
 
 
-def _row(name: str, files: Sequence[FileCoverage]) -> str:
+def _row(name: str, files: Sequence[FileCoverage]) -> tuple[str, ...]:
     lines = [count for each in files for count in each.lines.values()]
     functions = sum(len(each.functions) for each in files)
     never = sum(len(each.never_called) for each in files)
     share = 100 * sum(map(bool, lines)) / max(1, len(lines))
-    return f"| {name} | {len(lines)} | {share:.0f} % | {functions} | {never} |"
+    return name, f"{len(lines)}", f"{share:.0f} %", f"{functions}", f"{never}"
 
 
 if __name__ == "__main__":

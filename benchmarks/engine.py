@@ -12,48 +12,26 @@ on a machine that is busy with other work. The table is that of docs/performance
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from benchmarks import simulators
+from benchmarks.harness import Cost, in_turns, parser_of, print_costs, record_of, require_guest
 from benchmarks.simulators import SimulatedFlow, queue_bytes, queue_packets
-from benchmarks.trials import run_trials, scratch_folder
-from testbed.engine import Engine
-from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Direction, Queue
-from testbed.store import Record
 
 TRIAL_SECONDS = 60
 RTT_BY_RATE_MS = {1: 0, 10: 60, 100: 60}
-MOST_OF_NS3_TIME = {1: 1.5, 10: 0.5, 100: 0.25}  # of ns-3's time; it is only printed
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The wall time of a run, and the processor time of all its processes."""
-
-    wall_s: float
-    processor_s: float
-    memory_mb: float = 0
-
-    def to(self, other: Cost) -> str:
-        """Return the ratio to another cost, as text."""
-        return (
-            f"{self.wall_s / other.wall_s:.2f} ({self.processor_s / other.processor_s:.2f} of the "
-            "processor time)"
-        )
+MAX_OF_NS3_TIME = {1: 1.5, 10: 0.5, 100: 0.25}  # of ns-3's time; it is only printed
 
 
 def scenario(
     rate_mbit: int, seconds: float = TRIAL_SECONDS, delay_ms: float | None = None
 ) -> Scenario:
-    """One Cubic flow; a buffer of one bandwidth-delay product, or 0.1 MB if that is more."""
+    """Return one Cubic flow; its buffer is a bandwidth-delay product, and at least 0.1 MB."""
     rtt_ms = RTT_BY_RATE_MS[rate_mbit] if delay_ms is None else 2 * delay_ms
     buffer = Queue("bfifo", limit_bytes=queue_bytes(rate_mbit, rtt_ms))
     return Scenario(
@@ -67,75 +45,32 @@ def scenario(
     )
 
 
-def measure(engine: Engine, wanted: Scenario) -> Record:
-    """Run a trial as `testbed run` does, its captures converted and all."""
-    with scratch_folder() as folder:
-        record = run_trials([wanted], folder, engine, jobs=1)[0].record
-    assert not any(capture.dropped for capture in record.captures)
-    return record
-
-
-def processor_s() -> float:
-    """Return the processor time of this process and its ended children."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-def cost(wall_s: Callable[[], float]) -> Cost:
-    """Measure a call that returns the wall time of what it ran."""
-    before = processor_s()
-    return Cost(wall_s(), processor_s() - before)
-
-
-def trial_cost(wanted: Scenario) -> Cost:
-    """Measure a trial in the guest."""
-    before = processor_s()
-    record = measure(GuestEngine(), wanted)
-    return Cost(record.wall_s, processor_s() - before, record.peak_memory_mb)
-
-
-def best(costs: list[Cost]) -> Cost:
-    """Return the least of each time."""
-    return Cost(min(each.wall_s for each in costs), min(each.processor_s for each in costs))
-
-
 def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> None:
-    """One rate: the trial, and beside it what is installed of the simulators."""
-    rtt_ms, trials = RTT_BY_RATE_MS[rate_mbit], list[Record]()
+    """Print one rate: the trial, and beside it what is installed of the simulators."""
+    rtt_ms, ups_s = RTT_BY_RATE_MS[rate_mbit], list[float]()
 
-    def trial() -> float:
-        trials.append(measure(GuestEngine(), scenario(rate_mbit)))
-        return trials[-1].wall_s
+    def guest() -> Cost:
+        record = record_of(scenario(rate_mbit))
+        ups_s.append(record.network_up_s)
+        return Cost(record.wall_s, memory_mb=record.peak_memory_mb)
 
-    runs: dict[str, Callable[[], float]] = {"guest": trial}
+    cases: dict[str, Callable[[], Cost]] = {"guest": guest}
     flow = SimulatedFlow(rate_mbit, rtt_ms, TRIAL_SECONDS, queue_packets(rate_mbit, rtt_ms))
     if with_simulators and simulators.has_ns3():
         simulators.build_ns3()
-        runs["ns-3"] = lambda: simulators.run_ns3(flow, core).wall_s
+        cases["ns-3"] = lambda: Cost(simulators.run_ns3(flow, core).wall_s)
     if with_simulators and simulators.has_ns2():
-        runs["ns-2"] = lambda: simulators.run_ns2(flow, core).wall_s
-    costs: dict[str, list[Cost]] = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, act in runs.items():
-            costs[name].append(cost(act))
-    print(f"{rate_mbit} Mbit/s, {rtt_ms} ms")
-    for name, found in costs.items():
-        least = best(found)
-        print(f"  {name:5} {least.wall_s:7.2f} s, {least.processor_s:7.2f} s of processor time")
-    ours = best(costs["guest"])
-    print(
-        f"  real time {TRIAL_SECONDS / ours.wall_s:.1f} times; network up after "
-        f"{min(each.network_up_s for each in trials):.2f} s; "
-        f"{max(each.peak_memory_mb for each in trials):.0f} MB"
-    )
-    for name in [*costs][1:]:
-        limit = f", at most {MOST_OF_NS3_TIME[rate_mbit]:g}" if name == "ns-3" else ""
-        print(f"  to {name}: {ours.to(best(costs[name]))}{limit}", flush=True)
+        cases["ns-2"] = lambda: Cost(simulators.run_ns2(flow, core).wall_s)
+    costs = in_turns(cases, repeats)
+    real_time = f"real time {TRIAL_SECONDS / costs['guest'].wall_s:.1f} times"
+    print(f"{rate_mbit} Mbit/s, {rtt_ms} ms: {real_time}; network up after {min(ups_s):.2f} s")
+    limits = {("guest", "ns-3"): MAX_OF_NS3_TIME[rate_mbit]}
+    print_costs(costs, [*cases][1:], limits)
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Speed and memory of the engines.")
+    parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rates", default="1,10,100", help="Mbit/s, of 1, 10 and 100")
     parser.add_argument("--no-simulators", action="store_true")
@@ -147,21 +82,15 @@ def main() -> None:
     ):
         if not installed:
             print(f"{name} is not installed (apt install {package}): no comparison with it")
-    guest = GuestEngine()
-    if problem := guest.ready():
-        raise SystemExit(problem)
-    print(
-        f"{TRIAL_SECONDS} s of one Cubic flow in the guest, best of {options.repeats}, core {core}"
-    )
+    require_guest()
+    best = f"best of {options.repeats}, core {core}"
+    print(f"{TRIAL_SECONDS} s of one Cubic flow in the guest, {best}")
     for rate in map(int, options.rates.split(",")):
         compare(rate, options.repeats, core, not options.no_simulators)
     if os.geteuid() == 0:
-        up_s = min(
-            measure(HostEngine(), scenario(1, 1)).network_up_s for _ in range(options.repeats)
-        )
-        print(
-            f"host engine: network up after {up_s:.2f} s, Python's start included (at most 0.3 s)"
-        )
+        trials = [record_of(scenario(1, 1), HostEngine()) for _ in range(options.repeats)]
+        up_s = min(each.network_up_s for each in trials)
+        print(f"host engine: network up after {up_s:.2f} s, Python's start included, at most 0.3 s")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit
 from experiments.command import main
 from testbed.errors import TestbedError
 

@@ -17,11 +17,10 @@ Whole trials in the guest: boot, captures, verdict.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.trials import first_flows
+from benchmarks.harness import first_flows, parser_of
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import FRAME_BYTES, Queue, Shaping
@@ -94,7 +93,7 @@ def results(scenarios: Sequence[Scenario]) -> list[RateResult]:
 
 def main() -> None:
     """Print a row for each rate."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--variant", default="linux-reno")
     parser.add_argument("--packets", type=int, default=5, help="the queue's limit")
     parser.add_argument("--shaping", type=Shaping, choices=list(Shaping), default=Shaping.LINK)

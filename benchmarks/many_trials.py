@@ -11,8 +11,8 @@ seconds. docs/performance.md has what was measured.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import functools
 import os
 import shutil
 import subprocess
@@ -21,14 +21,21 @@ import time
 from pathlib import Path
 
 from analysis.results.reduction import reduction_of
-from benchmarks.command import errors_as_exit
-from benchmarks.trials import run_trials, scratch_folder
+from benchmarks.harness import (
+    Cost,
+    errors_as_exit,
+    in_turns,
+    parser_of,
+    print_costs,
+    run_trials,
+    scratch_folder,
+)
 from experiments.catalogue import EXPERIMENTS
 from testbed.runs.results_folders import keep_run
 from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, file_record, open_trial
 
 SMALL_FILES = {SCENARIO, RECORD, VERDICT_FILE}  # those of a copy are its own
-MEASURED_VERBS = ("report", "runs", "list")
+ON_ONE, ONE_PROCESSOR = "report, 1 processor", ("taskset", "--cpu-list", "0")
 COMMAND_LINE = "import sys; from experiments.command import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -49,23 +56,22 @@ def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
     return path.name
 
 
-def measure(words: list[str], folder: Path, *before: str) -> tuple[float, float, float]:
-    """Run a command of the testbed's; return its time and processor time in s, its memory in MB."""
+def run_verb(words: list[str], folder: Path, *before: str) -> Cost:
+    """Run a command of the testbed's in its own process; return its wall time and memory."""
     command = [*before, sys.executable, "-c", COMMAND_LINE, *words]
     begun = time.monotonic()
-    with (folder / "said").open("w") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said)
+    with (folder / "printed").open("w") as printed:
+        process = subprocess.Popen(command, cwd=folder, stdout=printed)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(words)}: status {process.returncode}")
-    took_s = time.monotonic() - begun
-    return took_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return Cost(time.monotonic() - begun, memory_mb=usage.ru_maxrss / 1024)
 
 
 def main() -> None:
     """Make the folder, and measure each verb."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--trials", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=10, help="of each setting")
     options = parser.parse_args()
@@ -76,15 +82,14 @@ def main() -> None:
         out = Path(scratch) / "results"
         names = [copy_trial(first, out, number, options.seeds) for number in range(options.trials)]
         keep_run(out, "all", "testbed run variants", names)
-        for verb in MEASURED_VERBS:
-            words = [verb, *([str(out)] if verb != "list" else [])]
-            took_s, busy_s, megabytes = measure(words, Path(scratch))
-            print(f"{verb}: {took_s:.1f} s, {busy_s:.1f} s of processor time, {megabytes:.0f} MB")
-            if verb == "report":
-                alone_s, _, _ = measure(words, Path(scratch), "taskset", "--cpu-list", "0")
-                print(
-                    f"{verb} on one processor: {alone_s:.1f} s, {alone_s / took_s:.2f} times that"
-                )
+        verb = functools.partial(run_verb, folder=Path(scratch))
+        cases = {
+            "report": lambda: verb(["report", str(out)]),
+            ON_ONE: lambda: run_verb(["report", str(out)], Path(scratch), *ONE_PROCESSOR),
+            "runs": lambda: verb(["runs", str(out)]),
+            "list": lambda: verb(["list"]),
+        }
+        print_costs(in_turns(cases, 1), ["report"])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit
 from benchmarks.simulators import require_ns2
 from testbed.machine.process import run
 

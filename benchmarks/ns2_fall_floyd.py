@@ -18,7 +18,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from analysis.statistics.text_tables import TextTable, as_markdown
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit
 from benchmarks.simulators import require_ns2
 from testbed.errors import TestbedError
 from testbed.machine.process import run

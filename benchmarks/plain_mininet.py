@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from benchmarks.engine import processor_s
+from benchmarks.harness import processor_s
 from testbed.errors import UsageError
 from testbed.guest.machine import PROGRAMS, root_environment
 from testbed.machine.process import require

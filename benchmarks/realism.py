@@ -11,13 +11,12 @@ case: none of these settings.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from benchmarks.trials import first_flows
+from benchmarks.harness import first_flows, markdown_lines, parser_of
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
 from testbed.runs.engine_choice import ENGINES
@@ -84,20 +83,20 @@ def measured(scenarios: Sequence[Scenario], engine: Engine) -> pd.DataFrame:
 def table(measured_rows: pd.DataFrame) -> str:
     """Return the table of docs/realism.md: a line for each case, three columns for each variant."""
     variants = list(measured_rows["variant"].unique())
-    heads = [f"{variant}: dropped | queue, ms | 95 %" for variant in variants]
-    lines = [f"| what is on | {' | '.join(heads)} |", "|---" * (3 * len(variants) + 1) + "|"]
+    heads = [head for name in variants for head in (f"{name}: dropped", "queue, ms", "95 %")]
+    lines = []
     for name, rows in measured_rows.groupby("case", sort=False):
-        cells = []
+        cells = [str(name)]
         for variant in variants:
             own = rows.loc[rows["variant"] == variant, [*REALISM_COLUMNS]].astype(float).mean()
-            cells.append("{:.2%} | {:.2f} | {:.2f}".format(*own))
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            cells += "{:.2%}|{:.2f}|{:.2f}".format(*own).split("|")
+        lines.append(cells)
+    return "\n".join(markdown_lines(["what is on", *heads], lines))
 
 
 def main() -> None:
     """Print the table, and how many of its trials are valid."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--variants", nargs="+", default=["bbr", "cubic", "linux-reno"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--engine", choices=ENGINES, default=GuestEngine.name)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.results.reduction import reduction_of
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit
 from testbed.errors import TestbedError
 from testbed.store import RECORD, SCENARIO, open_trial
 

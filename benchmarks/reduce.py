@@ -3,22 +3,19 @@
     .venv/bin/python -m benchmarks.reduce [--packets N] [--repeats N] [--long GB] [--no-pyshark]
 
 The captures are written for it, in /var/tmp: bulk transfer over 40 connections, with late segments.
-Each time is a whole process's, Python's start included, with the file in the page cache; ratios
-are of medians, and of processor time too, which says more on a machine that is busy with other
-work. tshark prints the fields that our columns are compared with (analysis/captures/tshark.py),
-once, because ten million packets take it minutes. pyshark's time is extrapolated from 5,000
-packets. A capture of `--long` GB, and one of a tenth of it, show whether the memory that flows
-take grows with the capture.
+Each time is a whole process's, Python's start included, with the file in the page cache: medians,
+and their ratios to tshark. It prints the fields that our columns are compared with
+(analysis/captures/tshark.py), once, because ten million packets take it minutes. pyshark's time is
+extrapolated from 5,000 packets. A capture of `--long` GB, and one of a tenth of it, show whether
+the memory that flows take grows with the capture.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import statistics
 import struct
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,8 +23,15 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.captures.tshark import command
-from benchmarks.engine import Cost, cost
-from benchmarks.trials import scratch_folder
+from benchmarks.harness import (
+    Cost,
+    in_turns,
+    measured,
+    one_more,
+    parser_of,
+    print_costs,
+    scratch_folder,
+)
 from testbed.machine.process import run, stream
 
 CONNECTIONS = 40
@@ -41,8 +45,9 @@ PCAP_RECORD = np.dtype(
     + [("window", ">u2"), ("rest", ">u4"), ("option", "V4"), ("stamps", ">u4", 2)]
 )
 PYSHARK_PACKETS = 5_000
-MOST_BYTES_A_PACKET = 150
-LEAST_TIMES_FASTER = {"all columns": 300, "flows": 350}  # than tshark
+MAX_BYTES_A_PACKET = 150
+TSHARK, SMALL_CAPTURE = "tshark -T fields", "a small capture"
+MAX_OF_TSHARK_TIME = {("all columns", TSHARK): 1 / 300, ("flows", TSHARK): 1 / 350}
 # of a process that prints the length of a table; ru_maxrss would count the parent's memory
 COUNT_ROWS = """
 import sys
@@ -122,46 +127,37 @@ def print_fields(path: Path) -> None:
             pass
 
 
-def timed(act: Callable[[], object]) -> Cost:
-    """Measure a call."""
-
-    def wall_s() -> float:
-        begun = time.monotonic()
-        act()
-        return time.monotonic() - begun
-
-    return cost(wall_s)
-
-
-def median_cost(repeats: int, act: Callable[[], object]) -> Cost:
-    """Measure a call that often, after one that warms up, and return the medians."""
-    act()
-    costs = [timed(act) for _ in range(repeats)]
-    return Cost(
-        statistics.median(each.wall_s for each in costs),
-        statistics.median(each.processor_s for each in costs),
-    )
-
-
-def beside_tshark(folder: Path, packets: int, repeats: int) -> Cost:
-    """Print the times of columns, table and flows, and return that of all columns."""
-    large = write_capture(folder / "large.pcap", packets)
-    costs = {
-        name: median_cost(repeats, functools.partial(run_python, program, large))
+def beside_tshark(folder: Path, packets: int, repeats: int, with_pyshark: bool) -> None:
+    """Print the times of columns, table and flows beside those of tshark and pyshark."""
+    large, small = (folder / name for name in ("large.pcap", "small.pcap"))
+    write_capture(large, packets)
+    write_capture(small, 3 * CONNECTIONS)
+    cases: dict[str, Callable[[], object]] = {
+        name: functools.partial(run_python, program, large)
         for name, program in REDUCTION_PROGRAMS.items()
     }
-    packed, flows = compressed(large), REDUCTION_PROGRAMS["flows"]
-    costs["flows, zstd"] = median_cost(repeats, lambda: run_python(flows, packed))
-    costs["tshark -T fields"] = tshark = timed(lambda: print_fields(large))
-    print(f"{packets} packets, medians of whole processes")
-    for name, spent in costs.items():
-        print(
-            f"  {name:18} {spent.wall_s:8.3f} s {packets / spent.wall_s / 1e6:6.2f} M packets/s, "
-            f"{spent.processor_s:8.3f} s of processor time"
+    packed = compressed(large)
+    cases["flows, zstd"] = lambda: run_python(REDUCTION_PROGRAMS["flows"], packed)
+    reduce = [sys.executable, "-m", "experiments", "reduce", str(small)]
+    cases[SMALL_CAPTURE] = lambda: run(reduce)
+    in_turns(cases, 1)  # to warm up
+    costs = in_turns(cases, repeats, statistics.median)
+    costs[TSHARK] = measured(lambda: print_fields(large))[1]
+    if with_pyshark:
+        some, times = (
+            write_capture(folder / "some.pcap", PYSHARK_PACKETS),
+            packets / PYSHARK_PACKETS,
         )
-    for name, least in LEAST_TIMES_FASTER.items():
-        print(f"  tshark's time to that of {name}: {tshark.to(costs[name])}, at least {least}")
-    return costs["all columns"]
+        few = measured(lambda: run_python(PYSHARK, some))[1]
+        costs["pyshark, extrapolated"] = one_more(Cost(0), few, 1 / times)
+
+    def speed(_name: str, spent: Cost) -> str:
+        return f"{packets / spent.wall_s / 1e6:.2f} M packets/s"
+
+    print("medians of whole processes: a small capture, at most 0.5 s")
+    print_costs({SMALL_CAPTURE: costs.pop(SMALL_CAPTURE)})
+    print(f"{packets} packets")
+    print_costs(costs, [TSHARK], MAX_OF_TSHARK_TIME, speed)
 
 
 def memory(folder: Path, packets: int, long_gb: float) -> None:
@@ -170,7 +166,7 @@ def memory(folder: Path, packets: int, long_gb: float) -> None:
     for name in ("all columns", "as a pandas table"):
         kib, least_kib = (run_python(REDUCTION_PROGRAMS[name], at)[1] for at in (large, empty))
         grown = 1024 * (kib - least_kib) / packets
-        print(f"  {name}: {grown:.0f} bytes a packet (at most {MOST_BYTES_A_PACKET})")
+        print(f"  {name}: {grown:.0f} bytes a packet (at most {MAX_BYTES_A_PACKET})")
     for gigabytes in (long_gb / 10, long_gb):
         path = write_capture(large, round(gigabytes * 1e9 / PCAP_RECORD.itemsize))
         peak_mb = run_python(REDUCTION_PROGRAMS["flows"], path)[1] / 1024
@@ -179,7 +175,7 @@ def memory(folder: Path, packets: int, long_gb: float) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Speed and memory of the reduction.")
+    parser = parser_of(__doc__)
     parser.add_argument("--packets", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--long", type=float, default=1, metavar="GB")
@@ -187,17 +183,7 @@ def main() -> None:
     options = parser.parse_args()
     with scratch_folder() as name:
         folder = Path(name)
-        columns = beside_tshark(folder, options.packets, options.repeats)
-        small = write_capture(folder / "small.pcap", 3 * CONNECTIONS)
-        reduce = [sys.executable, "-m", "experiments", "reduce", str(small)]
-        start = median_cost(options.repeats, lambda: run(reduce))
-        print(f"  a small capture    {start.wall_s:8.3f} s (at most 0.5 s)")
-        if not options.no_pyshark:
-            some = write_capture(folder / "some.pcap", PYSHARK_PACKETS)
-            few_s = timed(lambda: run_python(PYSHARK, some)).wall_s
-            wall_s = few_s * options.packets / PYSHARK_PACKETS
-            times = wall_s / columns.wall_s
-            print(f"  pyshark, extrapolated {wall_s:.0f} s: {times:.0f} times that of all columns")
+        beside_tshark(folder, options.packets, options.repeats, not options.no_pyshark)
         memory(folder, options.packets, options.long)
 
 

@@ -11,7 +11,7 @@ import argparse
 import ast
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from analysis.captures.flow_tables import FLOW_COLUMNS, Metric
 from analysis.metrics.columns import ALL_METRICS
 from analysis.metrics.links import LINK_COLUMNS
 from analysis.transfers.transfer_rows import TRANSFER_COLUMNS
+from benchmarks.harness import markdown_lines
 from testbed import store
 from testbed.cli.parser import VERBS, build_parser
 
@@ -133,12 +134,10 @@ def metrics() -> str:
     return "\n".join(lines)
 
 
-def table(first: str, rows: Iterable[tuple[str, str]], second: str = "what it is") -> Iterator[str]:
-    """Yield the lines of a Markdown table with two columns."""
-    yield f"| {first} | {second} |"
-    yield "|---|---|"
-    for name, about in rows:
-        yield f"| {name.replace('|', chr(92) + '|')} | {about.replace('|', chr(92) + '|')} |"
+def table(first: str, rows: Iterable[tuple[str, str]], second: str = "what it is") -> list[str]:
+    """Return the lines of a Markdown table with two columns."""
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return markdown_lines((first, second), escaped)
 
 
 PAGES = {

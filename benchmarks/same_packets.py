@@ -13,14 +13,13 @@ run too: one that moved while no recipe like it did means that a recipe is missi
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit, parser_of
 from benchmarks.papers import (
     CAPTURE_DIGITS,
     PROJECT_ROOT,
@@ -188,7 +187,7 @@ def run(out: Path, chosen: Sequence[Scenario], jobs: int | None = None) -> dict[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Certify this code, or only run all recipes; the exit status is 1 if a packet moved."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="the results folder")
     parser.add_argument("--certify", action="store_true", help="compare, and write the ledger")
     parser.add_argument("--only", default="", metavar="TEXT", help="only trials named like this")

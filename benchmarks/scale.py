@@ -12,7 +12,6 @@ however few packets it sends.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 from collections import Counter
@@ -20,17 +19,24 @@ from dataclasses import dataclass
 
 from analysis.results.reduction import reduction_of
 from benchmarks import engine, simulators
-from benchmarks.trials import run_trials, scratch_folder
+from benchmarks.harness import (
+    Cost,
+    measured,
+    one_more,
+    parser_of,
+    require_guest,
+    run_trials,
+    scratch_folder,
+)
 from testbed.errors import TestbedError
-from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Scenario
 from testbed.store import open_trial
 
 SCALE_RTT_MS = 61.7  # no multiple of the samples' interval: no sample in the midst of a burst
 START_JITTER_MS = 500.0  # of the flows' starts
-MOST_TIMES_ONE_FLOW = 1.5  # times the cost of one flow's packet
-MOST_MB = 1024
+MAX_TIMES_ONE_FLOW = 1.5  # times the cost of one flow's packet
+MAX_SCALE_MB = 1024
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,10 @@ ONE = Case("1 flow at 100 Mbit/s", 1, 100)
 
 @dataclass(frozen=True)
 class Ran:
-    """What a trial took, and what came of it."""
+    """What a trial cost, and what came of it."""
 
-    processor_s: float
+    cost: Cost
     packets: int
-    peak_mb: float = 0
     verdicts: str = ""  # of all flows
 
 
@@ -67,69 +72,56 @@ def scenario(case: Case, seconds: float) -> Scenario:
 
 
 def ran(wanted: Scenario) -> Ran:
-    """Run it, and judge it when its time is taken."""
+    """Run a trial, and judge it when its cost is known."""
     with scratch_folder() as folder:
-        before = engine.processor_s()
-        (done,) = run_trials([wanted], folder, jobs=1)
-        spent = engine.processor_s() - before
-        record = done.record
-        verdicts = Counter(reduction_of(open_trial(done.path)).flows["verdict"])
-    packets = max(capture.packets for capture in record.captures)
-    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    return Ran(spent, packets, record.peak_memory_mb, said)
+        (done,), spent = measured(lambda: run_trials([wanted], folder, jobs=1))
+        record, flows = done.record, reduction_of(open_trial(done.path)).flows
+    spent = dataclasses.replace(spent, memory_mb=record.peak_memory_mb)
+    packets, verdicts = max(each.packets for each in record.captures), Counter(flows["verdict"])
+    return Ran(spent, packets, ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()))
 
 
 def simulated(case: Case, seconds: float) -> Ran:
     """Run a case in ns-3."""
-    before = engine.processor_s()
-    spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
     limit = simulators.queue_packets(case.rate_mbit, SCALE_RTT_MS)
     words = (case.rate_mbit, SCALE_RTT_MS, seconds, limit)
+    spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
     flow = simulators.SimulatedFlow(*words, flows=case.flows, spread_s=spread_s)
-    done = simulators.run_ns3(flow, max(os.sched_getaffinity(0)))
-    return Ran(engine.processor_s() - before, done.packets)
+    done, spent = measured(lambda: simulators.run_ns3(flow, max(os.sched_getaffinity(0))))
+    return Ran(spent, done.packets)
 
 
 def packet_us(short: Ran, long: Ran) -> float:
-    """Microseconds of processor time per packet that the longer one has more."""
-    return 1e6 * (long.processor_s - short.processor_s) / (long.packets - short.packets)
+    """Return the microseconds of processor time per packet that the longer one has more."""
+    return 1e6 * one_more(short.cost, long.cost, long.packets - short.packets).processor_s
 
 
 def cost_us(case: Case, seconds: float, repeats: int) -> float:
-    """µs of processor time that a packet takes, from trials of that duration and of twice it."""
+    """Print and return what a packet takes (µs), from trials of that duration and of twice it."""
     short, long = (
-        min((ran(scenario(case, each)) for _ in range(repeats)), key=lambda ran: ran.processor_s)
-        for each in (seconds, 2 * seconds)
+        min((ran(scenario(case, s)) for _ in range(repeats)), key=lambda ran: ran.cost.processor_s)
+        for s in (seconds, 2 * seconds)
     )
     cost = packet_us(short, long)
     print(
-        f"{case.name:24} {cost:6.1f} us per packet; {short.processor_s:.1f} s of processor time "
-        f"for {seconds:g} s; {long.peak_mb:.0f} MB (at most {MOST_MB}); flows: {long.verdicts}",
+        f"{case.name:24} {cost:6.1f} us per packet; {short.cost.processor_s:.1f} s of processor "
+        f"time for {seconds:g} s; {long.cost.memory_mb:.0f} MB (at most {MAX_SCALE_MB}); "
+        f"flows: {long.verdicts}",
         flush=True,
     )
     return cost
 
 
-def beside_ns3(case: Case, seconds: float, cost: float) -> None:
-    """Print what a packet costs in ns-3."""
-    simulators.build_ns3()
-    other = packet_us(*(simulated(case, each) for each in (seconds, 2 * seconds)))
-    print(
-        f"  ns-3 {other:.1f} us per packet: the guest's costs {cost / other:.2f} of it", flush=True
-    )
-
-
 def main() -> None:
     """Print each case and its ratio."""
-    parser = argparse.ArgumentParser(description="The cost of a packet at scale.")
+    parser = parser_of(__doc__)
     parser.add_argument("--flows", type=int, default=256, help="of the last two cases (256)")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     if options.repeats < 1:
         parser.error("--repeats: at least 1")
-    if problem := GuestEngine().ready():
-        raise SystemExit(problem)
+    require_guest()
     many = Case(f"{options.flows} flows at 100 Mbit/s", options.flows, 100)
     seldom = dataclasses.replace(many, name="a sample per second", sample_ms=1000)
     cases = (ONE, Case("1 flow at 1 Gbit/s", 1, 1000), many, seldom)
@@ -141,12 +133,13 @@ def main() -> None:
     for case in cases:
         costs.append(cost_us(case, options.seconds, options.repeats))
         if case is not ONE:
-            print(
-                f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST_TIMES_ONE_FLOW})",
-                flush=True,
-            )
+            times = f"{costs[-1] / costs[0]:.2f} times one flow's"
+            print(f"  {times} (at most {MAX_TIMES_ONE_FLOW})", flush=True)
         if simulators.has_ns3() and case is not seldom:
-            beside_ns3(case, options.seconds, costs[-1])
+            simulators.build_ns3()
+            other = packet_us(*(simulated(case, n * options.seconds) for n in (1, 2)))
+            share = f"the guest's costs {costs[-1] / other:.2f} of it"
+            print(f"  ns-3 {other:.1f} us per packet: {share}", flush=True)
 
 
 if __name__ == "__main__":

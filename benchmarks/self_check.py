@@ -10,7 +10,6 @@ below 0.05 without it. Trials in OUT are not run again.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from analysis.evaluation.standing import LEVEL, ScoreLine, Standing, corrected, 
 from analysis.evaluation.trial_view import Score
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import collect
-from benchmarks.command import errors_as_exit
+from benchmarks.harness import errors_as_exit, parser_of
 from experiments.catalogue import EXPERIMENTS
 from testbed.runs.orchestration import RunOptions, plan_and_carry_out
 from testbed.runs.progress import ConsoleListener
@@ -77,7 +76,7 @@ def false_findings(evaluations: Sequence[tuple[ScoreLine, ...]]) -> tuple[int, i
 
 def main() -> None:
     """Run the trials, and print the shares."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = parser_of(__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--control", default="cubic")
     parser.add_argument("--evaluations", type=int, default=50)

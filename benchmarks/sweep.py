@@ -13,19 +13,23 @@ trial's processor time that is spent there.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
-import resource
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from analysis.results.reducing import MANY, Incoming
 from benchmarks import engine as speed
-from benchmarks.trials import run_trials, scratch_folder
-from testbed.guest.engine import GuestEngine
+from benchmarks.harness import (
+    Cost,
+    measured,
+    one_more,
+    parser_of,
+    require_guest,
+    run_trials,
+    scratch_folder,
+)
 from testbed.runs.sweep import SweepEvent, TrialFinished
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
@@ -35,25 +39,11 @@ SWEEP_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 LOADS_MBIT = tuple(range(1, 11))  # Mbit/s
 TCP_AND_CBR_S = ((5, 0), (0, 5))  # when they start
 SWEEP_SEEDS = tuple(range(1, 6))
-FIXED_S = 0.15  # of processor time on a fast day: at most
-LIMIT_MINUTES = 4  # for all 400 on two idle cores: at most
-SCALING = 1.9  # from one worker to two: at least
-LEAST_OF_N = 0.9  # of n, on n cores: at least
+MAX_FIXED_S = 0.15  # of processor time on a fast day: at most
+MAX_MINUTES = 4  # for all 400 on two idle cores: at most
+MIN_SCALING = 1.9  # from one worker to two: at least
+MIN_OF_N = 0.9  # of n, on n cores: at least
 CORES = (2, 4, 8, 16, 32, 64)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """The wall time of a sweep, and the processor time of its process and of its guests."""
-
-    wall_s: float
-    own_s: float
-    guests_s: float
-
-    @property
-    def processor_s(self) -> float:
-        """The processor time of all processes."""
-        return self.own_s + self.guests_s
 
 
 def scenario(variant: str, load: float, starts_s: tuple[float, float], seed: int) -> Scenario:
@@ -78,28 +68,22 @@ def scenario(variant: str, load: float, starts_s: tuple[float, float], seed: int
     )
 
 
-def run(scenarios: Sequence[Scenario], jobs: int, expected: int = 0) -> Spent:
-    """Run trials in a folder of their own, reduced and compressed.
+def run(scenarios: Sequence[Scenario], jobs: int, expected: int = 0) -> Cost:
+    """Run trials in their own folder, reduced and compressed, and return what they cost.
 
     If many are expected, other processes reduce them, whose time is with the guests'.
     """
 
-    def take(event: SweepEvent) -> None:
-        if isinstance(event, TrialFinished):
-            incoming.add(event.path, is_fresh=event.fresh)
+    def sweep() -> None:
+        def take(event: SweepEvent) -> None:
+            if isinstance(event, TrialFinished):
+                incoming.add(event.path, is_fresh=event.fresh)
 
-    begun, before = time.monotonic(), _used()
-    with scratch_folder() as folder:
         with Incoming("zstd", trials=expected or len(scenarios)) as incoming:
             run_trials(scenarios, folder, jobs=jobs, watch=take)
-        own_s, guests_s = (now - then for now, then in zip(_used(), before, strict=True))
-        return Spent(time.monotonic() - begun, own_s, guests_s)
 
-
-def _used() -> tuple[float, float]:
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    own_s, guests_s = (each.ru_utime + each.ru_stime for each in used)
-    return own_s, guests_s
+    with scratch_folder() as folder:
+        return measured(sweep)[1]
 
 
 def fixed_cost(trials: int = 10) -> None:
@@ -115,13 +99,10 @@ def fixed_cost(trials: int = 10) -> None:
             run([replace(wanted, seed=seed) for seed in range(count)], 1)
             for count in (2, 2 + trials)
         )
-        own_s, guests_s = (
-            (more - less) / trials
-            for more, less in ((many.own_s, few.own_s), (many.guests_s, few.guests_s))
-        )
+        one = one_more(few, many, trials)
         print(
-            f"{name}: {own_s + guests_s:.3f} s of processor time (at most {FIXED_S}): "
-            f"{guests_s:.3f} of its guest, {own_s:.3f} of the sweep, reduction included",
+            f"{name}: {one.processor_s:.3f} s of processor time (at most {MAX_FIXED_S}): "
+            f"{one.children_s:.3f} of its guest, {one.own_s:.3f} of the sweep, reduction included",
             flush=True,
         )
 
@@ -134,18 +115,18 @@ def scale(few: Sequence[Scenario]) -> None:
     half = max(2, len(few) // 2)
     parts = [part for part in (few[:half], few[half:]) if part]
     processors = sorted(os.sched_getaffinity(0))
-    took: dict[int, list[Spent]] = {1: [], 2: []}
+    took: dict[int, list[Cost]] = {1: [], 2: []}
     for part, jobs in itertools.product(parts, took):
         os.sched_setaffinity(0, processors[:jobs])
         took[jobs].append(run(part, jobs))
     os.sched_setaffinity(0, processors)
-    alone, together = (sum(each.wall_s for each in every) for every in took.values())
-    alone_s, together_s = (sum(each.processor_s for each in every) for every in took.values())
+    one, two = (sum(each.wall_s for each in costs) for costs in took.values())
+    one_busy, two_busy = (sum(each.processor_s for each in costs) for costs in took.values())
     print(
-        f"{len(few)} trials: {alone:.1f} s by a worker on one processor, {together:.1f} s by two "
-        f"on two: {alone / together:.2f} times (at least {SCALING}); two take "
-        f"{together_s / alone_s:.2f} times the processor time of one, and keep "
-        f"{together_s / together:.2f} processors busy",
+        f"{len(few)} trials: {one:.1f} s by a worker on one processor, {two:.1f} s by two "
+        f"on two: {one / two:.2f} times (at least {MIN_SCALING}); two take "
+        f"{two_busy / one_busy:.2f} times the processor time of one, and keep "
+        f"{two_busy / two:.2f} processors busy",
         flush=True,
     )
 
@@ -168,25 +149,24 @@ def many_cores(name: str, scenarios: Sequence[Scenario]) -> None:
     """Print how fast a sweep of such trials would be on many cores, by what is under one lock."""
     more = len(scenarios) // 2
     few, many = (run(part, 1, MANY) for part in (scenarios[: len(scenarios) - more], scenarios))
-    alone_s = (many.own_s - few.own_s) / more
-    whole_s = (many.processor_s - few.processor_s) / more
-    fast = [n for n in range(1, 1000) if simulated_speed(n, alone_s, whole_s) >= LEAST_OF_N * n]
+    one = one_more(few, many, more)
+    alone_s, whole_s = one.own_s, one.processor_s
+    fast = [n for n in range(1, 1000) if simulated_speed(n, alone_s, whole_s) >= MIN_OF_N * n]
     ratios = ", ".join(f"{n} cores {simulated_speed(n, alone_s, whole_s):.1f}" for n in CORES)
     print(
         f"{name}: {whole_s:.3f} s each, {alone_s:.4f} s of it in the sweep's process; times as "
-        f"fast as one core: {ratios}; at least {LEAST_OF_N} n up to {max(fast)} cores",
+        f"fast as one core: {ratios}; at least {MIN_OF_N} n up to {max(fast)} cores",
         flush=True,
     )
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="How fast a sweep is.")
+    parser = parser_of(__doc__)
     parser.add_argument("--trials", type=int, default=40, help="of the 400 (40)")
     parser.add_argument("--scaling", type=int, default=8, help="trials for the scaling (8)")
     options = parser.parse_args()
-    if problem := GuestEngine().ready():
-        raise SystemExit(problem)
+    require_guest()
     product = itertools.product(SWEEP_VARIANTS, LOADS_MBIT, TCP_AND_CBR_S, SWEEP_SEEDS)
     every = [scenario(*each) for each in product]
     mixed = random.Random(1).sample(every, len(every))
@@ -200,7 +180,7 @@ def main() -> None:
     minutes = spent_s / len(chosen) * len(every) / 60
     print(
         f"{len(chosen)} trials of 60 s by {cores} workers: {spent_s / 60:.1f} min; all "
-        f"{len(every)}: {minutes:.1f} min extrapolated (at most {LIMIT_MINUTES})"
+        f"{len(every)}: {minutes:.1f} min extrapolated (at most {MAX_MINUTES})"
     )
 
 

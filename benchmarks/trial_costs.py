@@ -23,11 +23,13 @@ to the first line, of trials that ran one after the other.
 from __future__ import annotations
 
 import argparse
+import functools
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
-from statistics import median
 
-from benchmarks.engine import TRIAL_SECONDS, Cost, scenario, trial_cost
+from benchmarks.engine import TRIAL_SECONDS, scenario
+from benchmarks.harness import Cost, in_turns, parser_of, print_costs, require_guest, trial
 from experiments.parvez_mahanti_williamson.newreno_background import background
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
@@ -132,28 +134,21 @@ COMPARED: dict[str, Callable[[argparse.Namespace], Trials]] = {
 
 def main() -> None:
     """Print a line for each trial: the medians, and their ratios to the first."""
-    parser = argparse.ArgumentParser(description="What some trials cost beside others.")
+    parser = parser_of(__doc__)
     parser.add_argument("what", choices=COMPARED)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rate", type=int, default=10, help="Mbit/s, of `samples`")
     parser.add_argument("--seconds", type=float, default=TRIAL_SECONDS)
     options = parser.parse_args()
-    if problem := GuestEngine().ready():
-        raise SystemExit(problem)
+    require_guest()
     trials = COMPARED[options.what](options)
-    costs: dict[str, list[Cost]] = {name: [] for name in trials}
-    for _ in range(options.repeats):
-        for name, wanted in trials.items():
-            costs[name].append(trial_cost(wanted))
-    first = next(iter(costs.values()))
-    for name, spent in costs.items():
-        line = f"{name:<20}"
-        for what, field in (("wall", "wall_s"), ("processors", "processor_s")):
-            times, firsts = ([getattr(each, field) for each in group] for group in (spent, first))
-            ratio = median(a / b for a, b in zip(times, firsts, strict=True))
-            line += f"  {what} {median(times):6.2f} s, {ratio:.2f} x"
-        emulated = trials[name].duration_s / median(each.processor_s for each in spent)
-        print(f"{line}  {emulated:5.1f} times real time  {spent[0].memory_mb:4.0f} MB", flush=True)
+    cases = {name: functools.partial(trial, wanted) for name, wanted in trials.items()}
+
+    def emulated(name: str, spent: Cost) -> str:
+        return f"{trials[name].duration_s / spent.processor_s:.1f} times real time"
+
+    costs = in_turns(cases, options.repeats, statistics.median)
+    print_costs(costs, [*costs][:1], speed=emulated)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.command import errors_as_exit
 from benchmarks.course_scripts import COURSE_SCRIPTS, SCRIPT_HEAD
-from benchmarks.engine import processor_s
+from benchmarks.harness import errors_as_exit, processor_s
 from benchmarks.plain_mininet import ProgramOutput, compared, run_plain
 from testbed.cli.programs import script_command
 from testbed.errors import TestbedError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.coverage import coverage, quickest_trials
-from benchmarks.trials import no_watcher
+from benchmarks.harness import no_watcher
 from experiments.catalogue import EXPERIMENTS
 from testbed.engine import Job
 from testbed.errors import TestbedError

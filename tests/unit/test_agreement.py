@@ -9,7 +9,7 @@ import pytest
 from analysis.statistics.intervals import compare
 from benchmarks import agreement
 from benchmarks.agreement import AGREEMENT_NUMBERS, AGREEMENT_VARIANTS, CellAnswer
-from benchmarks.page_tables import with_tables
+from benchmarks.harness import with_tables
 
 GOODPUT, _QUEUE, DROPS = AGREEMENT_NUMBERS
 TOLD = re.compile(r"^- \*\*(?P<cells>[^*]+)\*\*:", re.MULTILINE)

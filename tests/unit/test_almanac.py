@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.statistics.intervals import Comparison, ComparisonKind
 from benchmarks import almanac
-from benchmarks.page_tables import with_tables
+from benchmarks.harness import with_tables
 from testbed.kernels.kernel_comparison import Effect, KernelComparison, NotCompared
 
 
@@ -22,8 +22,8 @@ def test_an_effect_is_bold_if_its_interval_does_not_hold_zero() -> None:
         almanac._row("cubic", [], [effect(*numbers)]) for numbers in ((1, 0.5, 2), (-1e-9, -1, 3))
     ]
     assert rows == [
-        "| `cubic` | 0 | – | 3.14, **+1 [+0.5, +2]** | – | – |",
-        "| `cubic` | 0 | – | 3.14, +0 [-1, +3] | – | – |",
+        ["`cubic`", "0", "–", "3.14, **+1 [+0.5, +2]**", "–", "–"],
+        ["`cubic`", "0", "–", "3.14, +0 [-1, +3]", "–", "–"],
     ]
 
 

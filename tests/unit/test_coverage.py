@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.coverage import COVERAGE, COVERAGE_BENCHMARK, coverage, coverage_lines
-from benchmarks.page_tables import with_tables
+from benchmarks.harness import with_tables
 
 SOURCE = """#include <stdlib.h>
 static int doubled(int n)
