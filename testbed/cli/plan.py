@@ -19,7 +19,6 @@ from testbed.runs.experiment_file import files_with_experiments
 from testbed.runs.orchestration import planned_trials
 from testbed.runs.progress import console, errors, folding_table, print_folded
 from testbed.runs.selection import RunSelection
-from testbed.runs.traffic_estimate import disk_mb
 from testbed.scenario.model import Scenario
 
 MAX_LISTED_VALUES = 12  # of an axis
@@ -68,7 +67,7 @@ def show_plan(options: argparse.Namespace) -> int:
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     guest_mb = sorted({memory_mb(task) + OVERHEAD_MB for task in planned})
     memory = " to ".join(dict.fromkeys(f"{mb}" for mb in (guest_mb[0], guest_mb[-1])))
-    disk = sum(disk_mb(task.plan, task.scenario) for task in planned)
+    disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
         f"{number_of(len(planned), 'trial')}; about {seconds:.0f} s on one core, "
         f"{disk:.0f} MB of disk, {memory} MB of memory for each guest that runs"
@@ -90,7 +89,7 @@ def _trials(planned: Sequence[Task]) -> Table:
         scenario, plan = task.scenario, task.plan
         queues = [_queue(queue) for queue in plan.queues if queue.sampled]
         seconds = f"{estimate.guest_seconds(plan, scenario):.0f} s"
-        disk = f"{disk_mb(plan, scenario):.1f} MB"
+        disk = f"{estimate.disk_mb(plan, scenario):.1f} MB"
         for number, (name, limit) in enumerate(queues or [("none sampled", "")]):
             own = (seconds, disk) if number == 0 else ("", "")
             table.add_row("" if number else scenario.name, name, limit, *own)

@@ -31,7 +31,6 @@ from testbed.runs.sweep import (
     in_order,
     run_all,
 )
-from testbed.runs.traffic_estimate import disk_mb
 from testbed.scenario.limits import NAME_RULE
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.names import is_name
@@ -129,7 +128,7 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
     planned = with_ready_kernels(
         choice.engine, planned, listener.warn, named=selection.kernels_named
     )
-    size_mb = sum(disk_mb(task.plan, task.scenario) for task in planned)
+    size_mb = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
     if options.captures == "keep" and size_mb > MENTIONED_MB:
         listener.say(
             f"captures of all trials: about {size_mb / 1e3:.1f} GB of disk; "

@@ -12,8 +12,8 @@ from testbed.guest.engine import GuestEngine
 from testbed.plan.plan import make_plan
 from testbed.runs import orchestration
 from testbed.runs.engine_choice import Choice
+from testbed.runs.estimate import data_packets, disk_mb
 from testbed.runs.selection import select
-from testbed.runs.traffic_estimate import data_packets, disk_mb
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Change
