@@ -45,6 +45,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from analysis.claims.ledger import SIMULATED
 from analysis.figures.general.presentation import of_results, summaries, tables
 from analysis.figures.sheet import Sheet
@@ -52,6 +54,7 @@ from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
 from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
+from benchmarks.harness import markdown_lines
 from benchmarks.recipes import captures_hash, features, is_touched
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli.evaluate import evaluation_of, seeds_of
@@ -104,6 +107,11 @@ COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, a
     "srtt, ms: TCP_INFO ≈ captured": ("RTT, ms", "tcp"),
 }
 
+RADIO_HEADINGS = (
+    *("signal", "others' share", "goodput, Mbit/s"),
+    *("frames lost for good", "failed attempts"),
+)
+
 PageFiles = tuple[tuple[str, str], ...]  # names and contents
 
 
@@ -135,6 +143,9 @@ class StoredTable:
     def in_page(self) -> list[str]:
         """Return the lines between the marks of a page."""
         return answer_lines(self.answers) if self.answers else list(self.lines)
+
+
+STORED_TABLES = TypeAdapter(dict[str, StoredTable])
 
 
 @dataclass(frozen=True)
@@ -278,11 +289,11 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         rows.append((claim, own[0].claim, _in_and_outside(own), _shortened(own[0].statement)))
     every = [(a.id, a.trials, a.answer, a.statement, a.out_of or str(a.n)) for a in answers]
     return [
-        *_table(("id", "claim", "answer", "in short"), rows),
+        *markdown_lines(("id", "claim", "answer", "in short"), rows),
         "",
         f"<details><summary>All {len(answers)} answers: by profile, setting and reading</summary>",
         "",
-        *_table(("id", "trials", "answer", "numbers", "n"), every),
+        *markdown_lines(("id", "trials", "answer", "numbers", "n"), every),
         "",
         "</details>",
     ]
@@ -297,12 +308,6 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
         for part in (inside, outside)
     )
     return f"{SIMULATED}: {told}; on Linux: {linux}" if inside else linux
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = (f"| {' | '.join(row)} |".replace("\n", " ") for row in (header, *rows))
-    first, *rest = lines
-    return [first, "|---" * len(header) + "|", *rest]
 
 
 def _shortened(statement: str) -> str:
@@ -330,15 +335,7 @@ def store_of(page: Path) -> Path:
 
 def stored_tables(path: Path) -> dict[str, StoredTable]:
     """Read the stored tables by name."""
-    if not path.is_file():
-        return {}
-    found = {}
-    for name, data in json.loads(path.read_text(encoding="utf-8")).items():
-        answers = tuple(ClaimAnswer(**each) for each in data.get("answers", ()))
-        commands, lines = tuple(data["commands"]), tuple(data.get("lines", ()))
-        words = data["revision"], data["behaviour"]
-        found[name] = StoredTable(commands, *words, lines, answers, data.get("captures", ""))
-    return found
+    return STORED_TABLES.validate_json(path.read_bytes()) if path.is_file() else {}
 
 
 def store(path: Path, tables: Mapping[str, StoredTable]) -> None:
@@ -418,11 +415,12 @@ def main() -> None:
     if options.stale:
         due = [table for table in due if table.is_stale()]
     for commands in dict.fromkeys(table.commands for table in due):
-        with _trials_folder(options.results) as folder:  # shared by tables of the same commands
+        with _trials_folder(options.results) as name:  # shared by tables of the same commands
+            folder = Path(name).absolute()
             for table in (each for each in due if each.commands == commands):
                 begun = time.monotonic()
                 path, made = store_of(table.page), MAKERS[table.kind](table, folder)
-                made = dataclasses.replace(made, captures=captures_of(table, Path(folder)))
+                made = dataclasses.replace(made, captures=captures_of(table, folder))
                 store(path, {**stored_tables(path), table.name: made})
                 print(f"{table.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in chosen:
@@ -463,19 +461,19 @@ def captures_of(table: MarkedTable, folder: Path) -> str:
     )
 
 
-def _summary(table: MarkedTable, out: Path | str) -> StoredTable:
+def _summary(table: MarkedTable, out: Path) -> StoredTable:
     """Make the experiment's own table."""
-    _testbed(table.commands[0], Path(out).absolute())
-    folder = _folder(table.commands[0], Path(out))
+    _testbed(table.commands[0], out)
+    folder = _folder(table.commands[0], out)
     (summary,) = summaries(of_results(folder, folder.name, EXPERIMENTS))
     return _made(table, [line for line in as_markdown(summary).splitlines() if line[:1] == "|"])
 
 
-def _sheet(table: MarkedTable, out: Path | str) -> StoredTable:
+def _sheet(table: MarkedTable, out: Path) -> StoredTable:
     """Make a table of the report."""
     for command in table.commands:
-        _testbed(command, Path(out).absolute())
-    folders = dict.fromkeys(_folder(command, Path(out)) for command in table.commands)
+        _testbed(command, out)
+    folders = dict.fromkeys(_folder(command, out) for command in table.commands)
     found = (each for folder in folders for each in of_results(folder, folder.name, EXPERIMENTS))
     made = dict(itertools.chain.from_iterable(map(tables, found)))
     if table.title not in made:
@@ -490,30 +488,19 @@ def sheet_lines(sheet: Sheet) -> list[str]:
     return as_markdown(TextTable(header, rows, "")).splitlines()
 
 
-def _evaluation(table: MarkedTable, out: Path | str) -> StoredTable:
+def _evaluation(table: MarkedTable, out: Path) -> StoredTable:
     """Run an evaluation, and make a line per score of its page."""
-    page = Path(out).absolute() / "evaluation" / REPORT
+    page = out / "evaluation" / REPORT
     make_folder(page.parent)
     words = shlex.split(table.commands[0])
     _run([*words, "--engine", "guest", "--captures", "drop", "--out", str(page)], page.parent)
     rows = json.loads(page.with_name(EVALUATION_JSON).read_text(encoding="utf-8"))["table"]
-    return _made(table, _table(tuple(rows[0]), (tuple(row.values()) for row in rows)))
+    return _made(table, markdown_lines(tuple(rows[0]), (tuple(row.values()) for row in rows)))
 
 
-def _radio(table: MarkedTable, out: Path | str) -> StoredTable:
+def _radio(table: MarkedTable, out: Path) -> StoredTable:
     """Make a line per trial: what one flow gets over the radio, and what became of the frames."""
-    with with_files(table.files) as folder:
-        _testbed(table.commands[0], Path(out).absolute(), folder)
-        order = [trial_folder(each, "guest") for each in scenarios_of(table.commands[0])]
-    trials = {each.path.name: each for each in trials_in(_folder(table.commands[0], Path(out)))}
-    header = (
-        "signal",
-        "others' share",
-        "goodput, Mbit/s",
-        "frames lost for good",
-        "failed attempts",
-    )
-    return _made(table, _table(header, [_radio_row(trials[name]) for name in order]))
+    return _made(table, markdown_lines(RADIO_HEADINGS, map(_radio_row, _run_trials(table, out))))
 
 
 def _radio_row(trial: Trial) -> tuple[str, ...]:
@@ -528,23 +515,28 @@ def _radio_row(trial: Trial) -> tuple[str, ...]:
     )
 
 
-def _layers(table: MarkedTable, out: Path | str) -> StoredTable:
+def _layers(table: MarkedTable, out: Path) -> StoredTable:
     """Make a line per trial: what two layers say of the same."""
-    _testbed(table.commands[0], Path(out).absolute())
-    trials = {each.path.name: each for each in trials_in(_folder(table.commands[0], Path(out)))}
     rows = []
-    for scenario in scenarios_of(table.commands[0]):
-        trial = trials[trial_folder(scenario, "guest")]
+    for trial in _run_trials(table, out):
         checks = {row[:2]: row[2] for row in side_by_side([trial]).rows}
         first, *rest = (checks[key] for key in COMPARED_LAYERS.values())
-        rows.append((f"{scenario.flows[0].variant}: {first}", *rest))
-    return _made(table, _table(tuple(COMPARED_LAYERS), rows))
+        rows.append((f"{trial.scenario.flows[0].variant}: {first}", *rest))
+    return _made(table, markdown_lines(tuple(COMPARED_LAYERS), rows))
 
 
-def _printed(table: MarkedTable, out: Path | str) -> StoredTable:
+def _run_trials(table: MarkedTable, out: Path) -> list[Trial]:
+    """Run a table's only command, and return its trials in their order."""
+    with with_files(table.files) as folder:
+        _testbed(table.commands[0], out, folder)
+    trials = {each.path.name: each for each in trials_in(_folder(table.commands[0], out))}
+    return [trials[trial_folder(each, "guest")] for each in trials_of(table)]
+
+
+def _printed(table: MarkedTable, out: Path) -> StoredTable:
     """Take the table that a command prints."""
     with with_files(table.files) as folder:
-        lines = _testbed(table.commands[0], Path(out).absolute(), folder).splitlines()
+        lines = _testbed(table.commands[0], out, folder).splitlines()
     if "--format" in shlex.split(table.commands[0]):  # nothing else is on stdout
         return _made(table, lines[: lines.index("")])
     shown = [line.rstrip() for line in lines if not PROGRESS_LINE.match(line)]
@@ -552,9 +544,9 @@ def _printed(table: MarkedTable, out: Path | str) -> StoredTable:
     return _made(table, [f"{INDENT}{line}" for line in shown[:end]])
 
 
-def _answers(table: MarkedTable, out: Path | str) -> StoredTable:
+def _answers(table: MarkedTable, out: Path) -> StoredTable:
     """Take the answers of a paper, or of some of its claims, from a report of all runs."""
-    found = _claims(table.commands, Path(out), store_of(table.page).with_name(ORACLE_NAME))
+    found = _claims(table.commands, out, store_of(table.page).with_name(ORACLE_NAME))
     own = [each for each in found if {each["paper"], each["id"]} & set(table.title.split())]
     answers = tuple(map(claim_answer, own))
     return dataclasses.replace(_made(table, ()), answers=answers)
