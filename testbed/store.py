@@ -558,7 +558,11 @@ class Record:
         for name, kind in _RECORDS_IN_LISTS.items():
             data[name] = tuple(_record(kind, each) for each in data.get(name, ()))
         files = data.get("files", {}).items()
-        data["files"] = {sys.intern(name): _record(FileRecord, each) for name, each in files}
+        data["files"] = {sys.intern(name): FileRecord(**each) for name, each in files}
+        if any(
+            type(f.bytes) is not int or type(f.sha256) is not str for f in data["files"].values()
+        ):
+            raise ValueError("files: sizes and hashes are something else")
         record = _record(Record, data)
         same = {node: _shared(tuple(own.items())) for node, own in record.sysctls.items()}
         return dataclasses.replace(record, sysctls=same)
