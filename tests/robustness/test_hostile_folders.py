@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import stat
 import tempfile
 import threading
@@ -303,7 +304,8 @@ def test_captures_are_dropped_in_their_own_folder(theirs: Path, victim: Path) ->
     (path / RECORD).write_text(trial.record.to_json())
     (path / "captures").rename(path / "away")
     (path / "elsewhere").mkdir()
-    (path / "elsewhere" / Path(capture.file).name).touch()
+    name = Path(capture.file).name
+    shutil.copy(path / "away" / name, path / "elsewhere")  # what is damaged is not compressed
     plant(path / "captures", path / "elsewhere")
     for how in ("zstd", "drop"):
         with pytest.raises(TestbedError, match="a link on the way"):
