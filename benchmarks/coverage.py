@@ -30,7 +30,8 @@ from testbed.runs.selection import select
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.variations import on_kernels
-from testbed.store import COVERAGE_FOLDER, Status
+from testbed.store.names import COVERAGE_FOLDER
+from testbed.store.records import Status
 
 COVERAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 COVERAGE_BENCHMARK = "benchmarks.coverage"  # in the marks of the page's tables

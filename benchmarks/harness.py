@@ -26,7 +26,8 @@ from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import SweepEvent, TrialFinished, Watcher, run_all
 from testbed.scenario.model import Scenario
-from testbed.store import Record, Status, open_trial
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
 
 TABLES_END = "<!-- end -->"
 

@@ -32,7 +32,9 @@ from benchmarks.harness import (
 )
 from experiments.catalogue import EXPERIMENTS
 from testbed.runs.results_folders import keep_run
-from testbed.store import RECORD, SCENARIO, VERDICT_FILE, Trial, file_record, open_trial
+from testbed.store.names import RECORD, SCENARIO, VERDICT_FILE
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import file_record
 
 SMALL_FILES = {SCENARIO, RECORD, VERDICT_FILE}  # those of a copy are its own
 ON_ONE, ONE_PROCESSOR = "report, 1 processor", ("taskset", "--cpu-list", "0")

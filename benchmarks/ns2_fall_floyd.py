@@ -225,7 +225,7 @@ def last(state: Iterable[StateValue], name: str, until_s: float = RUN_SECONDS) -
 def kernel_outcomes(results: Path) -> list[Ns2Outcome]:
     """Return the outcomes of the trials of the experiment fall-floyd."""
     from experiments.fall_floyd.outcomes import outcomes as found
-    from testbed.store import trials_in
+    from testbed.store.reading import trials_in
 
     return [
         Ns2Outcome(

@@ -68,16 +68,9 @@ from testbed.runs.behaviour import ledger
 from testbed.runs.identity import kernel_of_ours, plan_values
 from testbed.runs.sources import parts_of
 from testbed.scenario.model import Scenario
-from testbed.store import (
-    EVALUATION_JSON,
-    RADIO_FILE,
-    RECORD,
-    REPORT,
-    Record,
-    Trial,
-    trial_folder,
-    trials_in,
-)
+from testbed.store.names import EVALUATION_JSON, RADIO_FILE, RECORD, REPORT, trial_folder
+from testbed.store.reading import Trial, trials_in
+from testbed.store.records import Record
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 STORED = "answers.json"

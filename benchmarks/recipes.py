@@ -20,7 +20,7 @@ from testbed.own_files.scenario_file import Document, in_document
 from testbed.runs.behaviour import Behaviour
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import on_kernels
-from testbed.store import Record
+from testbed.store.records import Record
 
 Json = dict[str, Any]
 

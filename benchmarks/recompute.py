@@ -24,7 +24,8 @@ from typing import Any
 from analysis.results.reduction import reduction_of
 from benchmarks.harness import errors_as_exit
 from testbed.errors import TestbedError
-from testbed.store import RECORD, SCENARIO, open_trial
+from testbed.store.names import RECORD, SCENARIO
+from testbed.store.reading import open_trial
 
 OF_AN_INTERFACE, OF_A_PACKET = 1, 6  # of pcapng
 TIME_RESOLUTION = 9  # an option of an interface

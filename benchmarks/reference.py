@@ -1,7 +1,7 @@
 """The reference pages that are made from the code: `python -m benchmarks.reference`.
 
 docs/reference/command-line.md comes from the command line's parsers, trial-directory.md from
-testbed/store.py, and metrics.md from the columns' definitions. `tests/unit/test_reference.py` fails
+testbed/store/, and metrics.md from the columns' definitions. `tests/unit/test_reference.py` fails
 when they are not as the code is.
 """
 
@@ -20,18 +20,18 @@ from analysis.metrics.columns import ALL_METRICS
 from analysis.metrics.links import LINK_COLUMNS
 from analysis.transfers.transfer_rows import TRANSFER_COLUMNS
 from benchmarks.harness import markdown_lines
-from testbed import store
 from testbed.cli.parser import VERBS, build_parser
+from testbed.store import names, records
 
 REFERENCE_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 MADE = "<!-- made by `python -m benchmarks.reference`: change the code instead -->"
 RECORD_TYPES = (
-    (store.Record, "`trial.json`"),
-    (store.FlowRecord, "`trial.json`, in `flows`"),
-    (store.QueueRecord, "`trial.json`, in `queues`"),
-    (store.CaptureRecord, "`trial.json`, in `captures`"),
-    (store.FileRecord, "`trial.json`, in `files`, by path"),
-    (store.ProgramRecord, "`flows/FLOW.programs.json`, by `client` and `server`"),
+    (records.Record, "`trial.json`"),
+    (records.FlowRecord, "`trial.json`, in `flows`"),
+    (records.QueueRecord, "`trial.json`, in `queues`"),
+    (records.CaptureRecord, "`trial.json`, in `captures`"),
+    (records.FileRecord, "`trial.json`, in `files`, by path"),
+    (records.ProgramRecord, "`flows/FLOW.programs.json`, by `client` and `server`"),
 )
 METRIC_TABLES: tuple[tuple[str, str, Sequence[Metric]], ...] = (
     ("`metrics.csv`", "A row for each flow and trial.", ALL_METRICS),
@@ -87,11 +87,11 @@ def trial_directory() -> str:
         "a directory that exists is whole. A file exists only if the trial has what it holds.",
         "Captures may end in `.zst` (`--captures zstd`) or be dropped (`--captures drop`).",
         "",
-        *table("file", ((f"`{name}`", about) for name, about in store.TRIAL_FILES.items())),
+        *table("file", ((f"`{name}`", about) for name, about in names.TRIAL_FILES.items())),
     ]
     tables = sorted(
-        (value for value in vars(store).values() if isinstance(value, store.Table)),
-        key=lambda each: list(store.TRIAL_FILES).index(each.file),
+        (value for value in vars(names).values() if isinstance(value, names.Table)),
+        key=lambda each: list(names.TRIAL_FILES).index(each.file),
     )
     lines += ["", "## Columns of the samples", ""]
     lines += ["Times are seconds of the trial's clock.", ""]
@@ -101,7 +101,7 @@ def trial_directory() -> str:
         lines += ["", f"## {where}", "", " ".join((inspect.getdoc(kind) or "").split()), ""]
         lines += table("field", ((f"`{name}`", text) for name, text in field_docs(kind).items()))
     lines += ["", "# A results folder", ""]
-    lines += table("name", ((f"`{name}`", about) for name, about in store.RESULTS_FILES.items()))
+    lines += table("name", ((f"`{name}`", about) for name, about in names.RESULTS_FILES.items()))
     return "\n".join([*lines, ""])
 
 

@@ -43,7 +43,7 @@ from testbed.runs.provenance import programs_of, versions_of
 from testbed.runs.sources import parts_of
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
-from testbed.store import Status
+from testbed.store.records import Status
 
 DRAWN_TRIALS = 20
 MAX_DRAWN_S = 10  # the estimated time of a trial that is drawn

@@ -31,7 +31,7 @@ from benchmarks.harness import (
 from testbed.errors import TestbedError
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Scenario
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 
 SCALE_RTT_MS = 61.7  # no multiple of the samples' interval: no sample in the midst of a burst
 START_JITTER_MS = 500.0  # of the flows' starts

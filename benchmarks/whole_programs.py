@@ -31,7 +31,7 @@ from testbed.errors import TestbedError
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine.atomic import workplace
 from testbed.programs.program_runs import run_in_folder
-from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT, MACHINE_RECORD
+from testbed.store.names import MACHINE_ERRORS, MACHINE_OUTPUT, MACHINE_RECORD
 
 LABORATORIES = Path(__file__).resolve().parents[1] / "experiments" / "course"
 MININET_EXAMPLES = Path("/usr/share/doc/mininet/examples")

@@ -28,7 +28,7 @@ from analysis.statistics.intervals import CONFIDENCE, half_width
 from analysis.statistics.text_tables import NO_VALUE
 from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
 from testbed.scenario.model import Scenario
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 LOGARITHMIC_FROM = 20  # times the median: the axis becomes logarithmic if a value is farther out
 

@@ -11,7 +11,9 @@ import pandas as pd
 from analysis.metrics.digest import SECOND_PREFIX, SECOND_VALUES, SERIES_COLUMNS
 from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import typed_flows
-from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
+from testbed.store.names import RECORD, SCENARIO
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
 from tests.report_writer import store_tables
 from tests.scenarios import router
 from tests.sealing import seal

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from testbed.store import RECORD, SCENARIO
+from testbed.store.names import RECORD, SCENARIO
 from tests.sealing import seal
 
 SOUND = Path(__file__).parent / "golden" / "fidelity" / "trial"

@@ -25,7 +25,8 @@ from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
-from testbed.store import open_trial, trial_folder
+from testbed.store.names import trial_folder
+from testbed.store.reading import open_trial
 from tests.doctored import SABOTAGES, SOUND
 from tests.sabotage import run_sabotaged
 from tests.scenarios import router

@@ -26,7 +26,9 @@ from testbed.runs.engine_choice import Choice, choose
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import Status, Trial, open_trial, trial_folder
+from testbed.store.names import trial_folder
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Status
 
 ON_FIRST = kernels.default_kernel() == BASE_KERNEL  # that of the stored numbers
 

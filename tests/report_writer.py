@@ -33,17 +33,9 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Queue
-from testbed.store import (
-    CAPTURES_FOLDER,
-    RECORD,
-    SCENARIO,
-    VERDICT_FILE,
-    CaptureRecord,
-    Record,
-    Status,
-    Trial,
-    open_trial,
-)
+from testbed.store.names import CAPTURES_FOLDER, RECORD, SCENARIO, VERDICT_FILE
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import CaptureRecord, Record, Status
 from tests.sealing import seal
 
 VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()

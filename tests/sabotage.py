@@ -20,7 +20,8 @@ from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, Q
 from testbed.runner.programme import BOOT_NS, NS, Programme
 from testbed.runner.spoken import LINK, spoken
 from testbed.scenario.model import Scenario
-from testbed.store import Trial, capture_file, planned_file
+from testbed.store.names import capture_file, planned_file
+from testbed.store.reading import Trial
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import make

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.machine import json_files
-from testbed.store import RECORD, REDUCED, VERDICT_FILE, Record
+from testbed.store.names import RECORD, REDUCED, VERDICT_FILE
+from testbed.store.records import Record
 from testbed.trial.file_table import with_files
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from analysis.results.reduction import reduction_of
 from testbed.machine.process import interruptible
-from testbed.store import Trial, is_trial, trials_in
+from testbed.store.reading import Trial, is_trial, trials_in
 from tests.lab import alive, wait_until
 from tests.robustness.killing import Laboratory, children_of_server, hashes, written
 

@@ -26,7 +26,7 @@ from testbed.plan.plan import Task, tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 
 SEEDS = 20  # of each combination, beyond those that the stored tables are made of
 FIRST_SEED = 101

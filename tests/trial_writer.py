@@ -18,16 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.scenario.model import Scenario
-from testbed.store import (
-    RECORD,
-    SAMPLES_FOLDER,
-    SCENARIO,
-    CaptureRecord,
-    FlowRecord,
-    QueueRecord,
-    Record,
-    Status,
-)
+from testbed.store.names import RECORD, SAMPLES_FOLDER, SCENARIO
+from testbed.store.records import CaptureRecord, FlowRecord, QueueRecord, Record, Status
 from tests.pcap_writer import Endpoints, Frame, tcp, udp, write_pcap
 from tests.scenarios import router
 from tests.sealing import seal

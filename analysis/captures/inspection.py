@@ -22,7 +22,8 @@ from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.process import end, start, stream, sudo_user
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 if TYPE_CHECKING:
     from pyshark.packet.packet import Packet

@@ -31,7 +31,9 @@ from analysis.captures.flow_tables import (
 from analysis.captures.tcp import CAPTURE_COLUMNS, WIRESHARK_MARKS, read_arrays, read_capture
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
-from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, spreadsheet_cell, trials_in
+from testbed.store.names import CAPTURES_FOLDER
+from testbed.store.reading import is_trial, open_trial, trials_in
+from testbed.store.writing import spreadsheet_cell
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture

@@ -21,7 +21,7 @@ from analysis.metrics.digest import NotMeasured
 from analysis.metrics.metric_rows import AXIS, counted, invalid, with_axes
 from testbed.scenario import variations
 from testbed.scenario.model import BASE_KERNEL
-from testbed.store import Status
+from testbed.store.records import Status
 
 
 @dataclass(frozen=True)

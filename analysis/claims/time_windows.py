@@ -11,7 +11,7 @@ from analysis.claims.comparisons import Sample
 from analysis.claims.samples import Group
 from analysis.metrics.digest import NotMeasured
 from analysis.results.reduction import reduction_of
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 
 
 def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:

@@ -14,7 +14,8 @@ from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.samples import Samples
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, QueueRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, QueueRecord
 
 MORE, LESS = 1, -1  # which way a score is better
 

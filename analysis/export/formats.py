@@ -19,7 +19,8 @@ from analysis.figures.time_sequence.sequence_data import Sequence, sequence
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
 from analysis.trials.samples import Samples
 from analysis.trials.series import Floats
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 MOST_SEGMENT = 1448  # bytes, where a flow's scenario has none
 

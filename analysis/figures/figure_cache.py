@@ -18,7 +18,9 @@ from testbed.errors import TestbedError
 from testbed.machine import json_files
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import read_bytes
-from testbed.store import DAMAGED, RECORD, SCENARIO, trial_paths
+from testbed.store.names import RECORD, SCENARIO
+from testbed.store.reading import trial_paths
+from testbed.store.records import DAMAGED
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
 CODE = (

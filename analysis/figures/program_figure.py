@@ -36,7 +36,7 @@ from analysis.laboratory.built import CLASSFUL
 from analysis.laboratory.observation import ExecutedCommand
 from analysis.laboratory.program_results import ProgramResults
 from analysis.laboratory.settings import SETTERS
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 
 FLOW_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INDIGO, BROWN)
 QUEUE_COLOURS = (TEAL, WINE, MOSS, ROSE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from analysis.trials.labels import queue_label
 from testbed.scenario.reading import exact
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 
 def by_setting(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:

@@ -52,7 +52,7 @@ from analysis.figures.figure import (
 )
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
-from testbed.store import spreadsheet_frame
+from testbed.store.writing import spreadsheet_frame
 
 TITLE_INCHES, LINE_INCHES, LEGEND_INCHES = 0.19, 0.15, 0.25  # heights of the head's lines
 TITLE_POINTS = 7  # of a panel

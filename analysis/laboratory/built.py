@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedNamespace
 from analysis.laboratory.paths import Device, Node, Paths
 from analysis.laboratory.settings import QueueCommand, queue_command, rate_mbit
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 
 CLASSFUL = ("htb", "hfsc", "tbf", "prio", "drr", "netem")  # what shapes, delays or sorts for others
 

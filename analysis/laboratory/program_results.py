@@ -17,11 +17,9 @@ from analysis.laboratory.rules import LaboratoryFinding
 from testbed.errors import TestbedError, short
 from testbed.machine import json_files
 from testbed.machine.safe_files import plain_file
-from testbed.store import (
+from testbed.store.names import (
     CAPTURES_FOLDER,
-    DAMAGED,
     LABORATORY_FINDINGS,
-    LARGEST_NUMBER,
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_QUEUES,
@@ -31,6 +29,7 @@ from testbed.store import (
     SAMPLED_TEXTS,
     Table,
 )
+from testbed.store.records import DAMAGED, LARGEST_NUMBER
 
 BIN_WIDTHS_S = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
 MOST_BINS = 300

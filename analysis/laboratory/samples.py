@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 from analysis.captures.flow_tables import endpoint
 from analysis.laboratory.observation import MACHINE_ITSELF
-from testbed.store import MACHINE_QUEUES, MACHINE_SOCKETS, spreadsheet_cell, write_table
+from testbed.store.names import MACHINE_QUEUES, MACHINE_SOCKETS
+from testbed.store.writing import spreadsheet_cell, write_table
 
 Row = tuple[object, ...]
 

@@ -26,7 +26,7 @@ from analysis.metrics.rates import (
 )
 from analysis.metrics.video_columns import VIDEO_GROUP
 from analysis.trials.packets import NAN
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 COLUMN_GROUPS = (
     IDENTIFICATION_GROUP,

@@ -20,7 +20,7 @@ from analysis.trials.packets import FlowTables, epoch_ns
 from analysis.trials.series import Floats, rates_mbps
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 Integers = npt.NDArray[np.int64]
 SeriesPart = tuple[str, Floats, Floats]  # what, x, value

@@ -13,7 +13,8 @@ from analysis.metrics.metric_rows import write_axes
 from analysis.trials.labels import queue_label
 from testbed.scenario.model import Flow, Scenario, plain
 from testbed.scenario.variations import axes_of
-from testbed.store import VERDICT_FILE, Trial
+from testbed.store.names import VERDICT_FILE
+from testbed.store.reading import Trial
 
 IDENTIFICATION_COLUMNS = (
     Metric("experiment", "", "name of the experiment"),

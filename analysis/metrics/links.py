@@ -14,7 +14,8 @@ from analysis.trials.capacity import capacity_of, sending_ns
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, flows_at_queue, queue_transit
 from analysis.trials.samples import Samples
-from testbed.store import QueueRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import QueueRecord
 
 LINK_COLUMNS = (
     Metric("link", "", "the nodes on both sides, in the direction of the packets"),

@@ -12,7 +12,7 @@ from analysis.metrics.loss_events import LossEvent, LossyConnection, lossy_conne
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, Interval, capture_ns
 from analysis.trials.tcp_stream import Booleans, Integers
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 LOSS_COLUMNS = (
     Metric(

@@ -11,7 +11,8 @@ from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import PacketArrays
 from analysis.trials.packets import FlowPackets, TrialPackets, sender_queue
 from analysis.trials.tcp_stream import Booleans, Integers, Segments
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 LEAST_RTO_NS = 190_000_000  # Linux: 200 ms above the smoothed round trip; less a tick or two
 

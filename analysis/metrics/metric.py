@@ -25,7 +25,8 @@ from analysis.trials.packets import (
 from analysis.trials.samples import Samples
 from analysis.trials.tcp_stream import recovery_latencies, round_trips
 from testbed.scenario.model import Flow
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 
 @dataclass(frozen=True)

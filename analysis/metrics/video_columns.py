@@ -16,7 +16,8 @@ from analysis.trials.packets import FlowTables
 from analysis.trials.tcp_stream import Integers
 from analysis.trials.video import measures, read_server
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
 from testbed.errors import number_of
 from testbed.scenario.named_networks import described
-from testbed.store import RUN_FILE, RUNS, SCENARIO, Trial, listed_trials, run_command
+from testbed.store.names import RUN_FILE, RUNS, SCENARIO
+from testbed.store.reading import Trial, listed_trials, run_command
 
 MOST_WRITTEN_VALUES = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all

@@ -14,7 +14,8 @@ from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import ALL_METRICS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
-from testbed.store import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE, Trial
+from testbed.store.names import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
+from testbed.store.reading import Trial
 
 LISTED_METRICS = (
     "throughput_mbps",

@@ -27,7 +27,7 @@ from analysis.report.network_drawing import Edge, network_svg
 from analysis.report.trial_page import Download, downloads
 from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder, plain_file
-from testbed.store import MACHINE_ERRORS, MACHINE_OUTPUT
+from testbed.store.names import MACHINE_ERRORS, MACHINE_OUTPUT
 
 MOST_DRAWN_NODES = 40  # nodes of a network: more do not fit
 MOST_NETWORKS = 6  # that the page shows

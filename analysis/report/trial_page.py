@@ -30,7 +30,9 @@ from analysis.statistics.text_tables import TextTable, transfers_summary
 from analysis.trials.packets import TrialPackets
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import read_text
-from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
+from testbed.store.names import COMMANDS, TRIAL_PAGE
+from testbed.store.reading import Trial, again
+from testbed.store.records import FlowRecord
 
 SEGMENTS_INCHES = 2.7  # of the panel of packets
 MOST_FLOWS = 8  # that are plotted; `--flow` draws any other

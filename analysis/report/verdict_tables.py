@@ -16,7 +16,7 @@ from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict
-from testbed.store import Trial, trials_in
+from testbed.store.reading import Trial, trials_in
 
 PART_OF = "of the "
 CHECK_HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", "why")

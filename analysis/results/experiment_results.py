@@ -25,7 +25,7 @@ from analysis.verdict.checks import Grade
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
-from testbed.store import Trial, readable, trial_paths
+from testbed.store.reading import Trial, readable, trial_paths
 
 MOST_LEFT_OUT = 10  # trials that are named
 DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")

@@ -28,7 +28,9 @@ from analysis.trials.packets import sampled_queue
 from analysis.trials.samples import by_flow, read_columns
 from analysis.trials.series import Floats
 from testbed.machine import json_files
-from testbed.store import DAMAGED, QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, QueueRecord, Trial
+from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES
+from testbed.store.reading import Trial
+from testbed.store.records import DAMAGED, FlowRecord, QueueRecord
 
 PACKED_BY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]  # other code packs anew
 MOST_POINTS = 800  # points of a series: about one per pixel

@@ -17,7 +17,7 @@ from analysis.results.workers import Workers
 from analysis.trials import retention
 from testbed.machine.atomic import one_journal
 from testbed.scenario.model import Scenario
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 
 MANY = 20  # trials, from which on a process is worth its start
 

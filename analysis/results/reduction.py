@@ -42,7 +42,9 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine import json_files
 from testbed.machine.atomic import replace
-from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial
+from testbed.store.names import REDUCED, VERDICT_FILE
+from testbed.store.reading import Trial
+from testbed.store.records import DAMAGED, Status
 
 REVISION = 2  # raise it when a change gives other numbers, or other verdicts under the same limits
 # Columns that came without a change of any other: tables of pages that were made before stay valid.

@@ -29,7 +29,8 @@ import pyarrow as pa
 from analysis.metrics.columns import TEXT_COLUMNS
 from testbed.machine import json_files
 from testbed.machine.safe_files import read_bytes
-from testbed.store import DAMAGED, REDUCED
+from testbed.store.names import REDUCED
+from testbed.store.records import DAMAGED
 
 TABLES = ("flows", "links", "transfers", "series")
 ENCODED = "series"  # its texts stay places in memory: thousands of trials have a million rows

@@ -15,17 +15,10 @@ from analysis.results.reduction import Reduction, reductions_of, typed_flows
 from analysis.results.workers import shared_out
 from analysis.transfers.transfer_rows import workloads
 from testbed.machine.atomic import replace
-from testbed.store import (
-    LINKS_CSV,
-    METRICS_CSV,
-    METRICS_FILE,
-    TRANSFERS_CSV,
-    Status,
-    Trial,
-    readable,
-    spreadsheet_frame,
-    trial_paths,
-)
+from testbed.store.names import LINKS_CSV, METRICS_CSV, METRICS_FILE, TRANSFERS_CSV
+from testbed.store.reading import Trial, readable, trial_paths
+from testbed.store.records import Status
+from testbed.store.writing import spreadsheet_frame
 
 
 def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:

@@ -26,7 +26,8 @@ from analysis.statistics.packet_comparison import same_captures, setting_json
 from analysis.statistics.tolerances import COMPARABLE, DEFAULT_TOLERANCE, Tolerance
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
-from testbed.store import Status, Trial, trials_in
+from testbed.store.reading import Trial, trials_in
+from testbed.store.records import Status
 
 SettingKey = tuple[str, str]  # scenario as JSON, engine where that is part of the match
 TrialsBySeed = Mapping[int, Trial]

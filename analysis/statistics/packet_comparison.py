@@ -28,20 +28,9 @@ from testbed.faults import Fault, listed
 from testbed.machine import json_files
 from testbed.machine.safe_files import plain_file, read_bytes
 from testbed.scenario.model import BASE_KERNEL
-from testbed.store import (
-    CAPTURES_FOLDER,
-    DAMAGED,
-    RECORD,
-    SAMPLES_FOLDER,
-    SCENARIO,
-    ZSTD_SUFFIX,
-    FileRecord,
-    Trial,
-    file_fault,
-    is_trial,
-    open_trial,
-    trial_paths,
-)
+from testbed.store.names import CAPTURES_FOLDER, RECORD, SAMPLES_FOLDER, SCENARIO, ZSTD_SUFFIX
+from testbed.store.reading import Trial, file_fault, is_trial, open_trial, trial_paths
+from testbed.store.records import DAMAGED, FileRecord
 
 # Columns of metrics.csv that say which trial a row is of: the kernel may be what is compared.
 NAMING_COLUMNS = ("trial", "setting", "label", "axes")

@@ -18,7 +18,8 @@ from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, near, printable_lines
-from testbed.store import LINKS_CSV, METRICS_CSV, spreadsheet_frame
+from testbed.store.names import LINKS_CSV, METRICS_CSV
+from testbed.store.writing import spreadsheet_frame
 
 NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")

@@ -16,7 +16,8 @@ from analysis.trials.samples import read_counters
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.transfers import draw_sessions
 from testbed.scenario.variations import drawn
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 SENDER_COUNTERS = {"TcpOutSegs", "TcpRetransSegs", "TcpExtTCPSynRetrans"}
 RECEIVER_COUNTERS = {"TcpInSegs", "IpExtInOctets"}

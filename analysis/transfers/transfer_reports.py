@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_trial_document
 from testbed.machine.safe_files import read_bytes
-from testbed.store import DAMAGED, Trial, planned_file, report_file
+from testbed.store.names import planned_file, report_file
+from testbed.store.reading import Trial
+from testbed.store.records import DAMAGED
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]

@@ -18,7 +18,8 @@ from testbed.scenario.network import PathSummary
 from testbed.scenario.transfers import draw_sessions, ideal_s
 from testbed.scenario.variations import drawn
 from testbed.scenario.workload import Sessions
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 

@@ -18,7 +18,9 @@ from testbed.scenario.trace import (
     Trace,
     parse_trace,
 )
-from testbed.store import CAPACITY_FILE, QueueRecord, Trial
+from testbed.store.names import CAPACITY_FILE
+from testbed.store.reading import Trial
+from testbed.store.records import QueueRecord
 
 # what a trace's opportunities count of a frame is shorter by
 FRAME_LESS_BYTES = FRAME_OVERHEAD_BYTES - TUN_BYTES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.store import CAPTURES_FOLDER, COMMANDS, COVERAGE_FOLDER, KERNEL_LOG, Trial
+from testbed.store.names import CAPTURES_FOLDER, COMMANDS, COVERAGE_FOLDER, KERNEL_LOG
+from testbed.store.reading import Trial
 
 # No number or verdict depends on these files.
 UNUSED_FILES = (COMMANDS, KERNEL_LOG)

@@ -25,7 +25,8 @@ from testbed.faults import field_name
 from testbed.machine.safe_files import read_bytes
 from testbed.scenario.reading import words_of
 from testbed.scenario.trace import trace_fault
-from testbed.store import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord, Trial, again
+from testbed.store.reading import Trial, again
+from testbed.store.records import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord
 
 _T = TypeVar("_T")
 

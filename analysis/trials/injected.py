@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from analysis.trials.documents import Droppers, read_trial_document
 from analysis.trials.packets import BEHIND, capture_interface, queue_roles
-from testbed.store import DROPS_FILE, FlowRecord, QueueRecord, Trial
+from testbed.store.names import DROPS_FILE
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, QueueRecord
 
 
 @dataclass(frozen=True)

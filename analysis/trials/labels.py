@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Link, Queue
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 # The customary order; others follow alphabetically.
 VARIANT_ORDER = (

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.trials.packets import Interval, capture_ns
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 APPLICATION, SEND_BUFFER = "application", "send-buffer"  # of the samples' column starved_by
 

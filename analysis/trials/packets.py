@@ -15,7 +15,9 @@ from analysis.captures.tcp import PacketArrays, Packets, Rows, read_capture
 from analysis.trials.labels import by_number
 from analysis.trials.tcp_stream import Segments, connection
 from testbed.errors import TestbedError
-from testbed.store import CAPTURES_FOLDER, QUEUE_ROLE, FlowRecord, QueueRecord, Trial, again
+from testbed.store.names import CAPTURES_FOLDER, QUEUE_ROLE
+from testbed.store.reading import Trial, again
+from testbed.store.records import FlowRecord, QueueRecord
 
 BEFORE, BEHIND = "-in", "-out"  # of a queue, in the roles of its captures
 

@@ -19,7 +19,8 @@ from analysis.trials.packets import (
     capture_interface,
     queue_roles,
 )
-from testbed.store import FlowRecord, QueueRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, QueueRecord
 
 Integers = npt.NDArray[np.int64]
 

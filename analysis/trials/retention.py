@@ -11,7 +11,9 @@ from pathlib import Path
 from testbed.errors import UsageError, nearest
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import open_file, remove_file
-from testbed.store import RECORD, ZSTD_SUFFIX, CaptureRecord, Trial, file_record
+from testbed.store.names import RECORD, ZSTD_SUFFIX
+from testbed.store.reading import Trial
+from testbed.store.records import CaptureRecord, file_record
 
 
 def check(how: str) -> str:

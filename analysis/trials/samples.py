@@ -20,7 +20,7 @@ from analysis.trials.documents import (
     read_trial_document,
 )
 from testbed.errors import TestbedError, short
-from testbed.store import (
+from testbed.store.names import (
     COUNTERS_FILE,
     LEAF_HANDLE,
     QDISCS_FILE,
@@ -29,12 +29,11 @@ from testbed.store import (
     SAMPLED_TEXTS,
     SOCKET_SAMPLES,
     WIRES,
-    FlowRecord,
     Table,
-    Trial,
-    again,
     report_file,
 )
+from testbed.store.reading import Trial, again
+from testbed.store.records import FlowRecord
 
 LARGEST_SAMPLE = 1 << 53
 

@@ -14,7 +14,9 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from testbed.scenario.model import FlowKind
 from testbed.scenario.network import FRAME_BYTES
-from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Trial
+from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 Floats = npt.NDArray[np.float64]
 

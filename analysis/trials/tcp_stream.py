@@ -21,7 +21,7 @@ from analysis.captures.tcp import (
     rows_at,
 )
 from analysis.trials.samples import read_counters
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 # older than a segment that was sent again and has overtaken them
 OLD_TIMESTAMPS = "TcpExtPAWSEstab"

@@ -14,7 +14,8 @@ from analysis.trials.documents import (
     read_trial_document,
 )
 from testbed.scenario.model import FlowKind
-from testbed.store import Trial, playback_file, report_file, sizes_file
+from testbed.store.names import playback_file, report_file, sizes_file
+from testbed.store.reading import Trial
 
 VIDEO_MEASURE_COLUMNS = (
     "trial",

@@ -8,7 +8,7 @@ from analysis.trials.documents import CallReport, read_trial_document
 from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import report_file
+from testbed.store.names import report_file
 
 
 def received(evidence: Evidence) -> Iterator[Check]:

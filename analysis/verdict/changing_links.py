@@ -25,7 +25,8 @@ from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import OPPORTUNITY_BYTES
-from testbed.store import LINK_CHANGES, QueueRecord
+from testbed.store.names import LINK_CHANGES
+from testbed.store.records import QueueRecord
 
 Integers = npt.NDArray[np.int64]
 CAPACITY_WINDOW_S = 0.1

@@ -18,7 +18,8 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES, MTU_BYTES
-from testbed.store import CONFIGURATION_FILE, FlowRecord
+from testbed.store.names import CONFIGURATION_FILE
+from testbed.store.records import FlowRecord
 
 OWN_SOCKETS = "a program's sockets come and go between the samples"
 # the local version of a user's own kernel ends with its name (own.sh); that of an image of Debian's

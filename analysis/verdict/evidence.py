@@ -9,7 +9,9 @@ from analysis.trials.injected import InjectedLosses
 from analysis.trials.packets import TrialPackets, captured_queues, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue, queue_transit
 from analysis.trials.samples import Disciplines, Samples
-from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
+from testbed.store.names import RETIRE_S, TAIL_S
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, QueueRecord
 
 
 class Evidence:

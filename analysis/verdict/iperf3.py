@@ -18,7 +18,7 @@ from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compar
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord
+from testbed.store.records import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 

@@ -22,7 +22,8 @@ from analysis.verdict.sender_queue import (
     refused_syns,
 )
 from testbed.scenario.model import Misbehaviour
-from testbed.store import RETIRE_S, FlowRecord
+from testbed.store.names import RETIRE_S
+from testbed.store.records import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 

@@ -23,7 +23,8 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.store import IDLE_RTTS, FlowRecord
+from testbed.store.names import IDLE_RTTS
+from testbed.store.records import FlowRecord
 
 BY_CHANCE = "losses by chance"
 NO_MEDIUM_REPORT = "the medium left no report"

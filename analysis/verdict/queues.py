@@ -29,7 +29,7 @@ from testbed.scenario.model import Misbehaviour
 from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.queues import DISCIPLINES, polices
 from testbed.scenario.variations import exact_delays
-from testbed.store import QueueRecord
+from testbed.store.records import QueueRecord
 
 Integers = npt.NDArray[np.int64]
 

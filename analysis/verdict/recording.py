@@ -20,7 +20,8 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import CPU_LOAD, PROCESS_TIMES, FlowRecord, Record
+from testbed.store.names import CPU_LOAD, PROCESS_TIMES
+from testbed.store.records import FlowRecord, Record
 
 MAY_END_EARLY = (FlowKind.VIDEO, FlowKind.WORKLOAD, FlowKind.COMMAND)
 NAMED_FILES = 3  # of those that are damaged

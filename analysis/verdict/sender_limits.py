@@ -8,7 +8,7 @@ from analysis.trials.limits import sender_limits
 from analysis.trials.packets import measured_interval
 from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
-from testbed.store import FlowRecord
+from testbed.store.records import FlowRecord
 
 WINDOW_WAS_SET = "the scenario sets this window"
 

@@ -9,7 +9,7 @@ from analysis.trials.packets import capture_interface, epoch_ns, sender_queue
 from analysis.trials.samples import read_counters
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_BYTES
-from testbed.store import FlowRecord, QueueRecord
+from testbed.store.records import FlowRecord, QueueRecord
 
 REFUSED_COUNTER = "TcpExtTCPRetransFail"
 

@@ -21,7 +21,9 @@ from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns
 from testbed.errors import printable
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, ProgramRecord, Trial, errors_file, programs_file
+from testbed.store.names import errors_file, programs_file
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, ProgramRecord
 
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line

@@ -27,7 +27,7 @@ from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.transfers import planned_transfers
 from testbed.scenario.variations import drawn
 from testbed.scenario.workload import Connections
-from testbed.store import FlowRecord
+from testbed.store.records import FlowRecord
 
 Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

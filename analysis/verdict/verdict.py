@@ -28,7 +28,8 @@ from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import CHECK_RULES
 from testbed.indented import indented
-from testbed.store import QueueRecord, Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import QueueRecord, Status
 
 # Checks of each observed queue that packets cross.
 QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, QueueTransit], Iterator[Check]], ...] = (

@@ -22,7 +22,8 @@ from experiments.evaluation.bbr_states import (
     Phase,
 )
 from experiments.evaluation.suite_steps import StepReading, StepVerdict, judged, suite_summary
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
 LOSS_THRESHOLD = 0.02  # the draft's: of a round trip's packets, more are too many

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.trials.samples import Samples
 from testbed.scenario.network import FRAME_BYTES
-from testbed.store import Trial
+from testbed.store.reading import Trial
 
 MSS_BYTES = 1448  # of data in a full segment with time stamps
 PACING_PART = 0.99  # of the bandwidth times the gain (bbr_pacing_margin_percent)

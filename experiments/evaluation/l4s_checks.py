@@ -21,7 +21,8 @@ from analysis.trials.packets import FlowTables, TrialPackets
 from analysis.trials.samples import Samples
 from experiments.evaluation.l4s import FAR_MS, L4S_REORDERED_PERCENT, NEAR_MS, TINY_WINDOW_RTT_MS
 from experiments.evaluation.suite_steps import StepReading, StepVerdict, judged, suite_summary
-from testbed.store import FlowRecord, Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, Status
 
 ECT1 = 1  # of the column ecn
 ALL_PART = 0.999

@@ -13,7 +13,7 @@ from analysis.trials.packets import NAN
 from analysis.trials.samples import by_flow, read_columns
 from experiments.evaluation.scores import DROPS_SCORE, HARMED, JAIN, UTILISATION
 from testbed.scenario.network import FRAME_BYTES
-from testbed.store import SOCKET_SAMPLES
+from testbed.store.names import SOCKET_SAMPLES
 
 VICTIMS = "victim"  # how their names begin
 LEAST_WINDOW_S = 0.1

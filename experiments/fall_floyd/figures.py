@@ -30,7 +30,8 @@ from analysis.trials.labels import setting_label, variant_key
 from experiments.fall_floyd import outcomes
 from experiments.fall_floyd.outcomes import Outcome
 from testbed.errors import TestbedError
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 STEM = "segments"
 

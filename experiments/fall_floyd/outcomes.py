@@ -19,7 +19,9 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.scenario.model import Flow
-from testbed.store import SOCKET_SAMPLES, Status, Trial
+from testbed.store.names import SOCKET_SAMPLES
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 ROUND_TRIP_TOLERANCE = 0.25  # the queue that a retransmission meets
 

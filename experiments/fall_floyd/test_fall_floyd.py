@@ -36,7 +36,8 @@ from experiments.fall_floyd.figures import (
 from experiments.fall_floyd.outcomes import Expected, Outcome, Points, compared
 from experiments.fall_floyd.outcomes import SegmentSequence as Segments
 from testbed.scenario.model import Profile
-from testbed.store import FlowRecord, Record, Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, Record, Status
 from tests.scenarios import router
 
 FIRST_S = 0.2  # when the first segment is sent, on the trial's clock

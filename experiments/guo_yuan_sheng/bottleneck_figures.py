@@ -40,7 +40,8 @@ from analysis.trials.series import (
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 
 @dataclass(frozen=True)

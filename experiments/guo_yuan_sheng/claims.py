@@ -41,7 +41,8 @@ from analysis.metrics.digest import NotMeasured
 from analysis.trials.documents import Iperf3Report, read_trial_document
 from analysis.trials.samples import read_samples
 from testbed.scenario.network import FRAME_BYTES
-from testbed.store import IDLE_RTTS, open_trial, report_file
+from testbed.store.names import IDLE_RTTS, report_file
+from testbed.store.reading import open_trial
 
 # GYS, section 3.2: in words, and as bounds read off its figures
 GYS_BBR_ABOVE_MBPS = 1.020

@@ -20,7 +20,8 @@ from experiments.guo_yuan_sheng import bottleneck_figures
 from experiments.guo_yuan_sheng.bottleneck_figures import Column, columns, rows
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
-from testbed.store import Record, Status, Trial, open_trial, trials_in
+from testbed.store.reading import Trial, open_trial, trials_in
+from testbed.store.records import Record, Status
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial
 

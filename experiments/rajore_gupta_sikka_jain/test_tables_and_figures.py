@@ -24,7 +24,9 @@ from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
 from experiments.rajore_gupta_sikka_jain.selection import NETWORK_NAMES, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
-from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, Trial, open_trial
+from testbed.store.names import FLOWS_FOLDER, RECORD, SCENARIO
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Record, Status
 from tests.scenarios import router
 from tests.sealing import seal
 

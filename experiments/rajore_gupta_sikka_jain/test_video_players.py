@@ -11,7 +11,9 @@ import pytest
 from analysis.results.experiment_results import ExperimentResults
 from experiments.rajore_gupta_sikka_jain.video_players import scenario
 from experiments.rajore_gupta_sikka_jain.video_players_figures import draw, pairs, table
-from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, trials_in
+from testbed.store.names import FLOWS_FOLDER, RECORD, SCENARIO
+from testbed.store.reading import trials_in
+from testbed.store.records import Record, Status
 from testbed.traffic.video.result import Result
 from tests.sealing import seal
 

@@ -14,7 +14,8 @@ from analysis.figures.figure import Axis, Curve, Figure, LegendEntry, Panel, in_
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.video import read_playback, video_measures
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 PLAYER = "player"  # the axis on which the two differ
 PLAYERS = MODEL, BROWSER = "model", "chromium"

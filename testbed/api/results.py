@@ -20,7 +20,9 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Status, Table, Trial
+from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES, Table
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, Status
 
 if TYPE_CHECKING:
     from pyshark.packet.packet import Packet

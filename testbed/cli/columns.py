@@ -6,7 +6,7 @@ import argparse
 
 from testbed.errors import UsageError, nearest
 from testbed.runs.progress import console, print_folded
-from testbed.store import LINKS_CSV, METRICS_CSV, TRANSFERS_CSV
+from testbed.store.names import LINKS_CSV, METRICS_CSV, TRANSFERS_CSV
 
 
 def columns(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_o
 from testbed.runs.progress import console, errors, print_folded
 from testbed.runs.selection import select
 from testbed.runs.sources import BUILT, PROJECT
-from testbed.store import Status
+from testbed.store.records import Status
 
 PROBE = {"variant": ["linux-reno"], "queue": ["bfifo"], "path": ["receiver"], "duration_s": ["1"]}
 PROBE_EXPERIMENT = "router-bottleneck"

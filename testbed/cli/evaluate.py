@@ -42,7 +42,8 @@ from testbed.runs.progress import ConsoleListener, console, print_folded
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
-from testbed.store import EVALUATION_JSON, REPORT, results_folder, scenario_text
+from testbed.store.names import EVALUATION_JSON, REPORT, results_folder
+from testbed.store.reading import scenario_text
 
 if TYPE_CHECKING:
     from analysis.evaluation.standing import ScoreLine

@@ -17,7 +17,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import replace
 from testbed.programs.expectations import Expectations, MeasuredNumber, measure, read_expectations
 from testbed.programs.program_runs import ProgramRun, record_text, run_in_folder
-from testbed.store import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
+from testbed.store.names import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
 
 GRADE_EXAMPLE = "testbed grade lab.py --seeds 1,2,3 --expect lab.toml"
 SHOWN_LINES = 10  # of what a script printed that ended with another status

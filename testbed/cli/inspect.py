@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from testbed.runs.progress import console
-from testbed.store import open_named_trial
+from testbed.store.reading import open_named_trial
 
 
 def inspect_trial(options: argparse.Namespace) -> int:

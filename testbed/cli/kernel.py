@@ -19,7 +19,9 @@ from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.variations import on_kernels
-from testbed.store import Status, open_trial, results_folder
+from testbed.store.names import results_folder
+from testbed.store.reading import open_trial
+from testbed.store.records import Status
 
 COMPARED_NAMES = ("compare-a", "compare-b")  # of kernels that have no name of their own
 TEST_EXAMPLE = "testbed kernel test 6.1,6.12 red codel kunit"

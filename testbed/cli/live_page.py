@@ -18,7 +18,8 @@ from testbed.runs.sweep import (
 )
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario
-from testbed.store import REPORT, open_trial
+from testbed.store.names import REPORT
+from testbed.store.reading import open_trial
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed

@@ -24,7 +24,7 @@ from testbed.kernels.packetdrill import (
 )
 from testbed.kernels.selftests import selftests
 from testbed.machine import atomic
-from testbed.store import results_folder
+from testbed.store.names import results_folder
 
 EXAMPLE = "testbed packetdrill gtests/net/tcp, or: testbed packetdrill --selftests 6.12"
 

@@ -34,7 +34,7 @@ from testbed.errors import UsageError, near, nearest, quoted
 from testbed.guest.boot import UNCONFINED
 from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
-from testbed.store import METRICS_CSV, REPORT, SCENARIO
+from testbed.store.names import METRICS_CSV, REPORT, SCENARIO
 
 
 class _Help(argparse.HelpFormatter):

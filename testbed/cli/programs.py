@@ -22,7 +22,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
-from testbed.store import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
+from testbed.store.names import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"

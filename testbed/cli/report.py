@@ -15,17 +15,10 @@ from testbed.cli.run_output import collected, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.progress import console, wide_console
-from testbed.store import (
-    FIGURES,
-    REPORT,
-    FlowRecord,
-    Trial,
-    is_program_run,
-    is_trial,
-    open_trial,
-    spreadsheet_cell,
-    spreadsheet_frame,
-)
+from testbed.store.names import FIGURES, REPORT
+from testbed.store.reading import Trial, is_program_run, is_trial, open_trial
+from testbed.store.records import FlowRecord
+from testbed.store.writing import spreadsheet_cell, spreadsheet_frame
 
 if TYPE_CHECKING:
     from analysis.claims.ledger import Answer

@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.errors import UsageError
 from testbed.machine.atomic import workplace
 from testbed.runs.progress import console, errors
-from testbed.store import Trial, open_named_trial
+from testbed.store.reading import Trial, open_named_trial
 
 
 def rewind_trial(options: argparse.Namespace) -> int:

@@ -29,7 +29,9 @@ from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import TrialFinished
 from testbed.scenario.variations import KERNEL_AXIS, is_varied
-from testbed.store import FIGURES, METRICS_CSV, Status, readable, trial_paths
+from testbed.store.names import FIGURES, METRICS_CSV
+from testbed.store.reading import readable, trial_paths
+from testbed.store.records import Status
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed

@@ -27,7 +27,7 @@ from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import spelling_hint, variant
 from testbed.scenario.variations import KERNEL_AXIS
-from testbed.store import results_folder
+from testbed.store.names import results_folder
 
 OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
 OTHER_QUEUES = ("pfifo", "codel", "fq_codel", "pie")

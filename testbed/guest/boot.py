@@ -23,7 +23,7 @@ from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, run, start
 from testbed.machine.trees import GuestFolder, Rule, Taken
 from testbed.runner.programme import BOOT_NS
-from testbed.store import (
+from testbed.store.names import (
     GUEST_COMMAND,
     GUEST_CONSOLE,
     GUEST_ERRORS,

@@ -10,7 +10,7 @@ from pathlib import Path
 from testbed.engine import Cancelled
 from testbed.errors import TestbedError, printable
 from testbed.machine import safe_files
-from testbed.store import COVERAGE_FOLDER, GUEST_CONSOLE, GUEST_SCRIPT, KERNEL_LOG
+from testbed.store.names import COVERAGE_FOLDER, GUEST_CONSOLE, GUEST_SCRIPT, KERNEL_LOG
 
 KERNEL_CHECKS = frozenset(
     {"CONFIG_KASAN", "CONFIG_PROVE_LOCKING", "CONFIG_DEBUG_KMEMLEAK", "CONFIG_GCOV_KERNEL"}

@@ -35,7 +35,7 @@ from testbed.plan.plan import Task
 from testbed.plan.requirements import OTHER_KERNELS, Need
 from testbed.plan.video_commands import SERVER_REPORT
 from testbed.scenario.model import Scenario
-from testbed.store import (
+from testbed.store.names import (
     ANSWERS,
     CAPTURES_FOLDER,
     COVERAGE_FOLDER,

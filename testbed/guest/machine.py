@@ -32,9 +32,8 @@ from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import core_locks
 from testbed.machine.trees import TREE, Rule
 from testbed.runner.programme import BOOT_NS, NS
-from testbed.store import (
+from testbed.store.names import (
     CAPTURES_FOLDER,
-    DAMAGED,
     GUEST_ENVIRONMENT,
     GUEST_INPUT,
     GUEST_JUDGE,
@@ -46,6 +45,7 @@ from testbed.store import (
     GUEST_STATUS,
     MACHINE_FILES,
 )
+from testbed.store.records import DAMAGED
 
 MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
 PROGRAMS = Path(__file__).resolve().parent / "programs"

@@ -29,7 +29,7 @@ from testbed.plan.requirements import (
 )
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
-from testbed.store import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
+from testbed.store.names import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
 from testbed.trial.make import RUNNER, Programmed
 
 LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings

@@ -32,7 +32,8 @@ from testbed.machine.tracefs import Instance
 from testbed.plan.flows import ANY_PORT, FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, write_table
+from testbed.store.names import QUEUE_SAMPLES, TCP_EVENTS
+from testbed.store.writing import write_table
 
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")

@@ -24,7 +24,8 @@ from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, run_all
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import on_kernels
-from testbed.store import FlowRecord, Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import FlowRecord, Status
 
 MOST_EXPLAINED = 3  # trials that run again under gdb
 EFFECTS = {  # column → what it is called, and its unit

@@ -15,7 +15,7 @@ from testbed.guest.worker import reserve_core
 from testbed.kernels.kernel_tests import KTAP_VERSION, KernelTest, SuiteEnd
 from testbed.machine import atomic, safe_files
 from testbed.machine.journal import core_locks
-from testbed.store import GUEST_OUTPUT
+from testbed.store.names import GUEST_OUTPUT
 
 KUNIT = "kunit"  # the word for all its suites
 BUILT_IN = "CONFIG_KUNIT=y"  # a line of the configuration of kernels that have it

@@ -29,7 +29,7 @@ from testbed.guest.machine import (
 from testbed.guest.worker import HIDDEN
 from testbed.machine import atomic, safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
-from testbed.store import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
+from testbed.store.names import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
 
 PACKETDRILL = "packetdrill"
 WHERE_TO_GET_IT = (

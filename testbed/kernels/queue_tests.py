@@ -18,7 +18,7 @@ from testbed.guest.machine import (
 from testbed.kernels.kernel_tests import KernelTest, SuiteEnd
 from testbed.machine import atomic, safe_files
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import GUEST_ERRORS, GUEST_OUTPUT
+from testbed.store.names import GUEST_ERRORS, GUEST_OUTPUT
 
 TC_TESTING = "tc-testing"
 QUEUE_TESTS = "tc-tests/qdiscs"

@@ -20,7 +20,8 @@ from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import run_all
-from testbed.store import Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Status
 
 RETRANSMISSION = "retransmission"  # in place of a packet's number: the first one
 

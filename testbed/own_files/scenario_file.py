@@ -27,7 +27,7 @@ from testbed.scenario.reading import (
 )
 from testbed.scenario.trace import with_traces
 from testbed.scenario.workload import with_input_files
-from testbed.store import SCENARIO
+from testbed.store.names import SCENARIO
 
 TOPO_KEY, LINK_KEY = "topo", "link"
 FLOW_HINT = "--flow h1,h2,variant=cubic"

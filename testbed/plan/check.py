@@ -25,7 +25,7 @@ from testbed.scenario.reading import field_faults
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
 from testbed.scenario.variations import exact_delays
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 
 MAX_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
 MAX_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from testbed import store
 from testbed.plan.network import Network, ip_version
 from testbed.scenario.model import Flow
+from testbed.store.names import LEAF_MAJOR
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Handle:
 SHAPER = Handle(1)  # what keeps to the rate, at the root
 HTB_CLASS = Handle(1, 3)  # htb's only class
 ONLY_CLASS = Handle(1, 1)  # that of a link, or of a trace
-LEAF = Handle(store.LEAF_MAJOR)  # the queue below it
+LEAF = Handle(LEAF_MAJOR)  # the queue below it
 RECEIVER = Handle(3)  # what lets packets wait for the machine at the end of a link
 RECEIVER_CLASS = Handle(2, 1)  # netem's only class
 DELAY_HANDLE = Handle(2)  # what lets packets wait on a link with a delay

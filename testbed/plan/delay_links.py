@@ -27,7 +27,7 @@ from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.network import Change, Direction, wire_changes
 from testbed.scenario.transfers import draw_sessions
 from testbed.scenario.workload import Sessions
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 # With a rate netem lets no packet overtake another, whatever delay was drawn for it: a radio's

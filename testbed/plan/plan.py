@@ -74,7 +74,7 @@ from testbed.scenario.realism import (
     with_realism,
 )
 from testbed.scenario.variations import drawn
-from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
+from testbed.store.names import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
 # fields of links that a trial's runner and our queue disciplines make
 RUNNERS_FIELDS = ("trace", "schedule", "radio", *AGGREGATION_FIELDS, *RECEIPT_FIELDS)

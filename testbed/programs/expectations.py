@@ -24,7 +24,7 @@ from testbed.errors import TestbedError, UsageError, nearest, quoted, short
 from testbed.faults import Fault, unknown, usage_error
 from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
 from testbed.scenario.reading import checked
-from testbed.store import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
+from testbed.store.names import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
 MAX_EXPECTATIONS_BYTES = 1 << 20
 MAX_MATCHING_S = 10.0  # of processor time, for a pattern in a file

@@ -22,7 +22,7 @@ from testbed.plan.plan import NetworkPlan, plan_network
 from testbed.scenario.model import Flow, FlowKind, plain
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import parsed, read_document
-from testbed.store import capture_file
+from testbed.store.names import capture_file
 from testbed.trial.parts.capture import GUEST_KERNEL
 from testbed.trial.parts.pcapng import Source, beginning
 

@@ -18,7 +18,7 @@ from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
 from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
 from testbed.machine import atomic, safe_files
-from testbed.store import (
+from testbed.store.names import (
     CAPTURES_FOLDER,
     GUEST_ERRORS,
     GUEST_OBSERVED,

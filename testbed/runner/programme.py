@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine import safe_files
-from testbed.store import COMMANDS
+from testbed.store.names import COMMANDS
 
 HOME = "-"  # the namespace that the runner is started in
 NS = 1_000_000_000

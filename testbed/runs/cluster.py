@@ -49,7 +49,7 @@ from testbed.runs.sweep import (
     is_done,
     run_all,
 )
-from testbed.store import GUEST_COMMAND, GUEST_CONSOLE, GUEST_MEMORY, GUEST_PATHS, PROGRAMME
+from testbed.store.names import GUEST_COMMAND, GUEST_CONSOLE, GUEST_MEMORY, GUEST_PATHS, PROGRAMME
 
 CONNECT_TIMEOUT_S = 10  # time limits for the scheduler's answer and for a first worker
 POLL_S = 0.5

@@ -36,7 +36,8 @@ from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.names import is_name
 from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
 from testbed.scenario.variations import KERNEL_AXIS, on_kernels
-from testbed.store import LATEST, RUNS, Status, results_folder
+from testbed.store.names import LATEST, RUNS, results_folder
+from testbed.store.records import Status
 from testbed.traffic.command_flow import require_files
 
 if TYPE_CHECKING:

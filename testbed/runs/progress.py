@@ -27,7 +27,7 @@ from testbed.runs.sweep import (
     Watcher,
     WorkerRejected,
 )
-from testbed.store import Status
+from testbed.store.records import Status
 
 _T = TypeVar("_T")
 

@@ -20,15 +20,8 @@ from testbed.machine import json_files, safe_files
 from testbed.machine.atomic import replace, replace_link
 from testbed.machine.locks import Tell, lock
 from testbed.scenario.names import checked_name
-from testbed.store import (
-    LATEST,
-    RUN_FILE,
-    RUNS,
-    belongs_in_results,
-    is_trial,
-    listed_trials,
-    run_command,
-)
+from testbed.store.names import LATEST, RUN_FILE, RUNS
+from testbed.store.reading import belongs_in_results, is_trial, listed_trials, run_command
 
 NAME_BY_TIME = "%Y%m%d-%H%M%S"  # the name of a run without --name
 

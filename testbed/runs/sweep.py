@@ -27,20 +27,9 @@ from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import compiled_for, require_compiled
 from testbed.scenario import variants
 from testbed.scenario.model import Scenario
-from testbed.store import (
-    DAMAGED,
-    NETWORK_UP,
-    RAW_CAPTURE,
-    RECORD,
-    SCENARIO,
-    Record,
-    Status,
-    is_trial,
-    open_trial,
-    record_faults,
-    scenario_text,
-    trial_folder,
-)
+from testbed.store.names import NETWORK_UP, RAW_CAPTURE, RECORD, SCENARIO, trial_folder
+from testbed.store.reading import is_trial, open_trial, record_faults, scenario_text
+from testbed.store.records import DAMAGED, Record, Status
 from testbed.traffic.command_flow import prepare_folders
 from testbed.trial.file_table import with_files
 from testbed.trial.parts.pcapng import Source, convert

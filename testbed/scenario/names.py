@@ -1,7 +1,7 @@
 """The rule for names: whatever becomes part of a path, or stands in tables and figures.
 
 It is checked when a scenario is read or planned (`limits.py`), and again where a path is made
-(`testbed/store.py`).
+(`testbed/store/names.py`).
 """
 
 from __future__ import annotations

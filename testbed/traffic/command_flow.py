@@ -18,14 +18,9 @@ from testbed.machine.process import User, sudo_user
 from testbed.runner.programme import Answers
 from testbed.scenario.model import Flow
 from testbed.scenario.programs import EVERY_PORT, PROGRAM_PATH, Programs, Transmission
-from testbed.store import (
-    ProgramRecord,
-    errors_file,
-    output_file,
-    program_folder,
-    programs_file,
-    write_json,
-)
+from testbed.store.names import errors_file, output_file, program_folder, programs_file
+from testbed.store.records import ProgramRecord
+from testbed.store.writing import write_json
 from testbed.traffic.flow_programs import FlowPrograms
 
 ROLES = ("server", "client")

@@ -11,7 +11,7 @@ from testbed.errors import TestbedError
 from testbed.machine import json_files, safe_files
 from testbed.plan.flows import FlowPlan
 from testbed.runner.programme import Answers, Programme
-from testbed.store import errors_file, report_file
+from testbed.store.names import errors_file, report_file
 
 READY_S = 10.0
 FLOW_PATIENCE_S = 20.0

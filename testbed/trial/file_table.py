@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from testbed.store import RECORD, Record, file_record, is_file_name
+from testbed.store.names import RECORD, is_file_name
+from testbed.store.records import Record, file_record
 
 
 def with_files(

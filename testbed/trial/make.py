@@ -21,7 +21,8 @@ from testbed.plan.plan import NO_OFFLOADS, Task
 from testbed.runner.programme import BOOT_NS, HOME, NS, Answers, Programme, Spoken
 from testbed.runner.spoken import spoken
 from testbed.scenario.programs import PROGRAM_PATH
-from testbed.store import ANSWERS, DAMAGED, NETWORK_UP, PROGRAMME, Record, Status
+from testbed.store.names import ANSWERS, NETWORK_UP, PROGRAMME
+from testbed.store.records import DAMAGED, Record, Status
 from testbed.trial.parts import all_parts
 from testbed.trial.parts.part import PlannedTrial, TrialTimeline
 from testbed.trial.parts.snapshot import sysctl_file

@@ -28,7 +28,7 @@ from testbed.programs.expectations import read_expectations
 from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
 from testbed.scenario.trace import parse_trace, read_trace
-from testbed.store import (
+from testbed.store.names import (
     GUEST_ERRORS,
     GUEST_OUTPUT,
     QDISCS_FILE,
@@ -37,10 +37,8 @@ from testbed.store import (
     REDUCED,
     RUN_FILE,
     VERDICT_FILE,
-    listed_trials,
-    open_trial,
-    run_command,
 )
+from testbed.store.reading import listed_trials, open_trial, run_command
 from tests import scenarios
 from tests.robustness.scenario_mutations import (
     NUMBERS,

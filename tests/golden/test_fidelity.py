@@ -23,7 +23,9 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict, judge
 from testbed.machine import json_files
-from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
+from testbed.store.names import RECORD, VERDICT_FILE
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
 from tests.doctored import SABOTAGES, SOUND, edit
 from tests.sealing import seal
 

@@ -28,7 +28,9 @@ from testbed.engine import Job, ProcessOutcome
 from testbed.guest.engine import GuestEngine
 from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Scenario
-from testbed.store import SCENARIO, Status, Trial, trials_in
+from testbed.store.names import SCENARIO
+from testbed.store.reading import Trial, trials_in
+from testbed.store.records import Status
 from tests import report_writer
 from tests.lab import planned_here, wait_until
 from tests.scenarios import router

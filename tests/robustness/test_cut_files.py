@@ -15,7 +15,8 @@ import pytest
 from analysis.results.reduction import reductions_of
 from testbed.errors import TestbedError
 from testbed.scenario.video import PlayerKind
-from testbed.store import RECORD, REDUCED, VERDICT_FILE, open_trial
+from testbed.store.names import RECORD, REDUCED, VERDICT_FILE
+from testbed.store.reading import open_trial
 from tests.doctored import SOUND
 from tests.lab import run_trials
 from tests.scenarios import near_video

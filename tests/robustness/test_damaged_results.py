@@ -16,7 +16,7 @@ from analysis.results.reduction import reduction_of
 from analysis.results.stored_tables import decoded
 from testbed.cli.entry import main
 from testbed.runs.results_folders import keep_run
-from testbed.store import (
+from testbed.store.names import (
     CPU_LOAD,
     IDLE_RTTS,
     LINK_CHANGES,
@@ -28,11 +28,10 @@ from testbed.store import (
     SOCKET_SAMPLES,
     TCP_EVENTS,
     VERDICT_FILE,
-    Record,
-    Status,
-    open_trial,
-    write_table,
 )
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
+from testbed.store.writing import write_table
 from tests.trial_writer import write_trial
 
 PATIENCE_S = 300  # of wall time: a wait takes no processor time, and the machine may be busy

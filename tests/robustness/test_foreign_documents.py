@@ -26,11 +26,10 @@ from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs
 from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Arrivals, Sizes, Workload
-from testbed.store import (
+from testbed.store.names import (
     CAPACITY_FILE,
     CONFIGURATION_FILE,
     COUNTERS_FILE,
-    DAMAGED,
     DROPS_FILE,
     QDISCS_FILE,
     QUEUE_SAMPLES,
@@ -41,17 +40,14 @@ from testbed.store import (
     SCENARIO,
     SOCKET_SAMPLES,
     VERDICT_FILE,
-    Record,
-    Status,
-    Trial,
-    file_record,
-    open_trial,
     playback_file,
     programs_file,
     report_file,
     sizes_file,
-    write_json,
 )
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import DAMAGED, Record, Status, file_record
+from testbed.store.writing import write_json
 from tests.robustness.strange_values import MISSING, places, with_value
 from tests.scenarios import router
 from tests.sealing import seal

@@ -11,7 +11,8 @@ from analysis.results import reduction
 from analysis.results.reduction import Reduction
 from testbed.cli.entry import main
 from testbed.errors import TestbedError
-from testbed.store import RECORD, REPORT, Trial, open_trial
+from testbed.store.names import RECORD, REPORT
+from testbed.store.reading import Trial, open_trial
 from tests.robustness.strange_values import PLACE, as_json, places, with_value
 from tests.trial_writer import write_trial
 

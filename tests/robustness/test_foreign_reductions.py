@@ -21,7 +21,9 @@ from analysis.results.reduction import reduction_of
 from analysis.results.stored_tables import Json
 from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
-from testbed.store import REDUCED, REPORT, open_trial, spreadsheet_cell
+from testbed.store.names import REDUCED, REPORT
+from testbed.store.reading import open_trial
+from testbed.store.writing import spreadsheet_cell
 from tests.trial_writer import write_trial
 
 

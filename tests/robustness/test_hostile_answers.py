@@ -13,7 +13,7 @@ from testbed.engine import Job, ProcessOutcome
 from testbed.errors import TestbedError
 from testbed.plan.plan import Task
 from testbed.runs.engine_choice import choose
-from testbed.store import ANSWERS, RAW_SAMPLES
+from testbed.store.names import ANSWERS, RAW_SAMPLES
 from testbed.traffic.command_flow import prepare_folders
 from testbed.trial.make import Programmed
 from tests.lab import planned_here

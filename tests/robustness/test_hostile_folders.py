@@ -26,7 +26,8 @@ from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import tasks
 from testbed.runs.results_folders import find_run, keep_run
-from testbed.store import RECORD, RUN_FILE, open_trial
+from testbed.store.names import RECORD, RUN_FILE
+from testbed.store.reading import open_trial
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 

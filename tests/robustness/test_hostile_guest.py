@@ -24,8 +24,8 @@ from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import guest_command
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
-from testbed.store import GUEST_COMMAND
-from testbed.store import GUEST_MEMORY as MEMORY
+from testbed.store.names import GUEST_COMMAND
+from testbed.store.names import GUEST_MEMORY as MEMORY
 from tests.lab import alive, run_trials, wait_until
 from tests.scenarios import router
 

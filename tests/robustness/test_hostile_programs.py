@@ -15,7 +15,7 @@ import pytest
 
 from experiments.command import main
 from testbed.programs import program_runs as programs
-from testbed.store import MACHINE_FILES
+from testbed.store.names import MACHINE_FILES
 from tests.lab import alive, wait_until
 
 TESTBED = (sys.executable, "-m", "experiments", "exec", "--out", "out")

@@ -26,7 +26,8 @@ from testbed.guest.engine import LEFT_BY_TRIALS
 from testbed.guest.machine import LEFT_BY_PROGRAMS
 from testbed.machine import trees
 from testbed.machine.trees import GuestFolder, Rule, Taken
-from testbed.store import QUEUE_SAMPLES, RECORD, write_json, write_text
+from testbed.store.names import QUEUE_SAMPLES, RECORD
+from testbed.store.writing import write_json, write_text
 
 NOBODY = 65534
 USERS = (

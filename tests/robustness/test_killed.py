@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from testbed.guest import kernels
-from testbed.store import Status, trials_in
+from testbed.store.reading import trials_in
+from testbed.store.records import Status
 from tests.lab import alive, wait_until
 from tests.robustness.killing import (
     KILLED,

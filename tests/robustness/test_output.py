@@ -23,7 +23,7 @@ from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
 from testbed.cli.programs import PrintableOutput
 from testbed.errors import printable_lines
 from testbed.runs.progress import PrintableConsole
-from testbed.store import FORMULA_STARTS, spreadsheet_cell
+from testbed.store.writing import FORMULA_STARTS, spreadsheet_cell
 
 ESCAPE = "\x1b]0;title\x07\x1b[2J"
 CONTROLS = [chr(number) for number in (*range(32), *range(127, 160))]

@@ -25,7 +25,9 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.reading import read_scenario
-from testbed.store import QDISCS_FILE, Status, Trial, open_trial, read_json, trial_folder
+from testbed.store.names import QDISCS_FILE, trial_folder
+from testbed.store.reading import Trial, open_trial, read_json
+from testbed.store.records import Status
 from tests.fuzz.attempts import MOST_MEMORY_BYTES, memory_limit
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import trial_paths
+from testbed.store.reading import trial_paths
 from tests.lab import wait_until
 from tests.robustness.killing import ROOT, guests_in, processes_in, processes_with
 from tests.soak import Growth, Soak, differences

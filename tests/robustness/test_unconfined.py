@@ -17,7 +17,8 @@ from testbed.guest.boot import why_not_confined
 from testbed.machine.process import Completed
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
-from testbed.store import Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Status
 from tests.scenarios import router
 
 # no further namespace in this one, and no privileges that would make one

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import FlowTables, TrialPackets
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import access
 

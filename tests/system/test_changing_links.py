@@ -14,7 +14,8 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Change, Queue
 from testbed.scenario.trace import read_trace
-from testbed.store import Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Status
 from tests.doctored import edit, edit_table
 from tests.lab import run_trials, samples
 from tests.sabotage import run_sabotaged

@@ -27,7 +27,8 @@ from testbed.runs.sweep import (
     WorkerRejected,
 )
 from testbed.scenario.model import Scenario
-from testbed.store import Status, open_trial, trials_in
+from testbed.store.reading import open_trial, trials_in
+from testbed.store.records import Status
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import RUNNER
 from tests.lab import capture_hashes, planned_here, run_trials, wait_until

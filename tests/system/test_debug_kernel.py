@@ -17,7 +17,8 @@ from testbed.guest.engine import GuestEngine
 from testbed.kernels.kunit import run_kunit
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
-from testbed.store import COVERAGE_FOLDER, KERNEL_LOG, Status
+from testbed.store.names import COVERAGE_FOLDER, KERNEL_LOG
+from testbed.store.records import Status
 
 REPORT = "BUG: KASAN: use-after-free in tcp_ack+0x11c/0x2280"
 every_version = pytest.mark.parametrize("version", kernels.versions())

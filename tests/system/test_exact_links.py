@@ -11,7 +11,7 @@ from analysis.trials.packets import TrialPackets
 from analysis.verdict.verdict import judge
 from benchmarks.link_rates import at_rate, results
 from testbed.scenario.network import Queue, Shaping
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import ended_in_the_guest, run_trials
 from tests.scenarios import router, with_network
 

@@ -15,7 +15,7 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.guest import kernels
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.network import Queue
-from testbed.store import RECORD
+from testbed.store.names import RECORD
 from tests.faults import FAULTS, broken, run_broken, run_busy, verdict
 from tests.lab import ON_FIRST, ended_in_the_guest, run_trials
 from tests.scenarios import router

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import GRADE_RECORD
+from testbed.store.names import GRADE_RECORD
 
 COURSE = Path(__file__).resolve().parents[2] / "experiments" / "course"
 QUICK = ("bufferbloat", "routing")

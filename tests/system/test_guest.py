@@ -26,7 +26,8 @@ from testbed.plan.requirements import OTHER_KERNELS
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import FLOWS_FOLDER, Trial, open_trial
+from testbed.store.names import FLOWS_FOLDER
+from testbed.store.reading import Trial, open_trial
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from tests.lab import (
     ON_FIRST,

@@ -17,7 +17,8 @@ from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile
 from testbed.scenario.variants import VARIANTS
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 from tests.lab import has_no_tracing, packets, rate_mbit, run_trials, samples
 from tests.left_behind import HYSTART, seen
 from tests.scenarios import router

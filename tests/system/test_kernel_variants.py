@@ -11,7 +11,7 @@ from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import packets, run_trials
 from tests.scenarios import router, with_network
 

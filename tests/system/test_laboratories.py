@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import LABORATORY_FINDINGS, MACHINE_FILES
+from testbed.store.names import LABORATORY_FINDINGS, MACHINE_FILES
 
 TESTBED = (sys.executable, "-m", "experiments")
 # A script's two hosts behind a switch. The line that a finding has to name ends with its rule.

@@ -19,7 +19,7 @@ from testbed.plan.plan import make_plan
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import run_trials
 from tests.loss_model import LossModel
 from tests.sabotage import run_sabotaged

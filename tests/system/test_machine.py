@@ -21,7 +21,7 @@ import pytest
 from analysis.captures.tcp import read_capture
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.programs.program_runs import ProgramRun, copy_in_place, run_in_folder
-from testbed.store import (
+from testbed.store.names import (
     CAPTURES_FOLDER,
     MACHINE_ERRORS,
     MACHINE_FILES,

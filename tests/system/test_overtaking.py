@@ -8,7 +8,7 @@ from typing import Any
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 from tests.doctored import edit
 from tests.lab import run_trials
 from tests.scenarios import router, with_network

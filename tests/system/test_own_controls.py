@@ -21,7 +21,7 @@ from testbed.evaluate.evaluation import evaluate, standard_evaluation
 from testbed.guest import kernels
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.scenario.variations import on_kernels
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import run_trials
 from tests.scenarios import router
 

@@ -13,7 +13,9 @@ from analysis.statistics.packet_comparison import compare_packets
 from experiments.command import main
 from testbed.plan.plan import CapturePlan
 from testbed.runner.programme import Answers
-from testbed.store import Record, capture_file, trials_in
+from testbed.store.names import capture_file
+from testbed.store.reading import trials_in
+from testbed.store.records import Record
 from testbed.trial.parts.capture import GUEST_KERNEL, HostCaptures
 from testbed.trial.parts.part import PlannedTrial
 from testbed.trial.parts.pcapng import Source, convert

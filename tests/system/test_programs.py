@@ -18,7 +18,9 @@ from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs
 from testbed.scenario.reading import read_document
-from testbed.store import SCENARIO, Status, Trial, open_trial
+from testbed.store.names import SCENARIO
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Status
 from tests.lab import capture_hashes, ended_trials, run_trials
 from tests.scenarios import access
 from tests.sealing import seal

@@ -14,7 +14,7 @@ import pytest
 from testbed.scenario import queues
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue, Shaping
-from testbed.store import Status
+from testbed.store.records import Status
 from tests.added_row import tutorial_row
 from tests.faults import verdict
 from tests.lab import ended_in_the_guest, packets, samples

@@ -12,7 +12,7 @@ from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import TrialPackets
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Radio
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import ON_FIRST, capture_hashes, report, run_trials
 from tests.scenarios import access, video, with_link
 

@@ -14,7 +14,7 @@ import pytest
 from analysis.trials.packets import TrialPackets
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import run_trials
 from tests.scenarios import router, with_network
 

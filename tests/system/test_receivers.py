@@ -14,7 +14,8 @@ from analysis.trials.packets import TrialPackets
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Misbehaviour, Scenario
 from testbed.scenario.network import Queue
-from testbed.store import RECEIVERS_FILE, Trial
+from testbed.store.names import RECEIVERS_FILE
+from testbed.store.reading import Trial
 from testbed.trial.parts.receivers import DIVISION, MOST_AHEAD
 from tests.lab import run_trials
 from tests.scenarios import router

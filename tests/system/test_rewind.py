@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.guest import kernels
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from tests.lab import run_trials
 from tests.scenarios import router
 

@@ -15,7 +15,8 @@ from analysis.statistics.comparison import compare_results
 from testbed.guest.engine import GuestEngine
 from testbed.own_files.scenario_file import in_file
 from testbed.scenario.model import Scenario
-from testbed.store import SCENARIO, Trial, output_file
+from testbed.store.names import SCENARIO, output_file
+from testbed.store.reading import Trial
 from tests.lab import OrdinaryUser, capture_hashes, run_trials
 
 LEAK = Path(__file__).parents[1] / "leak.py"

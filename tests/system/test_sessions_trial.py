@@ -16,7 +16,8 @@ from analysis.verdict.verdict import judge
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.transfers import ENDLESS, planned_transfers
-from testbed.store import FlowRecord, Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, Status
 from tests.lab import capture_hashes, run_trials
 from tests.sabotage import run_sabotaged
 from tests.scenarios import background, with_network, with_sessions

@@ -22,7 +22,8 @@ from experiments.fall_floyd.outcomes import EXPECTED, Outcome, SegmentSequence, 
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
-from testbed.store import SOCKET_SAMPLES, Trial
+from testbed.store.names import SOCKET_SAMPLES
+from testbed.store.reading import Trial
 from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 

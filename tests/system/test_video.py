@@ -12,7 +12,8 @@ from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 from testbed.scenario.network import Direction, Queue
 from testbed.scenario.video import LADDER, Video, Viewing
-from testbed.store import Trial, playback_file
+from testbed.store.names import playback_file
+from testbed.store.reading import Trial
 from testbed.traffic.video.result import Result
 from testbed.video_site import QUIC_CONTROLS, Transport
 from tests.lab import capture_hashes, run_trials

@@ -9,7 +9,7 @@ import pytest
 from analysis.trials.video import video_measures
 from experiments.rajore_gupta_sikka_jain.video_players_figures import WITHIN_S
 from testbed.scenario.video import PlayerKind
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from testbed.video_site import Transport
 from tests.lab import capture_hashes, run_trials
 from tests.left_behind import browsers

@@ -12,7 +12,7 @@ from analysis.captures.tables import length_tables
 from analysis.metrics.video_columns import spikes
 from analysis.results.reduction import reduce_trial
 from analysis.trials.video import video_measures
-from testbed.store import Trial
+from testbed.store.reading import Trial
 from testbed.video_site import Transport
 from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
 from tests.scenarios import video

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import REPORT
+from testbed.store.names import REPORT
 from tests.scenarios import router
 
 INTERRUPTED = 130

@@ -18,7 +18,8 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.workload import Arrivals, Sizes, Workload
-from testbed.store import Trial, open_trial, planned_file, report_file
+from testbed.store.names import planned_file, report_file
+from testbed.store.reading import Trial, open_trial
 from tests.lab import run_trials
 from tests.sealing import seal
 from tests.workloads import kept, workload_scenario

@@ -23,7 +23,8 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.reading import read_scenario
-from testbed.store import IDLE_RTTS, write_table
+from testbed.store.names import IDLE_RTTS
+from testbed.store.writing import write_table
 from tests.scenarios import access, background, dumbbell, router, with_link, with_network
 from tests.sealing import file_in
 

@@ -16,7 +16,7 @@ from analysis.trials import packets
 from analysis.trials.packets import read_cached
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 from tests.flow_rows import capture_flows
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
 from tests.trial_writer import ISN, captures, write_trial

@@ -36,7 +36,8 @@ from analysis.trials.tcp_stream import recovery_latencies
 from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Profile
 from testbed.scenario.network import Queue
-from testbed.store import Record, Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Record, Status
 from tests.scenarios import router
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 

@@ -17,7 +17,8 @@ from analysis.trials import retention
 from analysis.trials.retention import settle
 from testbed.errors import TestbedError, UsageError
 from testbed.machine import safe_files
-from testbed.store import REDUCED, Trial, open_trial
+from testbed.store.names import REDUCED
+from testbed.store.reading import Trial, open_trial
 from tests.lab import wait_until
 from tests.trial_writer import write_trial
 

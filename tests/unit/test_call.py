@@ -24,7 +24,7 @@ from testbed.scenario.call import Call, Media, datagrams
 from testbed.scenario.model import Flow, FlowKind, Scenario, plain
 from testbed.scenario.programs import Programs, Transmission
 from testbed.scenario.reading import read_scenario
-from testbed.store import report_file
+from testbed.store.names import report_file
 from tests.scenarios import router
 from tests.sealing import file_in
 

@@ -17,7 +17,7 @@ from analysis.results.reduction import reduce_trial, reduction_of
 from experiments.kapre_saxena_joshi_hattikar.jh_claims import straightness
 from experiments.parvez_mahanti_williamson import newreno_for_tests as newreno
 from experiments.rajore_gupta_sikka_jain import video_for_tests as video
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 from tests import claims_tables as made
 from tests.claims_tables import Numbers
 from tests.papers import PAPERS, answers

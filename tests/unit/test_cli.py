@@ -20,7 +20,7 @@ from experiments.command import main
 from testbed.cli.parser import VERBS, Verb
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import progress
-from testbed.store import SCENARIO
+from testbed.store.names import SCENARIO
 from tests.papers import PAPERS
 from tests.scenarios import router
 

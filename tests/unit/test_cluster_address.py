@@ -17,7 +17,7 @@ from testbed.guest import kernels, worker
 from testbed.guest.worker import GuestReport, Requirements
 from testbed.runs import cluster
 from testbed.runs.sweep import WorkerRejected
-from testbed.store import GUEST_CONSOLE
+from testbed.store.names import GUEST_CONSOLE
 
 PUBLIC = "tcp://8.8.8.8:8786"
 

@@ -27,7 +27,8 @@ from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.machine import json_files
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.store import CaptureRecord, Record, Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.sealing import seal
 from tests.trial_writer import ROLES, write_trial

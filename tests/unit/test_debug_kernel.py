@@ -12,7 +12,7 @@ from testbed.guest import kernels
 from testbed.guest.debug_kernel import first_report, looks_for_errors, reports_raised
 from testbed.kernels.kernel_tests import ktap_plan, ktap_suite
 from testbed.kernels.kunit import read_suites
-from testbed.store import GUEST_CONSOLE, KERNEL_LOG
+from testbed.store.names import GUEST_CONSOLE, KERNEL_LOG
 
 LOG = """[    0.000000] Linux version 6.1.192-testbed
 [    0.000000] Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.cli import doctor
 from testbed.cli.entry import main
-from testbed.store import Status
+from testbed.store.records import Status
 
 
 def test_a_column_has_its_unit_and_its_definition(capsys: pytest.CaptureFixture[str]) -> None:

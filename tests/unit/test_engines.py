@@ -26,7 +26,8 @@ from testbed.runs.sweep import unsupported
 from testbed.scenario.model import CLIENT_PORTS, MAX_PARALLEL, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
-from testbed.store import GUEST_OUTPUT, RECORD, Record, Status
+from testbed.store.names import GUEST_OUTPUT, RECORD
+from testbed.store.records import Record, Status
 from testbed.trial.make import Programmed
 from tests.scenarios import fat_tree, router, video
 

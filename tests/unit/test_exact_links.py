@@ -18,7 +18,7 @@ from testbed.plan.plan import make_plan
 from testbed.runner.spoken import spoken
 from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.reading import read_scenario
-from testbed.store import QueueRecord
+from testbed.store.records import QueueRecord
 from tests.scenarios import router, with_network
 from tests.sealing import file_in
 

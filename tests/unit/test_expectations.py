@@ -12,7 +12,7 @@ from testbed.errors import UsageError
 from testbed.programs import expectations
 from testbed.programs.expectations import Expectation, Take, measure, read_expectations
 from testbed.programs.network_script import read_network
-from testbed.store import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
+from testbed.store.names import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 from tests.pcap_writer import Endpoints, udp, write_pcap
 
 COURSE = Path(__file__).resolve().parents[2] / "experiments" / "course"

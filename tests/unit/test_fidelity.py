@@ -36,7 +36,7 @@ from analysis.verdict.evidence import Evidence
 from analysis.verdict.queues import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
 from testbed.scenario.model import FlowKind, Misbehaviour
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.sealing import file_in

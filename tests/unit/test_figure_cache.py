@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.figures import figure_cache
-from testbed.store import RECORD
+from testbed.store.names import RECORD
 from tests.trial_writer import write_trial
 
 NAMES = ("one.png", "two.png")

@@ -27,7 +27,7 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs
 from testbed.scenario.reading import read_scenario
-from testbed.store import scenario_text, with_files_from
+from testbed.store.reading import scenario_text, with_files_from
 from tests.scenarios import access, background, router, video
 from tests.unit.test_sweep import FakeEngine, succeed
 

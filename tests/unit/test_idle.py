@@ -8,7 +8,7 @@ from pathlib import Path
 
 from testbed.plan.plan import make_plan
 from testbed.scenario.network import Shaping
-from testbed.store import IDLE_RTTS
+from testbed.store.names import IDLE_RTTS
 from testbed.trial.parts.idle_rtt import REQUESTS, IdleRtt
 from testbed.trial.parts.part import PlannedTrial
 from tests.obeyed import made_up

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from testbed.indented import indented
-from testbed.store import Status
+from testbed.store.records import Status
 
 
 class Pair(NamedTuple):

@@ -16,7 +16,8 @@ from analysis.captures import inspection
 from experiments.command import main
 from testbed.errors import TestbedError
 from testbed.machine.process import User, end, start
-from testbed.store import FlowRecord, Record, Status, open_trial
+from testbed.store.reading import open_trial
+from testbed.store.records import FlowRecord, Record, Status
 from tests.trial_writer import CBR, TCP, captures, flow_record, write_trial
 
 FLOW = flow_record("tcp", TCP, "tcp")

@@ -40,7 +40,8 @@ from testbed.runs.sweep import TrialFinished
 from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.store import Record, Status, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import Record, Status
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 

@@ -31,7 +31,8 @@ from testbed.runs.sweep import TrialFinished
 from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.reading import read_scenario
 from testbed.scenario.variations import axes_of, on_kernels, split_kernels
-from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
+from testbed.store.names import RECORD, SCENARIO
+from testbed.store.records import CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.sealing import seal
 from tests.unit.test_sweep import FakeEngine, succeed

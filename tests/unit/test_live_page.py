@@ -19,7 +19,7 @@ from analysis.report.live.loopback_server import LoopbackServer
 from analysis.report.live.run_progress import RunProgress, live_server
 from analysis.results.reduction import reduction_of
 from testbed.plan.plan import Task, tasks
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 from tests import report_writer
 from tests.browser import Tab, browser
 from tests.lab import wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.plan.plan import make_plan
-from testbed.store import CPU_LOAD, PROCESS_TIMES
+from testbed.store.names import CPU_LOAD, PROCESS_TIMES
 from testbed.trial.parts.cpu_load import CpuLoad, Scheduled, read_schedstats, read_stat, shares
 from testbed.trial.parts.part import PlannedTrial
 from tests.obeyed import made_up

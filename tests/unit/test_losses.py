@@ -21,7 +21,8 @@ from testbed.scenario import losses
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
 from testbed.scenario.network import Link
 from testbed.scenario.reading import read_scenario
-from testbed.store import DROPS_FILE, Record, Status
+from testbed.store.names import DROPS_FILE
+from testbed.store.records import Record, Status
 from testbed.trial.parts.losses import REPORTED, STATE, DeliberateLosses, listing, rules_of
 from testbed.trial.parts.part import PlannedTrial
 from tests.loss_model import LossModel

@@ -11,7 +11,7 @@ from testbed.engine import ProcessOutcome
 from testbed.errors import TestbedError
 from testbed.guest import machine
 from testbed.guest.boot import guest_hung
-from testbed.store import GUEST_REPORT
+from testbed.store.names import GUEST_REPORT
 
 
 def test_a_program_that_takes_too_long_is_not_said_to_hang(

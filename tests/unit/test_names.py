@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from testbed import store
 from testbed.errors import TestbedError, UsageError
 from testbed.plan.check import validate
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import is_name
-from testbed.store import RECORD, SCENARIO, open_trial
+from testbed.store import names as store
+from testbed.store.names import RECORD, SCENARIO
+from testbed.store.reading import open_trial
 from tests.scenarios import router, with_loss
 from tests.trial_writer import write_trial
 

@@ -24,7 +24,10 @@ from analysis.statistics.intervals import compare, compare_paired
 from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
+from testbed.store.names import RECORD, SOCKET_SAMPLES
+from testbed.store.reading import open_trial, trials_in
+from testbed.store.records import FlowRecord
+from testbed.store.writing import write_table
 from tests import accessible, report_writer
 from tests.browser import Tab, browser
 from tests.sealing import seal

@@ -16,7 +16,7 @@ from analysis.laboratory.samples import write_sample_tables
 from analysis.report.program_page import write_program_page
 from testbed.cli.entry import main
 from testbed.errors import TestbedError
-from testbed.store import (
+from testbed.store.names import (
     CAPTURES_FOLDER,
     LABORATORY_FINDINGS,
     MACHINE_OBSERVED,

@@ -17,7 +17,8 @@ from testbed.runs.provenance import programs as versions
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs, filled
 from testbed.scenario.reading import read_scenario
-from testbed.store import FlowRecord, program_folder
+from testbed.store.names import program_folder
+from testbed.store.records import FlowRecord
 from testbed.traffic.command_flow import prepare_folders, require_files
 from tests.scenarios import router
 

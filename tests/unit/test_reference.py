@@ -7,8 +7,8 @@ import pytest
 from analysis.captures.flow_tables import HEADINGS
 from analysis.metrics.columns import METRIC_COLUMNS
 from benchmarks import reference
-from testbed import store
 from testbed.cli.parser import VERBS
+from testbed.store import names as store
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

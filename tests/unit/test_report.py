@@ -19,7 +19,8 @@ from analysis.results.reduction import reduction_of
 from analysis.results.stored_tables import decoded
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.store import TRIAL_PAGE, trials_in
+from testbed.store.names import TRIAL_PAGE
+from testbed.store.reading import trials_in
 from tests import report_writer
 from tests.trial_writer import ROLES, write_trial
 

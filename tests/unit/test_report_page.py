@@ -10,7 +10,7 @@ import pytest
 
 from analysis.report import collect, make_report
 from experiments.command import main
-from testbed.store import SCENARIO
+from testbed.store.names import SCENARIO
 from tests import accessible, report_writer
 from tests.browser import Tab, browser
 

@@ -38,7 +38,8 @@ from experiments.kapre_saxena_joshi_hattikar.figures import matrix, widest
 from testbed.errors import TestbedError
 from testbed.runs.results_folders import keep_run
 from testbed.scenario.named_networks import LinkSettings, NetworkName
-from testbed.store import REDUCED, open_trial
+from testbed.store.names import REDUCED
+from testbed.store.reading import open_trial
 from tests import report_writer
 from tests.made_up_answers import TrialEvidence, made_up
 from tests.scenarios import dumbbell, with_network

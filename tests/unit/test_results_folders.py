@@ -11,7 +11,8 @@ from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
 from testbed.errors import TestbedError, UsageError, quoted
 from testbed.runs import results_folders
-from testbed.store import LATEST, RUN_FILE, belongs_in_results, trials_in
+from testbed.store.names import LATEST, RUN_FILE
+from testbed.store.reading import belongs_in_results, trials_in
 from tests.trial_writer import write_trial
 
 NAMES = ("one", "two", "three")

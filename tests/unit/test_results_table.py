@@ -18,7 +18,9 @@ from analysis.results.tables import write_metrics
 from analysis.trials import packets
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.store import RECORD, REDUCED, Record, Status, open_trial
+from testbed.store.names import RECORD, REDUCED
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
 from tests.sealing import seal
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT

@@ -10,7 +10,8 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from experiments.command import main
 from testbed.kernels.guest_under_gdb import CapturedPacket
 from testbed.kernels.rewind import RETRANSMISSION, RewindRequest, going_back, orders_for
-from testbed.store import Record, Status, open_trial
+from testbed.store.reading import open_trial
+from testbed.store.records import Record, Status
 from tests.trial_writer import TCP, flow_record, write_trial
 
 

@@ -171,15 +171,15 @@ def test_every_form_of_import_counts(tmp_path: Path, text: str) -> None:
 
 
 def test_rooms_and_folders() -> None:
-    names = ("testbed.store", "testbed.scenario.model", "testbed.trial.parts.capture")
+    names = ("testbed.errors", "testbed.scenario.model", "testbed.trial.parts.capture")
     ours = {name: Path(*name.split(".")).with_suffix(".py") for name in names}
     assert [folder(name, ours) for name in names] == [
-        "testbed.store",
+        "testbed.errors",
         "testbed.scenario",
         "testbed.trial.parts",
     ]
     assert [room(name, ours) for name in names] == [
-        "testbed.store",
+        "testbed.errors",
         "testbed.scenario",
         "testbed.trial",
     ]

@@ -14,7 +14,7 @@ from testbed.machine.netlink import NETLINK_SOCK_DIAG
 from testbed.plan.commands import Command, Veth
 from testbed.runner.programme import HOME, NS, Programme
 from testbed.runner.spoken import spoken
-from testbed.store import COMMANDS
+from testbed.store.names import COMMANDS
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import add_veth
 from testbed.trial.parts.sample_rows import Rows, TableKind

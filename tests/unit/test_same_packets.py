@@ -21,15 +21,9 @@ from analysis.statistics.packet_comparison import (
 from experiments.command import main
 from testbed.errors import TestbedError
 from testbed.machine import json_files
-from testbed.store import (
-    RECORD,
-    REDUCED,
-    SCENARIO,
-    SOCKET_SAMPLES,
-    VERDICT_FILE,
-    Record,
-    open_trial,
-)
+from testbed.store.names import RECORD, REDUCED, SCENARIO, SOCKET_SAMPLES, VERDICT_FILE
+from testbed.store.reading import open_trial
+from testbed.store.records import Record
 from testbed.trial.parts.pcapng import Source, convert
 from tests.sealing import seal
 from tests.trial_writer import write_trial

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
-from testbed.store import csv_text
+from testbed.store.writing import csv_text
 from testbed.trial.parts.sample_rows import QueueRow, Rows, TableKind
 from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO
 

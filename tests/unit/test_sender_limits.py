@@ -9,7 +9,7 @@ import pytest
 
 from analysis.trials.limits import SenderLimits, sender_limits
 from analysis.trials.packets import Interval
-from testbed.store import Trial, open_trial
+from testbed.store.reading import Trial, open_trial
 from tests.trial_writer import ns, write_trial
 
 WHOLE = Interval(ns(0), ns(10))

@@ -39,7 +39,7 @@ from testbed.scenario.workload import (
     Workload,
     workload_faults,
 )
-from testbed.store import FlowRecord, QueueRecord
+from testbed.store.records import FlowRecord, QueueRecord
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from tests.scenarios import background, router, with_network, with_sessions
 from tests.sealing import file_in

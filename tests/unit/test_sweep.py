@@ -22,7 +22,9 @@ from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, in_order, run_all
 from testbed.scenario.reading import read_scenario
-from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
+from testbed.store.names import RECORD
+from testbed.store.reading import trials_in
+from testbed.store.records import CaptureRecord, Record, Status
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 

@@ -28,7 +28,7 @@ from analysis.figures.time_sequence.sequence_figure import ACK_SERIES, CAPPED_KB
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError
-from testbed.store import Trial, open_trial
+from testbed.store.reading import Trial, open_trial
 from tests.pcap_writer import Frame, tcp, write_pcap
 from tests.trial_writer import ISN, SIZE, TCP, ns, write_trial
 

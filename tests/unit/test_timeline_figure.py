@@ -30,7 +30,8 @@ from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Direction, Link, Node, Queue
-from testbed.store import QueueRecord, Trial, open_trial
+from testbed.store.reading import Trial, open_trial
+from testbed.store.records import QueueRecord
 from tests.scenarios import router
 from tests.sealing import seal
 from tests.trial_writer import ROLES, write_trial

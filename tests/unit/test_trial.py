@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from testbed.plan.plan import make_plan
-from testbed.store import FlowRecord, Record, Status
+from testbed.store.records import FlowRecord, Record, Status
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import PlannedTrial
 from testbed.trial.parts.sampling import SampledSocket, Sampling

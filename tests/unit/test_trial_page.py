@@ -11,7 +11,7 @@ import pytest
 from analysis.report import page as pages
 from experiments.command import main
 from testbed.machine import process
-from testbed.store import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
+from testbed.store.names import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
 from tests import accessible
 from tests.browser import Tab, browser
 from tests.installed import followed_wireshark

@@ -17,7 +17,7 @@ from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import FlowPackets, FlowTables
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.video import Viewing
-from testbed.store import Trial, open_trial
+from testbed.store.reading import Trial, open_trial
 from testbed.traffic.video.result import Load, Result, Segment
 from tests.scenarios import router
 from tests.sealing import seal

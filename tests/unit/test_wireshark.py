@@ -12,7 +12,7 @@ from pyshark.packet.packet import Packet
 
 from analysis.captures.inspection import Point, View, pyshark_packets, view_of
 from testbed.errors import TestbedError
-from testbed.store import open_trial
+from testbed.store.reading import open_trial
 from tests.pcap_writer import tcp, write_pcap
 from tests.trial_writer import TCP, captures, write_trial
 

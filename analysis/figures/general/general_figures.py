@@ -29,7 +29,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
-from testbed.store import Status
+from testbed.store.records import Status
 
 DRAWN_KINDS = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest

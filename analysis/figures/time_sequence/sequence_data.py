@@ -16,7 +16,8 @@ from analysis.trials.packets import FlowTables, TrialPackets, ports_of
 from analysis.trials.series import Floats
 from analysis.trials.tcp_stream import Integers, unwrap
 from testbed.errors import TestbedError
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
 REPAIRED_RTTS, MOST_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most

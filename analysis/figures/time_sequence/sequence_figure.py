@@ -27,7 +27,8 @@ from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_figure import EVENT_LOOKS, MICROSECOND
 from analysis.figures.timeline.timeline_text import counted, doubt, foot, title
 from analysis.trials.series import Floats
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 HEIGHT_INCHES = 3.4
 OVERVIEW_COLUMNS = 700  # of the overview: what can be told apart, printed

@@ -17,7 +17,9 @@ from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import UsageError
 from testbed.scenario.network import Direction, Link
-from testbed.store import TCP_EVENTS, FlowRecord, QueueRecord, Trial
+from testbed.store.names import TCP_EVENTS
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord, QueueRecord
 
 LONG_S = 10  # of a flow whose first second is shown whole
 AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives

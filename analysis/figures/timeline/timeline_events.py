@@ -11,7 +11,8 @@ from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import CE
 from analysis.trials.packets import FlowTables, TrialPackets, epoch_ns
 from analysis.trials.series import Floats
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 
 class Kind(enum.StrEnum):

@@ -28,7 +28,8 @@ from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem
 from analysis.trials.capacity import capacity_of
 from testbed.errors import TestbedError
 from testbed.scenario.network import PLAIN_QUEUE
-from testbed.store import FlowRecord, Trial, again
+from testbed.store.reading import Trial, again
+from testbed.store.records import FlowRecord
 
 WORDS_INCHES = 0.9  # beside the panels
 WORD_INCHES = 0.115  # between words beside a panel

@@ -14,7 +14,8 @@ from analysis.trials.series import Floats
 from analysis.verdict.checks import Grade
 from testbed.errors import number_of
 from testbed.scenario.network import PLAIN_QUEUE, Queue
-from testbed.store import FlowRecord, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import FlowRecord
 
 SETTING_LETTERS = 165  # of a footer's line
 DOUBT_LETTERS = 120  # of the line about the verdict

@@ -16,7 +16,8 @@ from analysis.report.live.first_figure import FirstFigure
 from analysis.report.live.loopback_server import LoopbackServer
 from analysis.report.page import SHARED, fill, policy_of
 from testbed.scenario.model import Scenario
-from testbed.store import Status, Trial
+from testbed.store.reading import Trial
+from testbed.store.records import Status
 
 SCRIPTS = (*SHARED, "live.js")
 NEWS = "connect-src 'self'"  # events from the server that sent the page

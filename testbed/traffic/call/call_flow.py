@@ -7,7 +7,7 @@ from pathlib import Path
 
 from testbed.plan.flows import CALL_PROGRAM
 from testbed.runner.programme import Answers
-from testbed.store import datagrams_file, errors_file
+from testbed.store.names import datagrams_file, errors_file
 from testbed.traffic.flow_programs import READY_S, FlowPrograms
 
 BUILT_CALL = Path(sys.prefix) / "lib" / CALL_PROGRAM  # from call.c

@@ -12,7 +12,7 @@ from testbed.errors import TestbedError
 from testbed.machine import safe_files
 from testbed.runner.programme import NS, Answers
 from testbed.scenario.model import Flow
-from testbed.store import report_file
+from testbed.store.names import report_file
 from testbed.traffic.flow_programs import FlowPrograms
 
 PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # from pace.c and combined_calls.c

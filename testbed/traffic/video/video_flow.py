@@ -16,14 +16,8 @@ from testbed.plan.video_commands import (
 )
 from testbed.runner.programme import NS, Answers
 from testbed.scenario.video import PlayerKind, Video, Viewing, write_site
-from testbed.store import (
-    errors_file,
-    playback_file,
-    report_file,
-    sizes_file,
-    video_folder,
-    write_json,
-)
+from testbed.store.names import errors_file, playback_file, report_file, sizes_file, video_folder
+from testbed.store.writing import write_json
 from testbed.traffic.flow_programs import READY_S, FlowPrograms
 from testbed.traffic.video.result import Result
 from testbed.video_site import CERTIFICATE, KEY, Transport

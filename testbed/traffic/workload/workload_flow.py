@@ -7,7 +7,7 @@ from pathlib import Path
 
 from testbed.plan.flows import WORKLOAD_PROGRAM
 from testbed.runner.programme import NS, Answers
-from testbed.store import planned_file
+from testbed.store.names import planned_file
 from testbed.traffic.flow_programs import FlowPrograms
 
 BUILT_PROGRAM = Path(sys.prefix) / "lib" / WORKLOAD_PROGRAM  # from *.c

@@ -13,14 +13,8 @@ from testbed.errors import TestbedError
 from testbed.machine import safe_files
 from testbed.plan.plan import CapturePlan
 from testbed.runner.programme import Answers
-from testbed.store import (
-    CAPTURES_FOLDER,
-    RAW_CAPTURE,
-    TCPDUMP_ERRORS,
-    CaptureRecord,
-    Record,
-    capture_file,
-)
+from testbed.store.names import CAPTURES_FOLDER, RAW_CAPTURE, TCPDUMP_ERRORS, capture_file
+from testbed.store.records import CaptureRecord, Record
 from testbed.trial.parts.part import Part, PlannedTrial
 from testbed.trial.parts.pcapng import Source, beginning
 

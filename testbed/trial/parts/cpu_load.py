@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.runner.programme import HOME, Answers
-from testbed.store import CPU_LOAD, PROCESS_TIMES, write_table
+from testbed.store.names import CPU_LOAD, PROCESS_TIMES
+from testbed.store.writing import write_table
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 
 STAT = Path("/proc/stat")

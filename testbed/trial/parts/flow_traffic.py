@@ -11,7 +11,8 @@ from testbed.errors import TestbedError
 from testbed.runner.programme import Answers
 from testbed.scenario.model import FlowKind
 from testbed.scenario.variants import variant
-from testbed.store import FLOWS_FOLDER, FlowRecord, Record
+from testbed.store.names import FLOWS_FOLDER
+from testbed.store.records import FlowRecord, Record
 from testbed.traffic.call.call_flow import CallFlow
 from testbed.traffic.command_flow import CommandFlow
 from testbed.traffic.flow_programs import FlowPrograms

@@ -15,7 +15,8 @@ from testbed.plan.flows import FlowPlan
 from testbed.plan.network import radio_of
 from testbed.plan.radio import IDLE_MS
 from testbed.runner.programme import NS, Answers
-from testbed.store import IDLE_RTTS, write_table
+from testbed.store.names import IDLE_RTTS
+from testbed.store.writing import write_table
 from testbed.trial.parts.part import Part, PlannedTrial
 
 REQUESTS = 3

@@ -16,16 +16,9 @@ from testbed.plan.host_settings import hosts
 from testbed.plan.traffic_control import QueuePlan, burst_bytes
 from testbed.runner.programme import Answers
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
-from testbed.store import (
-    CONFIGURATION_FILE,
-    COUNTERS_FILE,
-    QDISCS_FILE,
-    RETIRE_S,
-    WIRES,
-    QueueRecord,
-    Record,
-    write_json,
-)
+from testbed.store.names import CONFIGURATION_FILE, COUNTERS_FILE, QDISCS_FILE, RETIRE_S, WIRES
+from testbed.store.records import QueueRecord, Record
+from testbed.store.writing import write_json
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 from testbed.trial.parts.snapshot import Snapshot, counters
 from testbed.trial.parts.verify import verify

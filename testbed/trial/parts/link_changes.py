@@ -27,7 +27,8 @@ from testbed.runner.programme import Answers
 from testbed.scenario.discipline import Setting
 from testbed.scenario.network import scheduled_rates
 from testbed.scenario.trace import parse_trace
-from testbed.store import CAPACITY_FILE, LINK_CHANGES, write_json, write_table
+from testbed.store.names import CAPACITY_FILE, LINK_CHANGES
+from testbed.store.writing import write_json, write_table
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 from testbed.trial.parts.snapshot import differences
 

@@ -29,7 +29,9 @@ from testbed.runner.bpf import (
 )
 from testbed.runner.programme import Answers
 from testbed.scenario.losses import Run, throw
-from testbed.store import DROPS_FILE, Record, write_json
+from testbed.store.names import DROPS_FILE
+from testbed.store.records import Record
+from testbed.store.writing import write_json
 from testbed.trial.parts.packet_filters import PASSED, ProgramState, data_segments, element
 from testbed.trial.parts.part import Part, PlannedTrial
 

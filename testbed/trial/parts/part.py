@@ -17,7 +17,7 @@ from testbed.plan.plan import Plan
 from testbed.runner.bpf import BpfArrays
 from testbed.runner.programme import NS, Answers, Programme
 from testbed.scenario.model import Scenario
-from testbed.store import Record
+from testbed.store.records import Record
 
 
 class TrialTimeline:

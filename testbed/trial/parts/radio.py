@@ -10,7 +10,8 @@ from testbed.machine import json_files, safe_files
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
 from testbed.runner.programme import HOME, Answers
-from testbed.store import RADIO_FILE, write_json
+from testbed.store.names import RADIO_FILE
+from testbed.store.writing import write_json
 from testbed.trial.parts.part import Part, PlannedTrial
 
 MEDIUM = LIBRARIES / PROGRAM  # built from medium/ by the Makefile

@@ -34,7 +34,9 @@ from testbed.runner.bpf import (
 from testbed.runner.programme import Answers
 from testbed.scenario.model import Misbehaviour
 from testbed.scenario.transfers import SEGMENT_BYTES
-from testbed.store import RECEIVERS_FILE, Record, write_json
+from testbed.store.names import RECEIVERS_FILE
+from testbed.store.records import Record
+from testbed.store.writing import write_json
 from testbed.trial.parts.packet_filters import (
     PASSED,
     ProgramState,

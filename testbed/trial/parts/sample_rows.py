@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from testbed.machine.compiled import LIBRARIES, load
-from testbed.store import csv_text
+from testbed.store.writing import csv_text
 
 SAMPLES_LIBRARY = LIBRARIES / "testbed-samples.so"  # built from sample_rows.c
 MARK_COUNTERS = 2  # of a queue discipline, at most

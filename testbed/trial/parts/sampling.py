@@ -21,13 +21,9 @@ from testbed.plan.commands import LEAF
 from testbed.plan.flows import ANY_PORT
 from testbed.runner.programme import Answers
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import (
-    QUEUE_SAMPLES,
-    RAW_SAMPLES,
-    SOCKET_SAMPLES,
-    Record,
-    write_text,
-)
+from testbed.store.names import QUEUE_SAMPLES, RAW_SAMPLES, SOCKET_SAMPLES
+from testbed.store.records import Record
+from testbed.store.writing import write_text
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKind
 

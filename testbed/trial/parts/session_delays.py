@@ -26,7 +26,7 @@ from testbed.runner.bpf import (
     SUB,
     Line,
 )
-from testbed.store import WIRES
+from testbed.store.names import WIRES
 from testbed.trial.parts.part import Part, PlannedTrial
 
 TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME

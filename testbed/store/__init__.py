@@ -1,0 +1,1 @@
+"""The format on disk, for writer and reader."""
