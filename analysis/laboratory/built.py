@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedNamespace
-from analysis.laboratory.paths import Device, Node, Paths
+from analysis.laboratory.paths import Device, Node, Paths, pairs_of
 from analysis.laboratory.settings import QueueCommand, queue_command, rate_mbit
 from testbed.store.names import WIRES
 
@@ -46,17 +46,20 @@ class BuiltNetwork:
 def built_networks(observation: Observation) -> list[BuiltNetwork]:
     """Return the networks that have links, in order, each as it was with most devices."""
     networks, since = [], 0
+    commands = sorted(observation.of("tc"), key=lambda command: command.order)
+    pairs = pairs_of(observation)
     for snapshot in _complete(_snapshots(observation)):
-        until = snapshot[0].order
-        settings = _Settings(observation, since, until)
-        networks.append(_network(dataclasses.replace(observation, namespaces=snapshot), settings))
+        until = bisect.bisect_left(commands, snapshot[0].order, key=lambda each: each.order)
+        settings = _Settings(commands[since:until])
+        seen = dataclasses.replace(observation, namespaces=snapshot, commands=())
+        networks.append(_network(seen, Paths(seen, pairs), settings))
         since = until
     return [network for network in networks if network.links]
 
 
 def _snapshots(observation: Observation) -> list[list[ObservedNamespace]]:
     """Return what was observed of all namespaces at once, between the same two commands."""
-    orders = [command.order for command in observation.commands]
+    orders = sorted(command.order for command in observation.commands)
     together: defaultdict[int, list[ObservedNamespace]] = defaultdict(list)
     for namespace in observation.namespaces:
         together[bisect.bisect(orders, namespace.order)].append(namespace)
@@ -68,23 +71,24 @@ def _complete(
 ) -> Iterator[Sequence[ObservedNamespace]]:
     """Yield the last snapshot of each network that has all of its devices."""
     largest: Sequence[ObservedNamespace] = ()
-    most, before = 0, 0
+    sent_most: Mapping[Device, int] = {}
+    before = 0
     for snapshot in snapshots:
-        devices = len(_sent(snapshot))
-        if most and ((devices > before and before < most) or _is_another(largest, snapshot)):
+        sent = _sent(snapshot)
+        is_more = len(sent) > before and before < len(sent_most)
+        if sent_most and (is_more or _is_another(sent_most, sent)):
             yield largest
-            most = 0
-        if devices and devices >= most:
-            largest, most = snapshot, devices
-        before = devices
-    if most:
+            sent_most = {}
+        if sent and len(sent) >= len(sent_most):
+            largest, sent_most = snapshot, sent
+        before = len(sent)
+    if sent_most:
         yield largest
 
 
-def _is_another(first: Sequence[ObservedNamespace], second: Sequence[ObservedNamespace]) -> bool:
+def _is_another(first: Mapping[Device, int], second: Mapping[Device, int]) -> bool:
     """Return whether a device was made again in between: its counter restarted."""
-    earlier = _sent(first)
-    return any(sent < earlier.get(device, 0) for device, sent in _sent(second).items())
+    return any(sent < first.get(device, 0) for device, sent in second.items())
 
 
 def _sent(snapshot: Sequence[ObservedNamespace]) -> Mapping[Device, int]:
@@ -100,11 +104,11 @@ def _sent(snapshot: Sequence[ObservedNamespace]) -> Mapping[Device, int]:
 class _Settings:
     """The queues and classes that tc set at devices between two moments."""
 
-    def __init__(self, observation: Observation, since: int, until: int) -> None:
+    def __init__(self, commands: Iterable[ExecutedCommand]) -> None:
         self._of: defaultdict[Device, list[ExecutedCommand]] = defaultdict(list)
-        for command in observation.of("tc"):
+        for command in commands:
             device = (command.namespace, command.after("dev"))
-            if command.status != 0 or not since < command.order < until:
+            if command.status != 0:
                 continue
             if {"del", "delete"} & set(command.words) or _is_new_root(command):
                 self._of[device].clear()
@@ -124,8 +128,7 @@ def _is_new_root(command: ExecutedCommand) -> bool:
     return "root" in command.words and "qdisc" in command.words
 
 
-def _network(observation: Observation, settings: _Settings) -> BuiltNetwork:
-    paths = Paths(observation)
+def _network(observation: Observation, paths: Paths, settings: _Settings) -> BuiltNetwork:
     names = _names(observation, paths)
     nodes: dict[str, bool] = {}
     links: dict[frozenset[Device], tuple[LinkEnd, LinkEnd]] = {}

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import unquote
 
 from testbed.machine.safe_files import read_text
@@ -44,10 +44,10 @@ class ExecutedCommand:
     status: int | None = None  # None: it was ended, or has not ended
     origin: str = ""  # of what was set without a command, for which this one stands
 
-    @property
+    @functools.cached_property
     def program(self) -> str:
         """The program's name, without its folder."""
-        return PurePath(self.words[0]).name
+        return self.words[0].rpartition("/")[2]
 
     def after(self, word: str) -> str:
         """Return the word after a word, or nothing."""
@@ -111,7 +111,7 @@ class SocketChange:
     new: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observation:
     """All that was observed of a program."""
 

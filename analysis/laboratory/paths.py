@@ -6,7 +6,7 @@ import bisect
 import functools
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from analysis.laboratory.observation import Observation, SocketChange
@@ -55,10 +55,15 @@ def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
                 yield Handshake(start, ends[0], ends[1][0], took_ms, forward_ms)
 
 
+def pairs_of(observation: Observation) -> Set[frozenset[str]]:
+    """Return the names of the devices that commands of ip made as pairs."""
+    return set(filter(None, map(pair_of, observation.of("ip"))))
+
+
 class Paths:
     """The links between nodes, and the delays that commands gave them."""
 
-    def __init__(self, observation: Observation) -> None:
+    def __init__(self, observation: Observation, pairs: Set[frozenset[str]] | None = None) -> None:
         self.looks = sorted(observation.namespaces, key=lambda seen: seen.time_ns)
         self.devices = observation.last_seen()
         self.labels = {seen.inode: seen.label for seen in observation.namespaces}
@@ -80,7 +85,7 @@ class Paths:
             self.addresses[key[0]] += device.addresses
             for address in device.addresses:
                 self.holders.setdefault(address, key)
-        self.pairs = set(filter(None, map(pair_of, observation.of("ip"))))
+        self.pairs = pairs_of(observation) if pairs is None else pairs
         self.links = self._links()
         self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
 
@@ -214,3 +219,6 @@ class Paths:
                     ways[following] = [*ways[node], link]
                     queue.append(following)
         return None
+
+
+paths_of = functools.lru_cache(maxsize=1)(Paths)  # for all rules that judge one observation

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
-from analysis.laboratory.paths import IDLE_BYTES, MAX_ALIKE, Device, Handshake, Paths, handshakes
+from analysis.laboratory.paths import IDLE_BYTES, MAX_ALIKE, Device, Handshake, handshakes, paths_of
 from analysis.laboratory.settings import (
     MOST_COUNTED,
     SETTERS,
@@ -141,7 +141,7 @@ def _queues_that_nothing_passes(observation: Observation) -> Iterator[Wrong]:
 
 
 def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
-    paths = Paths(observation)
+    paths = paths_of(observation)
     queues = list(_queues_and_devices(observation))
     of_senders = {queue.discipline for queue, device in queues if device.sent_bytes >= DATA_BYTES}
     for queue, device in queues:
@@ -190,7 +190,7 @@ def _segment_senders(observation: Observation) -> Iterator[tuple[Device, Observe
 
 
 def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
-    rtts = map(Paths(observation).rtt_ms, handshakes(observation.sockets))
+    rtts = map(paths_of(observation).rtt_ms, handshakes(observation.sockets))
     shortest = min(rtts, default=0.0)
     on_the_way = {
         queue.command.order: needed for queue, _l, _d, needed in _limited_delays(observation)
@@ -215,7 +215,7 @@ def _queues_below_bdp(observation: Observation) -> Iterator[Wrong]:
 
 
 def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
-    paths = Paths(observation)
+    paths = paths_of(observation)
     displacing = defaultdict(list)
     for command in observation.of("tc"):
         if {"root", "qdisc"} <= set(command.words) and command.status == 0:
@@ -243,7 +243,7 @@ def _rtts_below_the_links(observation: Observation) -> Iterator[Wrong]:
 
 def _rtts_above_the_links(observation: Observation) -> Iterator[Wrong]:
     """Judge the shortest handshake between two ends, of those that met empty queues."""
-    paths = Paths(observation)
+    paths = paths_of(observation)
     shortest: dict[tuple[str, str], tuple[float, Handshake, list[QueueCommand]]] = {}
     answered: set[tuple[str, str]] = set()
     for each in handshakes(observation.sockets) if paths.says_all_delays() else ():
@@ -377,7 +377,7 @@ def _first_since(times: Sequence[int], time_ns: int) -> float:
 
 
 def _throughputs_without_a_rate(observation: Observation) -> Iterator[Wrong]:
-    paths = Paths(observation)
+    paths = paths_of(observation)
     for client in observation.commands:
         if not is_client(client) or is_udp(client):
             continue

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.laboratory.observation import Observation, read_observation
+from analysis.laboratory.built import built_networks
+from analysis.laboratory.observation import Observation, ObservationReader, read_observation
 from analysis.laboratory.rules import (
     LABORATORY_RULES,
     MAX_FINDINGS,
@@ -469,3 +470,16 @@ def test_thousands_of_findings_are_counted_and_a_hundred_named(tmp_path: Path) -
     assert len(found) == MAX_FINDINGS + 1
     assert found[-1].times == 4000 - MAX_FINDINGS
     assert found[-1].place == MORE_PLACES
+
+
+def test_thousands_of_networks_are_told_apart(tmp_path: Path) -> None:
+    """It took minutes when each network looked at all commands."""
+    lines = []
+    for number in range(4000):
+        for end, peer in ((1, 2), (2, 1)):
+            lines += [f"namespace {number} {end} h{end}"]
+            lines += [f"device {end} e{end} {peer} 1000 1000 {9 - number % 2} 0"]
+        lines += executed("tc qdisc add dev e1 root netem delay 5ms", process=number + 1)
+    reader = ObservationReader(tmp_path)
+    reader.read_text("\n".join(lines))
+    assert len(built_networks(reader.observation())) == 2000
