@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import itertools
 import os
 import re
 import secrets
 import stat
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -35,6 +36,7 @@ OPENAT2 = 437  # the number of the system call
 RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH
 _FOUND = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_libc = ctypes.CDLL(None, use_errno=True)
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
@@ -147,8 +149,7 @@ class _Taking:
         self._tree_files = self._tree_bytes = self._refused = self._unexpected = 0
         self._shown: list[str] = []
         self._source, self._target, self._handed, self._rules = source, target, handed, rules
-        self._files = [re.compile(_expression(rule.path), re.DOTALL) for rule in rules]
-        self._folders = [re.compile(_above(rule.path), re.DOTALL) for rule in rules]
+        self._files, self._folders = _compiled(tuple(rule.path for rule in rules))
         self._counts, self._sizes = [0] * len(rules), [0] * len(rules)
         self._owner = os.fstat(target).st_uid
 
@@ -285,10 +286,21 @@ def _above(path: str) -> str:
     return "|".join([*folders, *([_expression(path)] if parts[-1] == TREE else [])]) or r"(?!)"
 
 
-def _first(expressions: Sequence[re.Pattern[str]], parts: tuple[str, ...]) -> int | None:
-    path = "/".join(parts)
-    found = (number for number, each in enumerate(expressions) if each.fullmatch(path))
-    return next(found, None)
+@functools.cache
+def _compiled(paths: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what matches the files of rules, and the folders above: with a group for each rule."""
+    files, folders = map(_expression, paths), map(_above, paths)
+    return _alternatives(files), _alternatives(folders)
+
+
+def _alternatives(expressions: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"({each})" for each in expressions) or r"(?!)", re.DOTALL)
+
+
+def _first(expressions: re.Pattern[str], parts: tuple[str, ...]) -> int | None:
+    """Return the number of the first rule that matches a path."""
+    found = expressions.fullmatch("/".join(parts))
+    return found.lastindex - 1 if found and found.lastindex else None
 
 
 def _amount(size: int) -> str:
@@ -324,8 +336,7 @@ def _folder(parent: int, path: str) -> Iterator[int]:
 def _found(parent: int, path: str, flags: int = 0) -> Iterator[int]:
     """Find a file or folder, whoever may open it."""
     how = struct.pack("=QQQ", _FOUND | flags, 0, RESOLVE)
-    libc = ctypes.CDLL(None, use_errno=True)
-    found = libc.syscall(OPENAT2, parent, os.fsencode(path), how, len(how))
+    found = _libc.syscall(OPENAT2, parent, os.fsencode(path), how, len(how))
     if found < 0:
         why = ctypes.get_errno()
         if why not in (errno.ENOSYS, errno.EPERM):  # Linux before 5.6, or a container's filter
