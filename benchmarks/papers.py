@@ -49,11 +49,10 @@ from pydantic import TypeAdapter
 
 from analysis.claims.ledger import SIMULATED
 from analysis.figures.general.presentation import of_results, summaries, tables
-from analysis.figures.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
 from analysis.results.reduction import reduction_of
-from analysis.statistics.text_tables import TextTable, as_markdown
+from analysis.statistics.text_tables import as_markdown
 from benchmarks.harness import markdown_lines
 from benchmarks.recipes import captures_hash, features, is_touched
 from experiments.catalogue import EXPERIMENTS
@@ -471,14 +470,7 @@ def _sheet(table: MarkedTable, out: Path) -> StoredTable:
     made = dict(itertools.chain.from_iterable(map(tables, found)))
     if table.title not in made:
         raise SystemExit(f"{table.page}: no table {table.title!r}; there are {list(made)}")
-    return _made(table, sheet_lines(made[table.title]))
-
-
-def sheet_lines(sheet: Sheet) -> list[str]:
-    """Return a report's table as a page has it."""
-    header = tuple(f"{head.words}, {head.unit}".removesuffix(", ") for head in sheet.heads)
-    rows = tuple(tuple(cell.words for cell in row) for row in sheet.rows)
-    return as_markdown(TextTable(header, rows, "")).splitlines()
+    return _made(table, as_markdown(made[table.title].as_text()).splitlines())
 
 
 def _evaluation(table: MarkedTable, out: Path) -> StoredTable:

@@ -96,9 +96,7 @@ def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
 
 def text_table(table: pd.DataFrame, scores: Sequence[Score]) -> TextTable:
     """Return the table of means for the terminal, with the sentence below it."""
-    own = sheet(table, scores)
-    rows = tuple(tuple(cell.words for cell in row) for row in own.rows)
-    return TextTable(tuple(head.words for head in own.heads), rows, sentence(table, scores))
+    return sheet(table, scores).as_text(sentence(table, scores))
 
 
 def better_words(score: Score) -> str:

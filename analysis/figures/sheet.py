@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.statistics.intervals import half_width, known
+from analysis.statistics.text_tables import NO_VALUE, TextTable
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,16 @@ class Sheet:
     heads: tuple[Head, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
+    def as_text(self, note: str = "") -> TextTable:
+        """Return the table as text, each unit beside its heading."""
+        header = (f"{head.words}, {head.unit}".removesuffix(", ") for head in self.heads)
+        return TextTable(
+            tuple(header), tuple(tuple(cell.words for cell in row) for row in self.rows), note
+        )
+
+
+NO_NUMBER = Cell(NO_VALUE, "", True)
+
 
 def as_sheet(
     header: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
@@ -51,16 +62,18 @@ def as_sheet(
     return Sheet(tuple(heads), tuple(cells))
 
 
-def printed(value: float | None) -> Cell:
-    """Return the cell of a number printed in a paper, or a dash."""
-    return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
+def number_cell(value: float | None, form: str = "g") -> Cell:
+    """Return the cell of a number, written in this form, or a dash if it is not known."""
+    if value is None or not math.isfinite(value):
+        return NO_NUMBER
+    return Cell(f"{value:{form}}", f"{value:.9g}", True)
 
 
 def mean_cell(values: pd.Series) -> Cell:
     """Mean ± half of its 95 % interval; a dash if there are no values."""
     mean = float(values.mean())
     if math.isnan(mean):
-        return Cell("–", "", True)
+        return NO_NUMBER
     half = half_width(values)
     # two digits, but no exponent: 490, not 4.9e+02
     width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
@@ -72,7 +85,7 @@ def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
     """Return the median and the range: with five repeats, the range is its 94 % interval."""
     found = known(values)
     if not len(found):
-        return Cell("–", "", True)
+        return NO_NUMBER
     median = float(np.median(found))
     ends = [f"{each:.{decimals}f}" for each in (found.min(), found.max())]
     span = f" ({ends[0]}–{ends[1]})" if ends[0] != ends[1] else ""

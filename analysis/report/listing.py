@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.metrics.columns import ALL_METRICS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
@@ -74,14 +74,10 @@ def cells(results: ExperimentResults) -> Sheet:
     lines = []
     for line in found.cells:
         cells = [Cell(words, words) for words in line.write(found.keys)]
-        cells.append(_number(float(line.rows["trial"].nunique())))
+        cells.append(number_cell(line.rows["trial"].nunique()))
         cells += [mean_cell(line.rows[m]) for m in measures]
         lines.append(tuple(cells))
     return Sheet(tuple(heads), tuple(lines))
-
-
-def _number(value: float) -> Cell:
-    return Cell(f"{value:g}", f"{value:g}", True)
 
 
 def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:

@@ -38,12 +38,8 @@ def report_table(comparison: FolderComparison, everything: bool) -> TextTable:
         rows.append((setting, metric.flow if here != before else "", *_texts(metric)))
         before = here
     left = len(comparison.metrics) - len(shown)
-    note = (
-        f"{COMPARISON_NOTE}; {left} lines that agree are left out (--all)"
-        if left
-        else COMPARISON_NOTE
-    )
-    return TextTable(COMPARISON_HEADER, tuple(rows), note if rows else "")
+    more = f"; {left} lines that agree are left out (--all)" if left else ""
+    return TextTable(COMPARISON_HEADER, tuple(rows), COMPARISON_NOTE + more if rows else "")
 
 
 def _texts(metric: ComparedMetric) -> tuple[str, ...]:

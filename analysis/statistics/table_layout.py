@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 from testbed.errors import printable_lines
@@ -30,8 +29,7 @@ LATEX_SIGNS = {  # what TeX would obey, and what its fonts lack
 
 def as_latex(table: TextTable) -> str:
     """Return a `tabular` for LaTeX with the package booktabs; the note is a comment above it."""
-    right = [all(is_number(row[place]) for row in table.rows) for place in range(len(table.header))]
-    columns = "".join("r" if each else "l" for each in right)
+    columns = "".join("r" if all(map(is_number, cells)) else "l" for _, *cells in table.columns())
     rows = [r"    " + " & ".join(map(_latex_cell, line)) + r" \\" for line in table.rows]
     head = "    " + " & ".join(map(_latex_cell, table.header)) + r" \\"
     note = [f"% {line}" for line in printable_lines(table.note).splitlines()]
@@ -56,21 +54,16 @@ def narrowed(table: TextTable, width: int) -> TextTable:
     """Return the table without columns of one value if it is wider; the note has what they say."""
     if len(table.rows) < 2 or width_of(table) <= width:
         return table
-    columns = list(zip(*table.rows, strict=True))
-    same = [
-        place
-        for place, cells in enumerate(columns)
-        if len(set(cells)) == 1 and (is_number(cells[0]) or table.header[place] == "status")
-    ]
+    same = {
+        place: f"{heading} {cells[0]}"
+        for place, (heading, *cells) in enumerate(table.columns())
+        if len(set(cells)) == 1 and (is_number(cells[0]) or heading == "status")
+    }
     if not same:
         return table
-    told = ", ".join(f"{table.header[place]} {columns[place][0]}" for place in same)
     left = [place for place in range(len(table.header)) if place not in same]
-    return TextTable(
-        tuple(table.header[place] for place in left),
-        tuple(tuple(row[place] for place in left) for row in table.rows),
-        "; ".join(filter(None, (f"in all rows: {told}", table.note))),
-    )
+    notes = (f"in all rows: {', '.join(same.values())}", table.note)
+    return table.of_columns(left, "; ".join(filter(None, notes)))
 
 
 def width_of(table: TextTable) -> int:
@@ -79,14 +72,12 @@ def width_of(table: TextTable) -> int:
 
 
 def _widths(table: TextTable) -> list[int]:
-    columns = zip(table.header, *table.rows, strict=True)
-    return [max(map(len, (*heading.split(), *cells))) for heading, *cells in columns]
+    return [max(map(len, (*heading.split(), *cells))) for heading, *cells in table.columns()]
 
 
 def headings(table: TextTable, width: int) -> list[str]:
     """Return the headings, in several lines if the table is wider than the terminal otherwise."""
-    columns = zip(table.header, *table.rows, strict=True)
-    if sum(max(map(len, column)) + PADDING for column in columns) <= width:
+    if sum(max(map(len, column)) + PADDING for column in table.columns()) <= width:
         return list(table.header)
     narrow = zip(table.header, _widths(table), strict=True)
     return ["\n".join(textwrap.wrap(heading, most)) for heading, most in narrow]
@@ -96,20 +87,14 @@ def blocks(table: TextTable, width: int) -> list[TextTable]:
     """Return a table that is too wide as several, each with the columns that tell rows apart."""
     if width_of(table) <= width or not table.rows:
         return [table]
-    keys = next((n for n, cell in enumerate(table.rows[0]) if is_number(cell)), 0)
-    parts: list[list[int]] = [[]]
-    for place in range(keys, len(table.header)):
-        if parts[-1] and width_of(_part(table, keys, [*parts[-1], place])) > width:
-            parts.append([])
+    keys = [*range(next((n for n, cell in enumerate(table.rows[0]) if is_number(cell)), 0))]
+    parts = [[*keys]]
+    for place in range(len(keys), len(table.header)):
+        if parts[-1] != keys and width_of(table.of_columns([*parts[-1], place], "")) > width:
+            parts.append([*keys])
         parts[-1].append(place)
-    made = [_part(table, keys, part) for part in parts]
-    return [*(TextTable(part.header, part.rows, "") for part in made[:-1]), made[-1]]
-
-
-def _part(table: TextTable, keys: int, places: Sequence[int]) -> TextTable:
-    chosen = [*range(keys), *places]
-    rows = tuple(tuple(row[place] for place in chosen) for row in table.rows)
-    return TextTable(tuple(table.header[place] for place in chosen), rows, table.note)
+    *first, last = parts
+    return [*(table.of_columns(part, "") for part in first), table.of_columns(last, table.note)]
 
 
 def is_number(cell: str) -> bool:

@@ -33,6 +33,16 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
     note: str
 
+    def columns(self) -> list[tuple[str, ...]]:
+        """Return each column: its heading, and its cells."""
+        return list(zip(self.header, *self.rows, strict=True))
+
+    def of_columns(self, places: Sequence[int], note: str) -> TextTable:
+        """Return the table with only the columns at these places, and with this note."""
+        lines = (self.header, *self.rows)
+        header, *rows = (tuple(line[place] for place in places) for line in lines)
+        return TextTable(header, tuple(rows), note)
+
 
 def as_markdown(table: TextTable) -> str:
     """Return the table in GitHub's Markdown."""
@@ -52,7 +62,7 @@ def decimals_for_three_digits(value: float) -> int:
     return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
 
 
-def mean_text(mean: float, half: float, decimals: int | None = None) -> str:
+def mean_text(mean: float, half: float = math.nan, decimals: int | None = None) -> str:
     """Write `3.20 ± 0.15`, a mean and half of its interval; three digits without `decimals`."""
     if math.isnan(mean):
         return NO_VALUE
@@ -73,10 +83,9 @@ class SummaryColumn:
     factor: float = 1
     decimals: int | None = None  # None: three digits, or all before the point
 
-    def write(self, cell: CellSummary) -> str:
-        """Return the mean and its confidence interval over the seeds."""
-        mean = self.factor * cell.mean(self.metric)
-        return mean_text(mean, self.factor * cell.half_width(self.metric), self.decimals)
+    def text(self, mean: float, half: float = math.nan) -> str:
+        """Return a mean of the metric, with half of its interval if that is known."""
+        return mean_text(self.factor * mean, self.factor * half, self.decimals)
 
 
 SUMMARY_COLUMNS = (
@@ -183,7 +192,10 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
     header += ["n"] * repeats + ["verdict", "status"] * (not all_valid)
     rows = []
     for cell in run.cells:
-        row = [*cell.write(run.keys), *(column.write(cell) for column in shown)]
+        row = [
+            *cell.write(run.keys),
+            *(c.text(cell.mean(c.metric), cell.half_width(c.metric)) for c in shown),
+        ]
         if repeats:
             row.append(str(len(cell.counted)))
         if not all_valid:
@@ -261,15 +273,14 @@ def as_json(frame: pd.DataFrame) -> str:
 
 # Links
 
-# of each column: its metric, its heading, its factor, its decimals
 LINK_TABLE_COLUMNS = (
-    ("flows", "flows", 1, 0),
-    ("throughput_mbps", "throughput Mbit/s", 1, 2),
-    ("utilisation", "utilisation %", 100, 1),
-    ("queue_mean_ms", "queue ms", 1, 1),
-    ("queue_p95_ms", "queue 95 % ms", 1, 1),
-    ("dropped_packets", "dropped", 1, 0),
-    ("marked_packets", "marked", 1, 0),
+    SummaryColumn("flows", "flows", decimals=0),
+    SummaryColumn("throughput_mbps", "throughput Mbit/s", decimals=2),
+    SummaryColumn("utilisation", "utilisation %", factor=100, decimals=1),
+    SummaryColumn("queue_mean_ms", "queue ms", decimals=1),
+    SummaryColumn("queue_p95_ms", "queue 95 % ms", decimals=1),
+    SummaryColumn("dropped_packets", "dropped", decimals=0),
+    SummaryColumn("marked_packets", "marked", decimals=0),
 )
 
 
@@ -286,12 +297,9 @@ def links_table(frame: pd.DataFrame) -> TextTable:
             good = busy
     rows = []
     for (label, link), repeats in good.groupby(["label", "link"], sort=False):
-        row = [str(label)] * labels + [str(link)]
-        for name, _, factor, decimals in LINK_TABLE_COLUMNS:
-            mean = float(repeats[name].mean())
-            row.append(NO_VALUE if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
-        rows.append(tuple(row))
-    header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_TABLE_COLUMNS]
+        means = (c.text(float(repeats[c.metric].mean())) for c in LINK_TABLE_COLUMNS)
+        rows.append((*[str(label)] * labels, str(link), *means))
+    header = ["trial"] * labels + ["link"] + [each.heading for each in LINK_TABLE_COLUMNS]
     return TextTable(tuple(header), tuple(rows), note)
 
 
@@ -328,9 +336,6 @@ def _transfer_numbers(rows: pd.DataFrame) -> tuple[str, ...]:
     return (
         str(len(rows)),
         str(int((rows["state"] != "finished").sum())),
-        *(
-            NO_VALUE if math.isnan(value) else f"{value:.{decimals_for_three_digits(value)}f}"
-            for value in values
-        ),
+        *map(mean_text, values),
         str(int(rows["retransmissions"].sum())),
     )

@@ -32,7 +32,7 @@ from analysis.figures.figure import (
 )
 from analysis.figures.general import general_figures, load_sweep, plane, transfer_times
 from analysis.figures.means import Measure
-from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet, number_cell
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
@@ -316,10 +316,7 @@ def _line(row: pd.Series) -> tuple[Cell, ...]:
     return (
         *(Cell(str(name), str(name)) for name in names),
         *(Cell(str(count), str(count), True) for count in counts),
-        *(
-            Cell("–", "", True) if pd.isna(n) else Cell(f"{n:.4g}", f"{n:.9g}", True)
-            for n in numbers
-        ),
+        *(number_cell(number, ".4g") for number in numbers),
     )
 
 
@@ -338,9 +335,7 @@ def harm_summary(results: ExperimentResults) -> TextTable:
     if table.empty:
         return summary(results)
     own = deployability.deployability_sheet(deployability.harm_comparisons(table, scores(results)))
-    rows = tuple(tuple(cell.words for cell in row) for row in own.rows)
-    heads = tuple(head.words for head in own.heads)
-    return TextTable(heads, rows, deployability.DEPLOYABILITY_NOTE)
+    return own.as_text(deployability.DEPLOYABILITY_NOTE)
 
 
 WHITE_TEXT_PERCENT = 60.0  # percent of harm, from which letters on it are white

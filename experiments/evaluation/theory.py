@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.evaluation.outcome_rows import outcome
-from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
@@ -63,9 +63,9 @@ def _row(law: Law) -> tuple[Cell, ...]:
     return (
         Cell(law.words, law.words),
         Cell(law.unit, law.unit),
-        Cell(f"{law.theory:.3g}", f"{law.theory:.9g}", True),
+        number_cell(law.theory, ".3g"),
         mean_cell(law.ours),
-        Cell("–" if math.isnan(away) else f"{away:+.0f}", f"{away:.9g}", True),
+        number_cell(away, "+.0f"),
     )
 
 

@@ -23,7 +23,7 @@ from analysis.figures.figure import (
     share_limits,
 )
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
-from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
@@ -409,9 +409,9 @@ def _queues(rows: pd.DataFrame) -> Sheet:
                 Cell(queue, queue),
                 Cell(str(len(tcp)), str(len(tcp)), True),
                 mean_cell(tcp["drop_rate"]),
-                printed(drops),
+                number_cell(drops),
                 mean_cell(tcp["srtt_mean_ms"] / 1e3),
-                printed(latency),
+                number_cell(latency),
                 mean_cell(tcp["owd_mean_ms"] / 1e3),
                 mean_cell(cbr["owd_mean_ms"] / 1e3),
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis.figures import cases
-from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from experiments.parvez_mahanti_williamson.claims import NEWRENO_NAMES, SBS, difference, errors
@@ -72,12 +72,12 @@ def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
         absolute = percent.abs()
         yield (
             Cell(NEWRENO_NAMES[variant], variant),
-            _number(100 * p, 2),
-            _number(len(percent), 0),
-            *(_number(each, 2) for each in (absolute.min(), absolute.mean(), absolute.max())),
-            _number(float(percent.mean()), 2),
-            printed(round(100 * least, 2)),
-            printed(round(100 * most, 2)),
+            number_cell(100 * p, ".2f"),
+            number_cell(len(percent)),
+            *(number_cell(each, ".2f") for each in absolute.agg(["min", "mean", "max"])),
+            number_cell(float(percent.mean()), ".2f"),
+            number_cell(round(100 * least, 2)),
+            number_cell(round(100 * most, 2)),
         )
 
 
@@ -86,9 +86,9 @@ def _point_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
         forms = [flows[flows["variant"] == variant] for variant in NEWRENO_NAMES]
         leads = [100 * float(line.iloc[0]) for line in difference(flows).values()]
         yield (
-            _number(p_percent, 2),
-            _number(m, 0),
-            _number(flows["seed"].nunique(), 0),
+            number_cell(float(str(p_percent)), ".2f"),
+            number_cell(float(str(m))),
+            number_cell(flows["seed"].nunique()),
             *(mean_cell(form["goodput_mbps"]) for form in forms),
             mean_cell(pd.Series(leads)),
             *(mean_cell(100 * form["model_error"]) for form in forms),
@@ -125,14 +125,14 @@ def _table_two_lines(
         )
         lead = pd.Series([_lead(members) for _, members in flows.groupby("seed")])
         yield (
-            _number(sessions, 0),
-            _number(len(steady), 0),
+            number_cell(float(str(sessions))),
+            number_cell(len(steady)),
             *(
                 cell
                 for number, paper_number in zip(ours, theirs, strict=True)
                 for cell in (
                     mean_cell(number),
-                    printed(None if paper_number is None else round(paper_number, 2)),
+                    number_cell(None if paper_number is None else round(paper_number, 2)),
                 )
             ),
             mean_cell(100 * lead),
@@ -144,8 +144,3 @@ def _lead(rows: pd.DataFrame) -> float:
     rates = rows.groupby("variant")["goodput_mbps"].mean()
     steady, impatient = (float(rates.get(variant, float("nan"))) for variant in NEWRENO_NAMES)
     return steady / impatient - 1 if impatient else float("nan")
-
-
-def _number(value: object, decimals: int) -> Cell:
-    number = float(str(value))
-    return Cell(f"{number:.{decimals}f}", f"{number:g}", True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.captures.lengths import ALL, BUCKETS
 from analysis.figures import cases
-from analysis.figures.sheet import Cell, Head, Sheet, median_cell, printed
+from analysis.figures.sheet import Cell, Head, Sheet, median_cell, number_cell
 from analysis.metrics.digest import lengths_of
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
@@ -55,7 +55,6 @@ LENGTH_COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...
     ("burst_rate_per_ms", ".4f", lambda row: row.burst_rate),
     ("burst_start_s", ".3f", lambda row: row.burst_start_s),
 )
-NO_NUMBER = Cell("–", "", True)
 
 
 def length_sheet(digest: pd.DataFrame, paper: Sequence[LengthsRow]) -> Sheet:
@@ -68,9 +67,7 @@ def _length_lines(table: pd.DataFrame, paper: Sequence[LengthsRow]) -> Iterator[
     for name, (_, own), theirs in zip(_buckets(), table.iterrows(), paper, strict=True):
         cells = [Cell(name, name)]
         for column, form, get in LENGTH_COLUMNS:
-            for value in (float(own[column]), get(theirs)):
-                known = value is not None and np.isfinite(value)
-                cells.append(Cell(f"{value:{form}}", f"{value:.9g}", True) if known else NO_NUMBER)
+            cells += [number_cell(float(own[column]), form), number_cell(get(theirs), form)]
         yield tuple(cells)
 
 
@@ -139,10 +136,6 @@ def _name(words: str) -> Cell:
     return Cell(words, words)
 
 
-def _number(value: float) -> Cell:
-    return Cell(f"{value:g}", f"{value:g}", True)
-
-
 _CASE = (
     Head("over"),
     Head("variant"),
@@ -156,7 +149,7 @@ def _case(transport: str, setting: str, variant: str, own: pd.DataFrame) -> Line
         _name("QUIC" if transport == QUIC else "TCP"),
         _name(variant),
         _name(SET_ON[setting]),
-        _number(own["trial"].nunique()),
+        number_cell(own["trial"].nunique()),
     )
 
 
@@ -187,22 +180,22 @@ def _load_lines(rows: pd.DataFrame) -> Iterator[Line]:
                 _name(NETWORK_NAMES[network]),
                 *_case(*case),
                 median_cell(own["loaded_s"]),
-                printed(paper),
+                number_cell(paper),
                 median_cell(own["spikes"], 0),
-                printed(count if known else None),
+                number_cell(count if known else None),
                 median_cell(own["largest_spike_pps"], 0),
-                printed(largest if known else None),
+                number_cell(largest if known else None),
                 median_cell(own["throughput_mbps"] * KBYTES_PER_MBIT),
             )
 
 
 # Five runs on shaped Ethernet: RGSJ5
 
-SHAPED_ROWS: Mapping[str, tuple[str, float, int]] = {  # the paper's name: metric, factor, decimals
-    "KB/s": ("throughput_mbps", KBYTES_PER_MBIT, 1),
-    "retransmitted bytes": ("retransmitted_bytes", 1, 0),
-    "duplicate ACKs": ("duplicate_acks", 1, 0),
-    "out of order": ("out_of_order_sent", 1, 0),
+SHAPED_ROWS: Mapping[str, tuple[str, float, str]] = {  # the paper's name: metric, factor, form
+    "KB/s": ("throughput_mbps", KBYTES_PER_MBIT, ".1f"),
+    "retransmitted bytes": ("retransmitted_bytes", 1, ".0f"),
+    "duplicate ACKs": ("duplicate_acks", 1, ".0f"),
+    "out of order": ("out_of_order_sent", 1, ".0f"),
 }
 
 
@@ -224,7 +217,7 @@ def _shaped_heads(rows: pd.DataFrame) -> tuple[Head, ...]:
 
 
 def _shaped_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for what, (metric, factor, decimals) in SHAPED_ROWS.items():
+    for what, (metric, factor, form) in SHAPED_ROWS.items():
         for setting in (LAPTOP, SERVER):
             for variant, own in _flows(rows, "shaped", HTTPS, setting):
                 by_seed = own.groupby("seed")[metric].mean() * factor
@@ -233,17 +226,11 @@ def _shaped_lines(rows: pd.DataFrame) -> Iterator[Line]:
                     _name(what),
                     _name(variant),
                     _name(SET_ON[setting]),
-                    *(_run(by_seed.get(run, np.nan), decimals) for run in _runs(rows)),
-                    _run(float(by_seed.median()), decimals),
-                    printed(float(np.median(paper)) if paper else None),
+                    *(number_cell(by_seed.get(run), form) for run in _runs(rows)),
+                    number_cell(float(by_seed.median()), form),
+                    number_cell(float(np.median(paper)) if paper else None),
                     _name(", ".join(map(str, paper)) if paper else "–"),
                 )
-
-
-def _run(value: float, decimals: int) -> Cell:
-    if not np.isfinite(value):
-        return NO_NUMBER
-    return Cell(f"{value:.{decimals}f}", f"{value:.9g}", True)
 
 
 # The lecture hall: RGSJ6, 7
@@ -286,7 +273,7 @@ def _congested_lines(rows: pd.DataFrame) -> Iterator[Line]:
             _name((stalls[transport] + ", least" * (variant == "veno")) if known else "–"),
             median_cell(own["error_packets"], 0),
             median_cell(own["error_packets_peak"], 0),
-            printed(RGSJ_WORST_ERRORS[transport] if known else None),
+            number_cell(RGSJ_WORST_ERRORS[transport] if known else None),
             median_cell(own["lost_packets"], 0),
             median_cell(own["lost_packets_peak"], 0),
         )
@@ -323,11 +310,11 @@ def _signal_lines(rows: pd.DataFrame) -> Iterator[Line]:
                 _name(network.removeprefix("wifi-")),
                 *_case(*case),
                 median_cell(own["throughput_mbps"] * KBYTES_PER_MBIT),
-                printed(rate),
+                number_cell(rate),
                 median_cell(own["spikes"], 0),
-                printed(peaks),
+                number_cell(peaks),
                 median_cell(own["duplicate_acks"], 0),
-                printed(duplicates),
+                number_cell(duplicates),
             )
 
 
@@ -360,7 +347,7 @@ def _set_lines(rows: pd.DataFrame) -> Iterator[Line]:
             spread = own.max(axis=1) - own.min(axis=1)
             cells += [median_cell(values, 3) for values in (*(own[v] for v in THREE), spread)]
         if seeds:
-            yield (_name(name), _number(seeds), *cells)
+            yield (_name(name), number_cell(seeds), *cells)
 
 
 # Players that choose the bitrate: our own

@@ -11,6 +11,7 @@ import pytest
 
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results import reduction
+from analysis.statistics.text_tables import as_markdown
 from benchmarks import papers
 from benchmarks.papers import (
     MarkedTable,
@@ -18,7 +19,6 @@ from benchmarks.papers import (
     claim_answer,
     filled,
     marked,
-    sheet_lines,
     store,
     store_of,
     stored_tables,
@@ -162,7 +162,8 @@ def test_a_commands_file_stands_in_the_page(tmp_path: Path) -> None:
 
 def test_a_table_of_the_report_becomes_markdown() -> None:
     sheet = Sheet((Head("rate", "Mbit/s"), Head("n")), ((Cell("1.5"), Cell("2")),))
-    assert sheet_lines(sheet) == ["| rate, Mbit/s | n |", "| --- | --- |", "| 1.5 | 2 |"]
+    lines = as_markdown(sheet.as_text()).splitlines()
+    assert lines == ["| rate, Mbit/s | n |", "| --- | --- |", "| 1.5 | 2 |"]
 
 
 @pytest.fixture
