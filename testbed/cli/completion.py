@@ -1,144 +1,70 @@
-"""`testbed completion`: scripts with which shells complete the command line.
-
-They contain all words, so that the shell starts no Python to complete one.
-"""
+"""`testbed completion`: argcomplete completes the command line in bash, zsh and fish."""
 
 from __future__ import annotations
 
 import argparse
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from testbed.runs.progress import console
 from testbed.scenario.experiment import Experiment
 
-NAMING = ("run", "plan")  # the verbs that take an experiment's name
-
-
-@dataclass(frozen=True)
-class CompletedOption:
-    """An option with the words that can follow it; if there are none, a file name may."""
-
-    name: str
-    help: str
-    takes_value: bool
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CompletedVerb:
-    """A verb with its options."""
-
-    name: str
-    about: str
-    options: tuple[CompletedOption, ...]
-    words: tuple[str, ...]  # for its first argument
+SHELLS = ("bash", "zsh", "fish")
+ASKED_BY_SHELL = "_ARGCOMPLETE"  # a variable that the shell's script sets
+NAMING = "experiment"  # the argument of verbs that take an experiment's name
+FILES_OF_EXPERIMENTS = ("py", "json")
 
 
 def complete(options: argparse.Namespace) -> int:
     """Run `testbed completion`."""
-    verbs = tuple(_verbs(options.parser, options.experiments))
-    for line in SHELLS[options.shell](verbs, options.experiments):
-        console.print(line, soft_wrap=True)
+    from argcomplete.shell_integration import shellcode
+
+    script = shellcode(["testbed"], True, options.shell)
+    console.print(script, soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
-def _verbs(
-    parser: argparse.ArgumentParser, experiments: Mapping[str, Experiment]
-) -> Iterator[CompletedVerb]:
+def answer_shell(parser: argparse.ArgumentParser, experiments: Mapping[str, Experiment]) -> None:
+    """Write what may stand at the cursor for the shell that started this process, and exit."""
+    import argcomplete
+
+    for action in _actions(parser):
+        completer: Callable[..., Iterable[str]] | None = None
+        if action.dest == NAMING:
+            completer = functools.partial(_names, experiments)
+        elif action.dest == "set":
+            completer = functools.partial(_axes, experiments)
+        elif isinstance(action.metavar, str) and "|" in action.metavar:
+            completer = functools.partial(_typed_words, action.metavar)
+        if completer is not None:
+            action.completer = completer  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser, always_complete_options="long")
+
+
+def _names(experiments: Mapping[str, Experiment], prefix: str, **_: object) -> Sequence[str]:
+    """Return the experiments that begin like this; if none does, files may be meant."""
+    from argcomplete.completers import FilesCompleter
+
+    names = [name for name in experiments if name.startswith(prefix)]
+    return names or list(FilesCompleter(FILES_OF_EXPERIMENTS)(prefix))
+
+
+def _axes(
+    experiments: Mapping[str, Experiment], parsed_args: argparse.Namespace, **_: object
+) -> Iterable[str]:
+    experiment = experiments.get(getattr(parsed_args, NAMING, ""))
+    return [f"{axis}=" for axis in experiment.axes] if experiment else []
+
+
+def _typed_words(metavar: str, **_: object) -> Iterable[str]:
+    """Return the words of a metavar as `SEED|listed` that are typed as they are."""
+    return [word for word in metavar.split("|") if word.islower()]
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the actions of a parser and of the parsers of its verbs."""
     for action in parser._actions:
+        yield action
         if isinstance(action, argparse._SubParsersAction):
-            for name, verb in action.choices.items():
-                options = tuple(_option(each) for each in verb._actions if each.option_strings)
-                fixed = [each.choices for each in verb._actions if not each.option_strings]
-                words = experiments if name in NAMING else next(iter(fixed), None)
-                yield CompletedVerb(name, verb.description or "", options, tuple(words or ()))
-
-
-def _option(action: argparse.Action) -> CompletedOption:
-    """Return an option; of a metavar as `SEED|listed` the words in lower case can be typed."""
-    shown = action.metavar if isinstance(action.metavar, str) else ""
-    words = action.choices or [word for word in shown.split("|") if word.islower() and "|" in shown]
-    name = action.option_strings[-1]
-    return CompletedOption(name, action.help or "", action.nargs != 0, tuple(map(str, words)))
-
-
-def _cases(
-    verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield patterns of `NUMBER VERB WORD-BEFORE FIRST-ARGUMENT`, and the words that may follow."""
-    yield '"1 "*', [verb.name for verb in verbs]
-    for verb in verbs:
-        if verb.name in NAMING:
-            for name, experiment in experiments.items():
-                axes = [f"{axis}=" for axis in experiment.axes]
-                yield f'*" {verb.name} --set {name}"', axes
-        for option in verb.options:
-            if option.takes_value:
-                yield f'*" {verb.name} {option.name} "*', option.values
-        names = [option.name for option in verb.options]
-        yield f'"2 {verb.name} "*', [*verb.words, *names]
-        yield f'*" {verb.name} "*', names
-
-
-def _case_lines(
-    verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]
-) -> Iterator[str]:
-    for pattern, words in _cases(verbs, experiments):
-        yield f"        {pattern}) found=({' '.join(map(shlex.quote, words))}) ;;"
-
-
-def bash(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield the script for `source <(testbed completion bash)`."""
-    yield "_testbed() {"
-    yield "    local word=${COMP_WORDS[COMP_CWORD]} found=()"
-    yield "    local before=${COMP_WORDS[COMP_CWORD - 1]}"
-    yield '    case "$COMP_CWORD ${COMP_WORDS[1]} $before ${COMP_WORDS[2]-}" in'
-    yield from _case_lines(verbs, experiments)
-    yield "    esac"
-    yield '    mapfile -t COMPREPLY < <(compgen -W "${found[*]}" -- "$word")'
-    yield "    if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace; fi"
-    yield "}"
-    yield "complete -o default -F _testbed testbed"
-
-
-def zsh(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield the script for `source <(testbed completion zsh)`, after `compinit`."""
-    yield "_testbed() {"
-    yield "    local -a found"
-    yield '    case "$((CURRENT - 1)) ${words[2]} ${words[CURRENT - 1]} ${words[3]}" in'
-    yield from _case_lines(verbs, experiments)
-    yield "    esac"
-    yield "    if [[ ${found[1]} == *= ]]; then compadd -S '' -- $found"
-    yield "    elif (( $#found )) && compadd -- $found; then :"
-    yield "    else _files; fi"
-    yield "}"
-    yield "compdef _testbed testbed"
-
-
-def fish(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """Yield the script for `testbed completion fish | source`."""
-    for verb in verbs:
-        about = _fish(verb.about)
-        yield f"complete -c testbed -f -n __fish_use_subcommand -a {verb.name} -d {about}"
-        seen = f"'__fish_seen_subcommand_from {verb.name}'"
-        if verb.words:
-            yield f"complete -c testbed -n {seen} -a {_fish(' '.join(verb.words))}"
-        for option in verb.options:
-            values = f" -x -a {_fish(' '.join(option.values))}" if option.values else ""
-            value = values or (" -r" if option.takes_value else "")
-            name = option.name.removeprefix("--")
-            yield f"complete -c testbed -n {seen} -l {name}{value} -d {_fish(option.help)}"
-    for name, experiment in experiments.items():
-        axes = _fish(" ".join(f"{axis}=" for axis in experiment.axes))
-        yield f"complete -c testbed -n '__fish_seen_subcommand_from {name}' -l set -x -a {axes}"
-
-
-def _fish(text: str) -> str:
-    """Quote a text for fish: only these two are special between single quotes."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
+            for verb in action.choices.values():
+                yield from _actions(verb)

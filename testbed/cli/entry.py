@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from testbed.cli.completion import ASKED_BY_SHELL, answer_shell
 from testbed.cli.parser import build_parser
 from testbed.errors import HINTS, TestbedError, UsageError, hint_for
 from testbed.guest.boot import do_without_confinement, require_confined
@@ -46,6 +47,8 @@ def main(
         leave_homes_of_others()
         parser = build_parser()
         parser.set_defaults(experiments=experiments or {}, parser=parser)
+        if ASKED_BY_SHELL in os.environ:
+            answer_shell(parser, experiments or {})
         parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
         options = parser.parse_args(arguments)
         if not options.verb:

@@ -497,7 +497,7 @@ def _compare_options(parser: Parser) -> None:
 
 
 def _completion_options(parser: Parser) -> None:
-    parser.add_argument("shell", choices=tuple(SHELLS), help="for which shell")
+    parser.add_argument("shell", choices=SHELLS, help="for which shell")
 
 
 def _runs_options(parser: Parser) -> None:

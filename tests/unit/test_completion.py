@@ -1,19 +1,27 @@
-"""What shells complete: the scripts are run by the shells that are here, and cover every verb."""
+"""What shells complete: argcomplete is asked as the shells' scripts ask it, about every verb."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
 
+import argcomplete
 import pytest
+from argcomplete.finders import CompletionFinder
+from argcomplete.shell_integration import shellcode
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
+from testbed.cli.completion import SHELLS
 from testbed.cli.parser import VERBS, build_parser
 
-Script = Callable[[str], str]
+Completed = Callable[..., list[str]]
 
 
 def subparsers() -> dict[str, argparse.ArgumentParser]:
@@ -23,86 +31,94 @@ def subparsers() -> dict[str, argparse.ArgumentParser]:
 
 
 @pytest.fixture
-def script(capsys: pytest.CaptureFixture[str]) -> Script:
-    """What `testbed completion SHELL` prints."""
+def completed(monkeypatch: pytest.MonkeyPatch) -> Completed:
+    """What is offered for the last of these words."""
 
-    def printed(shell: str) -> str:
-        assert main(["completion", shell]) == 0
-        return capsys.readouterr().out
+    def offered(*words: str) -> list[str]:
+        found: list[str] = []
 
-    return printed
+        def autocomplete(parser: argparse.ArgumentParser, **settings: Any) -> NoReturn:
+            """argcomplete's, without its exit and the descriptors 8 and 9, which are ours here."""
+            finder = CompletionFinder(parser, append_space=False, **settings)
+            found.extend(finder._get_completions([*words[:-1]], words[-1], "", None))
+            sys.exit(0)
+
+        monkeypatch.setenv("_ARGCOMPLETE", "1")
+        monkeypatch.setattr(argcomplete, "autocomplete", autocomplete)
+        with pytest.raises(SystemExit):
+            main([])
+        monkeypatch.delenv("_ARGCOMPLETE")
+        return found
+
+    return offered
 
 
-def completed(script: str, *words: str) -> list[str]:
-    """What bash would offer for the last of these words."""
-    line = " ".join(f"'{word}'" for word in words)
-    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; compopt() {{ :; }}; _testbed\n"
-    ask += "printf '%s\\n' \"${COMPREPLY[@]}\""
-    argv = ["bash", "--norc", "-c", f"{script}\n{ask}"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-def test_bash_offers_what_comes_next(script: Script) -> None:
-    text = script("bash")
-    assert completed(text, "testbed", "") == [verb.name for verb in VERBS]
-    assert completed(text, "testbed", "rep") == ["report"]
-    assert completed(text, "testbed", "run", "router") == ["router-bottleneck", "router-fairness"]
-    assert completed(text, "testbed", "plan", "fall-floyd", "--com") == ["--commands"]
-    axes = [f"{axis}=" for axis in EXPERIMENTS["router-fairness"].axes]
-    assert completed(text, "testbed", "run", "router-fairness", "--set", "") == axes
-    assert completed(text, "testbed", "run", "x", "--engine", "g") == ["guest"]
-    assert completed(text, "testbed", "run", "x", "--format", "") == [
+def test_what_comes_next_is_offered(completed: Completed) -> None:
+    assert completed("testbed", "") == ["--help", "--version", *(verb.name for verb in VERBS)]
+    assert completed("testbed", "rep") == ["report"]
+    assert completed("testbed", "run", "router") == ["router-bottleneck", "router-fairness"]
+    assert completed("testbed", "plan", "fall-floyd", "--com") == ["--commands"]
+    assert completed("testbed", "run", "x", "--engine", "g") == ["guest"]
+    assert completed("testbed", "run", "x", "--format", "") == [
         "table",
         "csv",
         "json",
         "md",
         "latex",
     ]
-    assert completed(text, "testbed", "run", "x", "--order", "") == ["listed"]
-    assert completed(text, "testbed", "run", "x", "--out", "") == []  # a folder: bash's own
-    assert completed(text, "testbed", "completion", "z") == ["zsh"]
+    assert completed("testbed", "run", "x", "--order", "") == ["listed"]
+    assert completed("testbed", "completion", "z") == ["zsh"]
 
 
-OPTIONS = {
-    verb: [
-        action.option_strings[-1]
-        for action in parser._actions
-        if action.option_strings and action.option_strings[-1] != "--help"
+def test_files_are_offered(
+    completed: Completed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").touch()
+    (tmp_path / "mine.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completed("testbed", "run", "./mi") == ["./mine.py"]
+    assert sorted(completed("testbed", "run", "x", "--out", "mi")) == ["mine.py", "mine.txt"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_and_its_axes_are_offered(completed: Completed, name: str) -> None:
+    axes = [f"{axis}=" for axis in EXPERIMENTS[name].axes]
+    for verb in ("run", "plan"):
+        assert name in completed("testbed", verb, name[:-1])
+        assert completed("testbed", verb, name, "--set", "") == axes
+
+
+@pytest.mark.parametrize("verb", subparsers())
+def test_every_option_is_offered(completed: Completed, verb: str) -> None:
+    options = [
+        action.option_strings[-1] for action in subparsers()[verb]._actions if action.option_strings
     ]
-    for verb, parser in subparsers().items()
-}
+    assert set(options) <= set(completed("testbed", verb, "--"))
 
 
-@pytest.mark.parametrize("verb", OPTIONS)
-def test_every_option_is_offered_by_every_shell(script: Script, verb: str) -> None:
-    offered = completed(script("bash"), "testbed", verb, "--")
-    assert set(OPTIONS[verb]) <= set(offered)
-    (case,) = (
-        line for line in script("zsh").splitlines() if line.strip().startswith(f'*" {verb} "*)')
-    )
-    assert set(OPTIONS[verb]) <= set(case.split("found=(")[1].rstrip(" );").split())
-    seen = f"'__fish_seen_subcommand_from {verb}'"
-    fish = [line for line in script("fish").splitlines() if seen in line]
-    for option in OPTIONS[verb]:
-        assert any(f" -l {option.removeprefix('--')} " in line for line in fish), option
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_verbs_experiments_and_axes_are_offered(script: Script, shell: str) -> None:
-    text = script(shell)
-    lines = text.splitlines()
-    if shell == "zsh":
-        (first,) = (line for line in lines if line.strip().startswith('"1 "*)'))
-        assert first.split("found=(")[1].rstrip(" );").split() == [verb.name for verb in VERBS]
-    else:
-        verbs = [line.split(" -a ")[1].split()[0] for line in lines if "use_subcommand" in line]
-        assert verbs == [verb.name for verb in VERBS]
-    for name, experiment in EXPERIMENTS.items():
-        of_axes = [
-            line for line in lines if name in line and f"{next(iter(experiment.axes))}=" in line
-        ]
-        assert of_axes and all(f"{axis}=" in of_axes[0] for axis in experiment.axes), name
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_accepts_its_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    assert text.rstrip() == shellcode(["testbed"], True, shell).rstrip()
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=text, text=True, check=True)
+
+
+def test_bash_asks_the_command(tmp_path: Path) -> None:
+    """With the script that it is given, a `testbed` that is found in PATH."""
+    command = tmp_path / "testbed"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m experiments "$@"\n')
+    command.chmod(0o755)
+    ask = 'source <("$0" completion bash); COMP_LINE="testbed run router-f"; COMP_POINT=20\n'
+    ask += "COMP_TYPE=9 COMP_CWORD=2 COMP_WORDS=(testbed run router-f)\n"
+    ask += "compopt() { :; }; _python_argcomplete testbed; printf '%s' \"${COMPREPLY[@]}\""
+    done = subprocess.run(
+        ["bash", "--norc", "-c", ask, command],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    assert done.stdout.strip() == "router-fairness"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,18 +98,3 @@ def test_it_may_import_what_lies_beside_it() -> None:
     written("HELP = 3\n", "beside_it_lies.py")
     with pytest.raises(UsageError, match="has no EXPERIMENT"):
         load(written("import beside_it_lies\n"), {})
-
-
-def test_completion_leaves_files_to_the_shell() -> None:
-    """No word of ours begins like a path, so that bash completes the file's name by itself."""
-    made = subprocess.run(
-        [sys.executable, "-m", "experiments", "completion", "bash"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    ).stdout
-    ask = "COMP_WORDS=(testbed run ./bu); COMP_CWORD=2; _testbed; echo ${#COMPREPLY[@]}"
-    argv = ["bash", "--norc", "-c", f"{made}\n{ask}"]
-    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == "0\n"
-    assert "complete -o default" in made
