@@ -58,7 +58,9 @@ def test_a_failure_ends_the_kernels_compiler(stubbed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "stays"), [("2147483647", False), (str(os.getpid()), True), ("", True)]
+    ("process", "stays"),
+    [("2147483647", False), (str(os.getpid()), True), ("", True)],
+    ids=["ended", "running", "the administrator's"],
 )
 def test_what_a_killed_call_forbids_is_allowed_again(
     stubbed: Path, process: str, stays: bool
