@@ -46,6 +46,7 @@ class Ledger:
     behaviours: Mapping[str, Behaviour]
     programs: Mapping[str, str] = field(default_factory=dict)  # versions, as the recipes ran
     postponed: str = ""  # why stale tables of pages are not made again yet
+    drawn: Mapping[str, str] = field(default_factory=dict)  # trials of tables → their captures
 
     @property
     def newest(self) -> str:
