@@ -51,7 +51,7 @@ AGREEMENT_SECONDS, MEASURED_FROM_S = 30.0, 6.0
 STARTS_WITHIN_MS = 100.0
 AGREEMENT_MARGIN = 0.05  # of the guest's mean
 DROPS_MARGIN = 0.0005  # or this share of the packets, if it is more
-MOST_DISTURBED_REPEATS = 5  # of a disturbed trial
+MAX_DISTURBED_REPEATS = 5  # of a disturbed trial
 
 AGREEMENT_VARIANTS = {"linux-reno": "Reno", "cubic": "Cubic", "bbr": "BBR", "vegas": "Vegas"}
 GUEST_SIDE, OTHER_GUEST_SIDE, HOST_SIDE, NS2_SIDE, NS3_SIDE, THEORY_SIDE = AGREEMENT_SIDES = (
@@ -184,10 +184,10 @@ def host_rows(seeds: int) -> Iterator[AgreementRow]:
         for each in _scenarios(seeds)
         if not engine.missing(make_plan(each, virtual_time=False).needs)
     ]
-    for repeat in range(MOST_DISTURBED_REPEATS + 1):
+    for repeat in range(MAX_DISTURBED_REPEATS + 1):
         disturbed = []
         for scenario, row in first_flows(waiting, engine):
-            if row["verdict"] != "valid" and repeat < MOST_DISTURBED_REPEATS:
+            if row["verdict"] != "valid" and repeat < MAX_DISTURBED_REPEATS:
                 disturbed.append(scenario)
                 continue
             place = {**scenario.axes, "seed": scenario.seed, "repeats": repeat}

@@ -20,7 +20,7 @@ from testbed.errors import TestbedError
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 GALLERY, QUESTIONS = DOCS / "gallery", DOCS / "questions"
-MOST_BYTES = 600_000  # of a page, which stays in Git's history
+MAX_PAGE_BYTES = 600_000  # of a page, which stays in Git's history
 BOTTLENECK_DISCIPLINE = "--set topology.bottleneck.queue.discipline=pfifo,fq_codel"
 # what each page is made of, as words after `testbed run` in a folder with docs/questions
 GALLERY_PAGES = {
@@ -51,8 +51,10 @@ def make_page(name: str) -> int:
     if status:
         raise TestbedError(f"{page}: not made", "the reason is above")
     size = page.stat().st_size
-    if size > MOST_BYTES:
-        raise TestbedError(f"{page}: {size} bytes, of at most {MOST_BYTES}", "choose fewer trials")
+    if size > MAX_PAGE_BYTES:
+        raise TestbedError(
+            f"{page}: {size} bytes, of at most {MAX_PAGE_BYTES}", "choose fewer trials"
+        )
     return size
 
 

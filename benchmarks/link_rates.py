@@ -30,7 +30,7 @@ ROUND_TRIP_MBIT_MS = 200.0  # round trip times the rate: 20 ms at 10 Mbit/s
 LENGTH_MBIT_S = 1000.0  # duration times the rate: 100 s at 10 Mbit/s
 ACCESS_TIMES = 10.0  # the sender's link is faster than the bottleneck
 SETTLED_PART = 0.1  # of the duration, which the means leave out
-LEAST_SAMPLE_MS = 1.0
+MIN_SAMPLE_MS = 1.0
 TEN_MBIT_SAMPLE_MS = 100.0
 
 
@@ -70,7 +70,7 @@ def at_rate(
         flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
         duration_s=duration_s,
         measure_from_s=duration_s * SETTLED_PART,
-        sample_interval_ms=max(LEAST_SAMPLE_MS, TEN_MBIT_SAMPLE_MS * 10 / rate_mbit),
+        sample_interval_ms=max(MIN_SAMPLE_MS, TEN_MBIT_SAMPLE_MS * 10 / rate_mbit),
     )
 
 

@@ -23,7 +23,7 @@ NS2_SCRIPT = Path(__file__).with_name("ns2_bottleneck.tcl")
 NS3_SOURCE = Path(__file__).with_name("ns3_bottleneck.cc")
 NS3_HEADER = Path("/usr/include/ns3/core-module.h")
 NS3_MODULES = ("applications", "point-to-point", "traffic-control", "internet", "network", "core")
-SMALLEST_QUEUE_BYTES = 100_000
+MIN_QUEUE_BYTES = 100_000
 NS2_FRAME_BYTES, NS3_FRAME_BYTES = 1498, 1502  # of a full segment; on our links it has FRAME_BYTES
 TRACE_FIELDS = {0: "event", 1: "time", 2: "source", 3: "target", 4: "type", 10: "number", 11: "id"}
 NS2_CONTROLS = {"linux-reno": "reno", "cubic": "cubic", "vegas": "vegas"}
@@ -79,7 +79,7 @@ def has_ns3() -> bool:
 
 def queue_bytes(rate_mbit: float, rtt_ms: float) -> int:
     """Return a bandwidth-delay product, but enough packets that the flow does not starve."""
-    return max(SMALLEST_QUEUE_BYTES, round(rate_mbit * 1e6 / 8 * rtt_ms / 1e3))
+    return max(MIN_QUEUE_BYTES, round(rate_mbit * 1e6 / 8 * rtt_ms / 1e3))
 
 
 def queue_packets(rate_mbit: float, rtt_ms: float) -> int:

@@ -36,7 +36,7 @@ QUEUES = {
         options={"ce_threshold_ms": round(20 * MTU_MS, 3), "target_ms": 1000.0},
     ),
 }
-LONGEST_REQUEST_S = 5.0  # a trial ends with its last flow
+MAX_REQUEST_S = 5.0  # a trial ends with its last flow
 
 
 def scenario(
@@ -76,7 +76,7 @@ def scenario(
             )
             for number in range(1, count + 1)
         ),
-        duration_s=LONGEST_REQUEST_S,
+        duration_s=MAX_REQUEST_S,
         seed=seed,
         start_jitter_ms=0.05,
         drawn_service_times=1.0,

@@ -22,9 +22,9 @@ HINTS = {  # by the number of a system error
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
     errno.ENOMEM: "run fewer trials side by side, e.g. --jobs 1",
 }
-LONGEST_QUOTE = 60  # characters of what the user wrote
-LONGEST_REASON = 200  # characters of what an exception says
-MOST_KNOWN = 40  # names
+MAX_QUOTE = 60  # characters of what the user wrote
+MAX_REASON = 200  # characters of what an exception says
+MAX_LISTED_NAMES = 40  # names
 MAX_FAULTS = 20  # of one request
 MAX_READ_FAULTS = 10_000  # those that are alike count once
 FAULT_BREAK = "; "  # between the faults of a message
@@ -59,8 +59,8 @@ def quoted(value: object) -> str:
             return "an object"
         case list():
             return "a list"
-        case str() if len(value) > LONGEST_QUOTE:
-            return f"{value[:LONGEST_QUOTE]!r}… ({len(value)} characters)"
+        case str() if len(value) > MAX_QUOTE:
+            return f"{value[:MAX_QUOTE]!r}… ({len(value)} characters)"
         case float() if math.isinf(value):
             return "a number beyond all bounds"
     return repr(value)
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
 def short(error: Exception) -> str:
     """Return what an exception says on one line of limited length: it may quote a file."""
     text = printable(str(error).strip())
-    return f"{text[:LONGEST_REASON]}…" if len(text) > LONGEST_REASON else text
+    return f"{text[:MAX_REASON]}…" if len(text) > MAX_REASON else text
 
 
 def printable_lines(text: str, kept: str = "\n\t") -> str:
@@ -96,7 +96,7 @@ def near(name: str, known: Iterable[str]) -> str:
     import difflib  # only for who mistypes
 
     names = sorted(known)
-    return next(iter(difflib.get_close_matches(name[:LONGEST_QUOTE].lower(), names, 1, 0.6)), "")
+    return next(iter(difflib.get_close_matches(name[:MAX_QUOTE].lower(), names, 1, 0.6)), "")
 
 
 def require_known(what: str, name: str, known: Collection[str]) -> None:
@@ -110,5 +110,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if close := near(name, names):
         return f"did you mean {close!r}?"
-    more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
-    return f"known: {', '.join(map(printable, names[:MOST_KNOWN]))}{more}"
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return f"known: {', '.join(map(printable, names[:MAX_LISTED_NAMES]))}{more}"

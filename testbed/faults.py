@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from testbed.errors import (
     FAULT_BREAK,
-    LONGEST_QUOTE,
     MAX_FAULTS,
+    MAX_QUOTE,
     MAX_READ_FAULTS,
     UsageError,
     near,
@@ -57,7 +57,7 @@ def field_name(keys: Keys) -> str:
 
 
 def _printable(key: str) -> str:
-    return key if key.isprintable() and len(key) <= LONGEST_QUOTE else quoted(key)
+    return key if key.isprintable() and len(key) <= MAX_QUOTE else quoted(key)
 
 
 def unknown(keys: Keys, what: str, value: str, known: Iterable[str]) -> Fault:

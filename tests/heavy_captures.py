@@ -12,7 +12,7 @@ from tests.pcap_writer import ETHERNET, MACS, pcap
 from tests.wrappings import block, interface, section
 
 START_S = 1_700_000_000
-LARGEST_BLOCK = 16 << 20
+MAX_BLOCK = 16 << 20
 
 
 def zstd(content: bytes) -> bytes:
@@ -25,7 +25,7 @@ def zstd(content: bytes) -> bytes:
 
 def large_blocks(path: Path, count: int) -> Path:
     """pcapng blocks of zeros, each as large as a block may be: compressed, 1.6 KB each."""
-    large = block("<", 0x7777, bytes(LARGEST_BLOCK - 12))
+    large = block("<", 0x7777, bytes(MAX_BLOCK - 12))
     path.write_bytes(zstd(section("<") + interface("<", ETHERNET) + large * count))
     return path
 

@@ -33,12 +33,12 @@ from tests.robustness.killing import Laboratory, children_of_server, hashes, wri
 
 ROUNDS = "rounds.jsonl"
 SWEEPS = 3
-MOST_REPEATS = 6  # of a sweep until it is complete
-LONGEST_PAUSE_S = 1.5  # between two kills
+MAX_REPEATS = 6  # of a sweep until it is complete
+MAX_PAUSE_S = 1.5  # between two kills
 LOOK_S = 0.1  # between two looks at a sweep's descriptors and memory
 BEGINNING = 20  # trials, from which on other processes reduce
-MOST_DESCRIPTORS = 3  # more in a sweep's second half than in its first
-MOST_GROWTH_MB = 20.0
+MAX_DESCRIPTORS = 3  # more in a sweep's second half than in its first
+MAX_GROWTH_MB = 20.0
 ENDING_S = 60.0  # from a sweep's SIGTERM on: its guests end at once, and nothing is drawn
 
 
@@ -56,8 +56,8 @@ class Growth:
             return []
         found = []
         for what, values, most in (
-            ("descriptors", self.descriptors, MOST_DESCRIPTORS),
-            ("MB", self.megabytes, MOST_GROWTH_MB),
+            ("descriptors", self.descriptors, MAX_DESCRIPTORS),
+            ("MB", self.megabytes, MAX_GROWTH_MB),
         ):
             before, after = max(values[:half]), max(values[half:])
             if after - before > most:
@@ -126,7 +126,7 @@ class Soak:
             if too_small:
                 subprocess.run(["mount", "-o", "remount,size=4g", out], check=True)
             for lab in labs:
-                for _ in range(MOST_REPEATS):
+                for _ in range(MAX_REPEATS):
                     ended = lab.run(*self.argv(out, self.trials))
                     said.append(ended.said)
                     if ended.status == 0:
@@ -194,7 +194,7 @@ def kill_some(dice: random.Random, kills: int, sweeps: int) -> Counter[str]:
     """Kill processes of the sweeps at random moments; return how many of each kind."""
     killed: Counter[str] = Counter()
     for _ in range(kills):
-        time.sleep(dice.uniform(0.05, LONGEST_PAUSE_S))
+        time.sleep(dice.uniform(0.05, MAX_PAUSE_S))
         by_kind: dict[str, list[int]] = {}
         for pid, kind in processes_of(sweeps).items():
             by_kind.setdefault(kind, []).append(pid)

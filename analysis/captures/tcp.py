@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 CHUNK_ROWS = 1 << 18
-LARGEST_CHUNK = 1 << 24
+MAX_CHUNK = 1 << 24
 FIN, SYN, ACK = 0x01, 0x02, 0x10  # of the column flags
 CE = 3  # of the column ecn: congestion was experienced
 HALF_SEQUENCE_SPACE = 1 << 31
 # Columns of one type lie together after a copy, and rows are then taken from all of them at once.
 FEW_FRAMES = 200_000
-SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
+MIN_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
 
 # enum mark of core.h, in the order of its bits; Wireshark's tcp.analysis.…
 WIRESHARK_MARKS = (
@@ -227,7 +227,7 @@ class _Supply:
     """
 
     def __init__(self, size_bytes: int) -> None:
-        self._rows = min(size_bytes // SMALLEST_RECORD + 1, LARGEST_CHUNK)
+        self._rows = min(size_bytes // MIN_RECORD + 1, MAX_CHUNK)
         self.chunks: list[_Chunk] = []
 
     def __call__(self) -> Columns:

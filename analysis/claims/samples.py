@@ -46,7 +46,7 @@ MODERN = "modern"
 VARIATION_COLUMN = f"{AXIS}{variations.VARIATION_AXIS}"
 KERNEL_COLUMN = f"{AXIS}{variations.KERNEL_AXIS}"
 VARIED = "varied"  # a column of ours
-MOST_EVIDENCE_TRIALS = 8  # trials that an answer names
+MAX_EVIDENCE_TRIALS = 8  # trials that an answer names
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class Group:
         """Return a few trials, spread evenly."""
         rows = self.where(setting=self.setting).rows if self.setting else self.rows
         names = list(dict.fromkeys(rows["trial"].astype(str)))
-        step = max(1, -(-len(names) // MOST_EVIDENCE_TRIALS))
+        step = max(1, -(-len(names) // MAX_EVIDENCE_TRIALS))
         return TrialEvidence(self.experiment, tuple(names[::step]))
 
 

@@ -16,7 +16,7 @@ from analysis.statistics.intervals import compare_paired, half_width, known
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key
 
-LEAST_DIFFERENCE = 1e-9
+MIN_DIFFERENCE = 1e-9
 
 
 def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
@@ -40,7 +40,7 @@ def _extremes(table: pd.DataFrame, score: Score) -> str:
     first = f"{words}: {_mean(best, found)}"
     if len(means) == 1:
         return f"{first}."
-    if abs(means[best] - means[worst]) < LEAST_DIFFERENCE:
+    if abs(means[best] - means[worst]) < MIN_DIFFERENCE:
         return f"{first}, and the others have the same."
     firm = _separated(compare_paired(found[best], found[worst]).p)
     return f"{first} at best, {_mean(worst, found)} at worst{firm}."

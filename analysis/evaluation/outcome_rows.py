@@ -22,7 +22,7 @@ from testbed.scenario.model import FlowKind
 SUBJECT = "subject"
 PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
-MOST_GAIN_PERCENT = 100.0  # a victim may be better off by any factor
+MAX_GAIN_PERCENT = 100.0  # a victim may be better off by any factor
 KEPT_RESULTS = 64  # more than there are evaluations
 SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
@@ -106,7 +106,7 @@ def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
         least = np.where(lost < 0, -np.inf, 0.0)  # of a number that was or is 0
         parts = np.divide(lost, whole, out=least, where=whole > 0)
         harm = 100 * np.where(np.isfinite(lost), parts, np.nan)
-        harmed[score.name] = np.maximum(harm, -MOST_GAIN_PERCENT)
+        harmed[score.name] = np.maximum(harm, -MAX_GAIN_PERCENT)
     return table.assign(**harmed)
 
 

@@ -22,7 +22,7 @@ from analysis.trials.series import Floats
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord
 
-MOST_SEGMENT = 1448  # bytes, where a flow's scenario has none
+MAX_SEGMENT = 1448  # bytes, where a flow's scenario has none
 
 
 def _counters(trial: Trial, flow: FlowRecord) -> dict[str, tuple[Floats, Floats]]:
@@ -75,7 +75,7 @@ def as_perfetto(trial: Trial, flow: FlowRecord) -> str:
 def as_qlog(trial: Trial, flow: FlowRecord) -> str:
     """Return the flow as qlog: its metrics, and each segment sent, lost or acknowledged."""
     found = sequence(trial, flow)
-    segment = trial.scenario.flow(flow.name).mss or MOST_SEGMENT
+    segment = trial.scenario.flow(flow.name).mss or MAX_SEGMENT
     events: list[tuple[float, str, dict[str, Any]]] = []
     for time_s, kind, start, stop in _events(found):
         name = "recovery:packet_lost" if kind == "lost" else "transport:packet_sent"

@@ -77,7 +77,7 @@ Direction = Literal["x", "y"]
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
-LEAST_SPAN = 0.1  # of the largest value: what a widened axis covers at least
+MIN_SPAN = 0.1  # of the largest value: what a widened axis covers at least
 ALIKE = 0.4  # of the range of all panels: panels that cover so much share their limits
 TRIALS = "trials"  # a column of tuples of trials' names
 REFERENCE_COLOUR, TEXT_COLOUR = "#666666", "#000000"
@@ -390,7 +390,7 @@ def _limits(panel: Panel, direction: Direction) -> Interval:
         least, most = _with_margin(_data_range(panel, direction, axis.scale == "log"), axis)
         low, high = least if low is None else low, most if high is None else high
     if axis.widen and axis.scale == "linear":
-        middle, span = (low + high) / 2, LEAST_SPAN * max(abs(low), abs(high))
+        middle, span = (low + high) / 2, MIN_SPAN * max(abs(low), abs(high))
         if 0 < high - low < span:
             low, high = (0.0 if axis.limits[0] == 0 else middle - span / 2), middle + span / 2
     return float(low), float(high)

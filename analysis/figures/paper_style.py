@@ -9,14 +9,14 @@ from analysis.figures.figure import Axis, Figure, Panel
 
 COLUMN_INCHES = 3.33  # of a page of two columns (IEEE's and ACM's)
 PAGE_INCHES = 7.0  # both columns
-MOST_STACKED = 4  # panels in a column; a figure of more is as wide as the page
+MAX_STACKED = 4  # panels in a column; a figure of more is as wide as the page
 PANEL_INCHES = 1.5
 
 
 def for_paper(figure: Figure) -> Figure:
     """Return the figure without the words of a caption, its panels stacked if they are few."""
     plain = dataclasses.replace(figure, title="", subtitle="", warning="", foot="")
-    if len(figure.all_panels) > MOST_STACKED:
+    if len(figure.all_panels) > MAX_STACKED:
         return dataclasses.replace(plain, width_inches=PAGE_INCHES)
     stacked = [
         (_by_itself(panel, row, figure.panels, place),)

@@ -40,9 +40,9 @@ from testbed.store.names import WIRES
 
 FLOW_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INDIGO, BROWN)
 QUEUE_COLOURS = (TEAL, WINE, MOSS, ROSE)
-FEWEST_LANES, MOST_LANES = 2, 16  # of commands: those that have room, and those that are shown
-LEAST_FLOW = 0.01  # of the largest flow's data: smaller ones are left out
-LEAST_SHARE = 0.005  # of the run: a shorter command is a point
+MIN_LANES, MAX_LANES = 2, 16  # of commands: those that have room, and those that are shown
+MIN_FLOW = 0.01  # of the largest flow's data: smaller ones are left out
+MIN_SHARE = 0.005  # of the run: a shorter command is a point
 
 
 def program_figure(run: ProgramResults) -> Figure:
@@ -69,7 +69,7 @@ def program_figure(run: ProgramResults) -> Figure:
         if marks
     ]
     lanes = _lanes(run, end_s)
-    heights = [1.3] * len(panels) + [0.5 + 0.22 * max(FEWEST_LANES, len(lanes.y.names))]
+    heights = [1.3] * len(panels) + [0.5 + 0.22 * max(MIN_LANES, len(lanes.y.names))]
     legend = {
         mark.series: LegendEntry(mark.series, mark.colour)
         for panel in panels
@@ -102,7 +102,7 @@ def _largest_flows(run: ProgramResults) -> list[tuple[str, str]]:
     found = run.rates.groupby(["src", "dst"]).agg(
         size=("throughput_mbps", "sum"), time_s=("time_s", "min")
     )
-    found = found[found["size"] >= LEAST_FLOW * found["size"].max()]
+    found = found[found["size"] >= MIN_FLOW * found["size"].max()]
     largest = found.nlargest(len(FLOW_COLOURS), "size").sort_values("time_s", kind="stable")
     return [(str(src), str(dst)) for src, dst in largest.index]
 
@@ -168,7 +168,7 @@ def _lanes(run: ProgramResults, end_s: float) -> Panel:
     """Return the commands: a lane for each program of a node, and one for all set-up."""
     commands = run.observation.commands
     labels = [_lane(run, command) for command in commands]
-    lanes = list(dict.fromkeys(labels))[:MOST_LANES]
+    lanes = list(dict.fromkeys(labels))[:MAX_LANES]
     placed = [
         (lanes.index(label), command)
         for label, command in zip(labels, commands, strict=True)
@@ -189,7 +189,7 @@ def _lane(run: ProgramResults, command: ExecutedCommand) -> str:
 
 def _is_lasting(run: ProgramResults, command: ExecutedCommand, end_s: float) -> bool:
     """Return whether a command has a bar; a set-up command may become another program."""
-    return command.program not in SETTERS and _took_s(run, command, end_s) >= LEAST_SHARE * end_s
+    return command.program not in SETTERS and _took_s(run, command, end_s) >= MIN_SHARE * end_s
 
 
 def _took_s(run: ProgramResults, command: ExecutedCommand, end_s: float) -> float:

@@ -29,10 +29,10 @@ from testbed.store.names import (
     SAMPLED_TEXTS,
     Table,
 )
-from testbed.store.records import DAMAGED, LARGEST_NUMBER
+from testbed.store.records import DAMAGED, MAX_NUMBER
 
 BIN_WIDTHS_S = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
-MOST_BINS = 300
+MAX_PLOTTED_BINS = 300
 FLOW = ["kind", "src", "dst"]  # what a flow is known by in each capture on its way
 
 
@@ -98,7 +98,9 @@ class ProgramResults:
     @property
     def bin_s(self) -> float:
         """The width of the bins: the narrowest of which a figure can show all."""
-        fitting = (width for width in BIN_WIDTHS_S if self.record.took_s / width <= MOST_BINS)
+        fitting = (
+            width for width in BIN_WIDTHS_S if self.record.took_s / width <= MAX_PLOTTED_BINS
+        )
         return next(fitting, BIN_WIDTHS_S[-1])
 
     def seconds(self, time_ns: int) -> float:
@@ -128,7 +130,7 @@ def open_program_run(path: Path) -> ProgramResults:
 
 def _record(data: Mapping[str, Any]) -> MachineRecord:
     took_s, wall_s = float(data["took_s"]), float(data["wall_s"])
-    if not all(0 <= each < LARGEST_NUMBER for each in (took_s, wall_s)):
+    if not all(0 <= each < MAX_NUMBER for each in (took_s, wall_s)):
         raise ValueError("a time beyond all bounds")
     return MachineRecord(
         words=[str(word) for word in data["words"]],

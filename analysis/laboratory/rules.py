@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
 from analysis.laboratory.paths import IDLE_BYTES, MAX_ALIKE, Device, Handshake, handshakes, paths_of
 from analysis.laboratory.settings import (
-    MOST_COUNTED,
+    MIN_UNLIMITED_PACKETS,
     SETTERS,
     QueueCommand,
     control_option,
@@ -166,7 +166,7 @@ def _queues_for_acknowledgements(observation: Observation) -> Iterator[Wrong]:
 def _segments_counted_as_packets(observation: Observation) -> Iterator[Wrong]:
     senders = list(itertools.islice(_segment_senders(observation), MAX_FINDINGS))
     for queue, device in _queues_and_devices(observation):
-        if not queue.limit or queue.limit >= MOST_COUNTED:
+        if not queue.limit or queue.limit >= MIN_UNLIMITED_PACKETS:
             continue
         for (inode, name), sent in senders:
             passed = sum(each.sent_bytes for each in device.queues if each.kind == queue.kind)

@@ -15,7 +15,7 @@ MS_OF_TIMES |= {"us": 1e-3, "usec": 1e-3, "usecs": 1e-3, "ns": 1e-6, "nsec": 1e-
 MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 MBIT_OF_RATES |= {"bps": 8e-6, "kbps": 8e-3, "mbps": 8.0, "gbps": 8e3}
 CONTROL_SETTING = re.compile(r"\btcp_congestion_control\s*=\s*['\"]?(\w+)")
-MOST_COUNTED = 1000  # a limit in packets from which a queue is taken to be without one
+MIN_UNLIMITED_PACKETS = 1000  # a limit in packets from which a queue is taken to be without one
 SETTERS = ("tc", "ip", "ethtool", "sysctl")  # programs that set up networks
 SORTERS = ("fq", "prio", "mq", "multiq", "mqprio", "drr", "ets", "qfq", "etf", "pfifo_fast")
 IPERF3_CONTROLS = ("-C", "--congestion")
@@ -78,7 +78,7 @@ class QueueCommand:
         """
         if self.kind in SORTERS:
             return "maxrate" in self.arguments
-        counts = self.limit is not None and self.limit < MOST_COUNTED and not self.delay_ms
+        counts = self.limit is not None and self.limit < MIN_UNLIMITED_PACKETS and not self.delay_ms
         return self.kind != "netem" or "rate" in self.arguments or counts
 
 

@@ -14,7 +14,7 @@ from analysis.trials.tcp_stream import Booleans, Integers, Segments
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord
 
-LEAST_RTO_NS = 190_000_000  # Linux: 200 ms above the smoothed round trip; less a tick or two
+MIN_RTO_NS = 190_000_000  # Linux: 200 ms above the smoothed round trip; less a tick or two
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Heads:
         reached, the earlier repair, and whether the timer can have fired.
         """
         idle_ns = self.now_ns - np.maximum(self.since_ns, self.repaired_ns)
-        silent = self.alone & (idle_ns >= LEAST_RTO_NS)
+        silent = self.alone & (idle_ns >= MIN_RTO_NS)
         wait_ns = self.now_ns - self.since_ns
         columns = (self.place, self.edge, self.before, wait_ns, self.repaired, silent)
         return zip(*(column.tolist() for column in columns), strict=True)

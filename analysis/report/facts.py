@@ -15,8 +15,8 @@ from testbed.scenario.named_networks import described
 from testbed.store.names import RUN_FILE, RUNS, SCENARIO
 from testbed.store.reading import Trial, listed_trials, run_command
 
-MOST_WRITTEN_VALUES = 8  # values that are written out
-MOST_VALUES = 16  # the same, of an axis: the command has them all
+MAX_WRITTEN_VALUES = 8  # values that are written out
+MAX_VALUES_OF_AXIS = 16  # the same, of an axis: the command has them all
 
 
 def values(results: ExperimentResults, axis: str) -> list[str]:
@@ -27,7 +27,7 @@ def values(results: ExperimentResults, axis: str) -> list[str]:
 
 def axes(results: ExperimentResults) -> list[tuple[str, str]]:
     """Each axis with all its values."""
-    return [(name, _several(values(results, name), MOST_VALUES)) for name in results.axes()]
+    return [(name, _several(values(results, name), MAX_VALUES_OF_AXIS)) for name in results.axes()]
 
 
 def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     return [(name, words) for name, words in rows if words]
 
 
-def _several(texts: Iterable[str], most: int = MOST_WRITTEN_VALUES) -> str:
+def _several(texts: Iterable[str], most: int = MAX_WRITTEN_VALUES) -> str:
     found = [each for each in dict.fromkeys(texts) if each]
     return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
 

@@ -34,7 +34,7 @@ from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder
 
 FIGURE_COLOURS = 32  # of a PNG in a single file: letters with their soft edges, and a dozen inks
-LONGEST_PLAIN_BYTES = 16_000  # of a file in a single file; longer ones are compressed
+MAX_PLAIN_BYTES = 16_000  # of a file in a single file; longer ones are compressed
 MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
 
 
@@ -122,7 +122,7 @@ def _file(path: Path, single: bool) -> tuple[str, str]:
     content, media = path.read_bytes(), MEDIA[kind]
     if kind == "png":
         content = _with_few_colours(content)
-    elif len(content) > LONGEST_PLAIN_BYTES:
+    elif len(content) > MAX_PLAIN_BYTES:
         kind, media, content = f"{kind}.gz", "application/gzip", gzip.compress(content, mtime=0)
     return kind, f"data:{media};base64,{base64.b64encode(content).decode()}"
 

@@ -33,7 +33,7 @@ from analysis.report.listing import ranges
 from analysis.results.plotted import Json, packed
 
 INCH = 135  # pixels
-LEAST_PACKED = 100  # numbers that are worth packing
+MIN_PACKED = 100  # numbers that are worth packing
 SIGNIFICANT_DIGITS = 7  # of a number: a microsecond in ten seconds
 TIME_DIGITS = 9
 HOVER_LABELS = 100_000  # more points than that are not labelled one by one
@@ -220,7 +220,7 @@ def _boxes(mark: Boxes) -> Json:
 def _numbers(values: npt.ArrayLike, unit: float | None) -> Any:
     """Return numbers as a list, or packed where they are many and their resolution is known."""
     found = np.ravel(np.asarray(values, dtype=np.float64))
-    if unit is not None and len(found) >= LEAST_PACKED and np.isfinite(found).all():
+    if unit is not None and len(found) >= MIN_PACKED and np.isfinite(found).all():
         return packed(found, unit)
     return [_rounded(each) for each in found.tolist()]
 

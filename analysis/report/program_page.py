@@ -29,12 +29,12 @@ from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder, plain_file
 from testbed.store.names import MACHINE_ERRORS, MACHINE_OUTPUT
 
-MOST_DRAWN_NODES = 40  # nodes of a network: more do not fit
-MOST_NETWORKS = 6  # that the page shows
-LONGEST_TABLE = 500  # of a table in the page; the files have all
-LONGEST_OUTPUT = 100_000  # letters in the page; the file has all
+MAX_DRAWN_NODES = 40  # nodes of a network: more do not fit
+MAX_NETWORKS = 6  # that the page shows
+MAX_TABLE = 500  # of a table in the page; the files have all
+MAX_OUTPUT = 100_000  # letters in the page; the file has all
 FEW_LINKS = 3  # of more, what all have alike is said once
-LONGEST_SETTING = 48  # letters at a link of the drawing
+MAX_SETTING = 48  # letters at a link of the drawing
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator
     commands = [each for each in run.observation.commands if each.program not in SETTERS]
     begins = [*filter(is_client, commands), *commands]
     clients = [run.observation.label(each.namespace) for each in begins]
-    for network in networks[:MOST_NETWORKS]:
+    for network in networks[:MAX_NETWORKS]:
         first = next((name for name in clients if name in network.nodes), next(iter(network.nodes)))
         edges = [_edge(*link) for link in network.links]
         note = f"{len(network.nodes)} nodes, {len(network.links)} links"
@@ -124,7 +124,7 @@ def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator
         if len(words) == 1 and len(edges) > FEW_LINKS:
             note = f"{note}, each {words.pop() or 'without a rate, a delay and a queue'}"
             edges = [dataclasses.replace(edge, above="", below="") for edge in edges]
-        is_small = len(network.nodes) <= MOST_DRAWN_NODES
+        is_small = len(network.nodes) <= MAX_DRAWN_NODES
         drawing = _drawing(network, edges, first) if is_small else ""
         yield ShownNetwork(drawing, note, _links(network))
 
@@ -169,7 +169,7 @@ def _edge(one: LinkEnd, other: LinkEnd) -> Edge:
         ways = "each way" if len(delays) == 2 and len(set(delays)) == 1 else "one way"
         above.append(f"{' + '.join(f'{each:g}' for each in dict.fromkeys(delays))} ms {ways}")
     queues = dict.fromkeys(
-        shorten(end.queue, LONGEST_SETTING, placeholder=" …") for end in (one, other) if end.queue
+        shorten(end.queue, MAX_SETTING, placeholder=" …") for end in (one, other) if end.queue
     )
     return Edge(one.node, other.node, ", ".join(above), ", ".join(queues), neck=bool(rates))
 
@@ -177,7 +177,7 @@ def _edge(one: LinkEnd, other: LinkEnd) -> Edge:
 def _links(network: BuiltNetwork) -> Sheet:
     heads = ("node", "interface", "addresses", "to", "set by tc", "TSO", "packets sent", "dropped")
     rows = []
-    for link in network.links[: LONGEST_TABLE // 2]:
+    for link in network.links[: MAX_TABLE // 2]:
         for here, there in (link, link[::-1]):
             places = (here.node, here.interface, ", ".join(here.addresses), there.node)
             settings = ("; ".join(here.settings), "on" if here.has_tso else "off")
@@ -195,7 +195,7 @@ def _flows(flows: pd.DataFrame) -> Sheet | None:
     """Return the rows of `testbed reduce`, without the columns that are empty in all."""
     if flows.empty:
         return None
-    shown = flows.head(LONGEST_TABLE).dropna(axis="columns", how="all")
+    shown = flows.head(MAX_TABLE).dropna(axis="columns", how="all")
     numbers = [name for name in shown.columns if shown[name].dtype.kind in "iuf"]
     heads = tuple(
         Head(HEADINGS.get(name, name) or name, number=name in numbers) for name in shown.columns
@@ -214,7 +214,7 @@ def _commands(run: ProgramResults) -> Sheet:
     observation = run.observation
     heads = ("at, s", "took, s", "node", "command", "status", "line")
     rows = []
-    for each in observation.commands[:LONGEST_TABLE]:
+    for each in observation.commands[:MAX_TABLE]:
         took = "" if each.ended_ns is None else f"{(each.ended_ns - each.time_ns) / 1e9:.6f}"
         status = "" if each.status is None else str(each.status)
         node, place = observation.label(each.namespace), observation.place(each)
@@ -225,9 +225,9 @@ def _commands(run: ProgramResults) -> Sheet:
 def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
     """Say what the page leaves out of tables that are too long for it."""
     totals = {
-        "flows": (len(run.flows), LONGEST_TABLE),
-        "commands": (len(run.observation.commands), LONGEST_TABLE),
-        "networks": (len(networks), MOST_NETWORKS),
+        "flows": (len(run.flows), MAX_TABLE),
+        "commands": (len(run.observation.commands), MAX_TABLE),
+        "networks": (len(networks), MAX_NETWORKS),
     }
     cut = [f"{most} of {count} {name}" for name, (count, most) in totals.items() if count > most]
     return f"The page shows the first {', '.join(cut)}." if cut else ""
@@ -236,6 +236,6 @@ def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
 def _text(path: Path) -> str:
     try:
         with plain_file(path).open(encoding="utf-8", errors="replace") as file:
-            return file.read(LONGEST_OUTPUT)
+            return file.read(MAX_OUTPUT)
     except OSError:
         return ""

@@ -35,8 +35,8 @@ from testbed.store.reading import Trial, again
 from testbed.store.records import FlowRecord
 
 SEGMENTS_INCHES = 2.7  # of the panel of packets
-MOST_FLOWS = 8  # that are plotted; `--flow` draws any other
-LONGEST_LOG = 400_000  # letters of the commands' log in the page; the file has all
+MAX_PLOTTED_FLOWS = 8  # that are plotted; `--flow` draws any other
+MAX_LOG = 400_000  # letters of the commands' log in the page; the file has all
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def write_trial_page(
 
 def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
     others = (flow for flow in trial.record.flows if flow is not first)
-    for flow in (first, *itertools.islice(others, MOST_FLOWS - 1)):
+    for flow in (first, *itertools.islice(others, MAX_PLOTTED_FLOWS - 1)):
         found = timeline(trial, flow, flow_span(flow, None, None))
         figure = drawn(trial, flow, found)
         if figure is not None:
@@ -195,7 +195,7 @@ def _commands(trial: Trial) -> str:
         return ""
     if fault := trial.file_fault(COMMANDS):
         return f"{COMMANDS}: {fault}"
-    return read_text(trial.path / COMMANDS)[:LONGEST_LOG]
+    return read_text(trial.path / COMMANDS)[:MAX_LOG]
 
 
 def downloads(folder: Path, out: Path) -> Iterator[Download]:

@@ -27,7 +27,7 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
 from testbed.store.reading import Trial, readable, trial_paths
 
-MOST_LEFT_OUT = 10  # trials that are named
+MAX_LEFT_OUT = 10  # trials that are named
 DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")
 
 
@@ -142,11 +142,9 @@ def collect(
     flows, series = metrics_of([own for own, _ in tables]), _together([own for _, own in tables])
     del tables
     all_results, first = list[ExperimentResults](), 1
-    warnings = [f"left out: {error.message}" for error in left_out[:MOST_LEFT_OUT]]
-    if left_out[MOST_LEFT_OUT:]:
-        warnings.append(
-            f"left out: {len(left_out) - MOST_LEFT_OUT} more trials that cannot be read"
-        )
+    warnings = [f"left out: {error.message}" for error in left_out[:MAX_LEFT_OUT]]
+    if left_out[MAX_LEFT_OUT:]:
+        warnings.append(f"left out: {len(left_out) - MAX_LEFT_OUT} more trials that cannot be read")
     for key, members in _grouped(kept, apart).items():
         results = _results_of(*key, members, flows, series, first)
         definition = (definitions or {}).get(results.experiment)

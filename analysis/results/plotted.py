@@ -33,7 +33,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import DAMAGED, FlowRecord, QueueRecord
 
 PACKED_BY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]  # other code packs anew
-MOST_POINTS = 800  # points of a series: about one per pixel
+MAX_POINTS = 800  # points of a series: about one per pixel
 Places = npt.NDArray[np.intp]
 Json = dict[str, Any]
 History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
@@ -68,7 +68,7 @@ def is_of(text: str, trial: Trial) -> bool:
 
 def _max_values(trial: Trial) -> int:
     """Return how many values a trial's series may have, some of them one for each second."""
-    points = 2 * MOST_POINTS + round(trial.scenario.duration_s)
+    points = 2 * MAX_POINTS + round(trial.scenario.duration_s)
     return 2 * points * len(HISTORIES) * len(trial.record.flows)
 
 
@@ -184,7 +184,7 @@ def _queue(queues: pa.Table, record: QueueRecord) -> History:
     return "packets" if packets else "kilobytes", x, y, 1e-2
 
 
-def thinned(x: Floats, y: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+def thinned(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
     """Where values change; of too many points, the least and the greatest of each stretch."""
     if len(x) > 2:
         kept = np.append(True, y[1:] != y[:-1])

@@ -57,7 +57,7 @@ STORED_COLUMNS = {  # those that none can do without
     "series": {"flow", "what", "x", "value"},
 }
 NEVER_UNKNOWN = {"flow", "what"}
-MOST_AT_ONCE = 16  # reductions that are read ahead
+MAX_AT_ONCE = 16  # reductions that are read ahead
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,8 @@ def reductions_of(
     """
     present = revision()  # once: it takes as long as a tenth of a trial's reduction
     with ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
-        for first in range(0, len(trials), MOST_AT_ONCE):
-            own = trials[first : first + MOST_AT_ONCE]
+        for first in range(0, len(trials), MAX_AT_ONCE):
+            own = trials[first : first + MAX_AT_ONCE]
             # not in threads, which would wait for Python's lock
             stored = [_stored(trial, present, plots=plots) for trial in own]
             computed = pool.map(

@@ -38,7 +38,7 @@ TEXTS = {*TEXT_COLUMNS, "link", "size_class", "state", "what"}  # the others are
 NUMBERS = ("<f8", "<i8", "|b1")
 TEXT_PLACES = "<i4"
 NO_TEXT = -1
-LONGEST_TEXT = 200  # characters, of the parts of one
+MAX_TEXT = 200  # characters, of the parts of one
 MAX_STORED_BYTES = 1 << 27  # of a document
 MAX_STORED_VALUES = 1 << 20  # of it: its numbers are one text for each type
 Json = dict[str, Any]
@@ -182,5 +182,5 @@ def _texts(places: npt.NDArray[Any], names: Sequence[str], texts: Sequence[str])
 
 
 def _can_be_shown(text: str) -> bool:
-    shortened = max(map(len, text.split(";"))) <= LONGEST_TEXT
+    shortened = max(map(len, text.split(";"))) <= MAX_TEXT
     return text.isprintable() and "$" not in text and shortened

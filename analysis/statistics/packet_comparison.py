@@ -37,7 +37,7 @@ NAMING_COLUMNS = ("trial", "setting", "label", "axes")
 PACKET_BLOCK = 6  # pcapng's enhanced packet block: its type, and where its time stands
 TIME_BYTES = slice(12, 20)
 TIME_AND_LENGTHS = slice(12, 28)
-LARGEST_BLOCK_BYTES = 1 << 20
+MAX_BLOCK_BYTES = 1 << 20
 # Fields of a scenario that name it or say what is looked at
 OBSERVATION_FIELDS = ("seed", "axes", "captures", "snaplen_bytes", "sample_interval_ms")
 
@@ -317,7 +317,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
         first = True
         while len(head := file.read(8)) == 8:
             size = int.from_bytes(head[4:], "little")
-            if not 12 <= size <= LARGEST_BLOCK_BYTES:
+            if not 12 <= size <= MAX_BLOCK_BYTES:
                 raise TestbedError(f"{path}: damaged: a block of {size} bytes", "run it again")
             block = head + file.read(size - 8)
             if not first:

@@ -13,7 +13,7 @@ from analysis.metrics.metric_rows import counted
 from analysis.statistics.intervals import half_width, known
 from testbed.errors import UsageError
 
-LEAST_SEEDS_OF_A_SPREAD = 3  # fewer say nothing about their spread
+MIN_SEEDS_OF_A_SPREAD = 3  # fewer say nothing about their spread
 
 
 @dataclass(frozen=True)

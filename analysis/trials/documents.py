@@ -26,17 +26,17 @@ from testbed.machine.safe_files import read_bytes
 from testbed.scenario.reading import words_of
 from testbed.scenario.trace import trace_fault
 from testbed.store.reading import Trial, again
-from testbed.store.records import LARGEST_COUNT, LARGEST_NUMBER, ProgramRecord
+from testbed.store.records import MAX_COUNT, MAX_NUMBER, ProgramRecord
 
 _T = TypeVar("_T")
 
 STRICTLY = ConfigDict(strict=True, allow_inf_nan=False)
 NOT_JSON = "json_invalid"  # pydantic's name of this fault
-MOST_NS = 1 << 61  # two of them can be added
+MAX_NS = 1 << 61  # two of them can be added
 
-Integer = Annotated[int, Field(gt=-LARGEST_COUNT, lt=LARGEST_COUNT)]
-Number = Annotated[float, Field(gt=-LARGEST_NUMBER, lt=LARGEST_NUMBER)]
-Nanoseconds = Annotated[int, Field(gt=-MOST_NS, lt=MOST_NS)]
+Integer = Annotated[int, Field(gt=-MAX_COUNT, lt=MAX_COUNT)]
+Number = Annotated[float, Field(gt=-MAX_NUMBER, lt=MAX_NUMBER)]
+Nanoseconds = Annotated[int, Field(gt=-MAX_NS, lt=MAX_NS)]
 Bitrate = Annotated[float, Field(ge=0, lt=1e15)]
 
 

@@ -35,7 +35,7 @@ from testbed.store.names import (
 from testbed.store.reading import Trial, again
 from testbed.store.records import FlowRecord
 
-LARGEST_SAMPLE = 1 << 53
+MAX_SAMPLE = 1 << 53
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
@@ -66,7 +66,7 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
         serial = csv.ReadOptions(use_threads=False)
         found = csv.read_csv(str(path), serial, convert_options=convert)
         numbers = (found[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
-        if any((np.abs(values) >= LARGEST_SAMPLE).any() for values in numbers):
+        if any((np.abs(values) >= MAX_SAMPLE).any() for values in numbers):
             raise ValueError("a number beyond all bounds")
         needed = columns if table is QUEUE_SAMPLES else ("time_s",)
         if any(found[name].null_count for name in needed):
@@ -97,7 +97,7 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
     if values.dtype.kind not in "iuf":
         name = next(iter(numbers.select_dtypes(exclude="number")), "")
         raise ValueError(f"{name}: not only numbers")
-    if ((values >= LARGEST_SAMPLE) | (values <= -LARGEST_SAMPLE)).any():
+    if ((values >= MAX_SAMPLE) | (values <= -MAX_SAMPLE)).any():
         raise ValueError("a number beyond all bounds")
     needed = samples if table is QUEUE_SAMPLES else samples.filter(["time_s"])
     if needed.isna().any(axis=None):

@@ -31,10 +31,10 @@ UNKNOWN_SCALE = -1  # of a window, as in a capture's columns
 SAMPLE_CLOCK_NS = 1000  # the times of samples are written to the microsecond
 RETIRE_NS = round(RETIRE_S * 1e9)
 RETRANSMITTED_COUNTER = "TcpRetransSegs"
-LEAST_SAMPLES = 20  # of srtt, to take a median of
+MIN_SAMPLES = 20  # of srtt, to take a median of
 PROBE_RTT_CWND = 4  # bbr_cwnd_min_target
 PROBE_RTT_NS = 500_000_000  # bbr_probe_rtt_mode_ms is 200, and a round trip
-LEAST_SEGMENTS = 20
+MIN_SEGMENTS = 20
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
@@ -177,7 +177,7 @@ def check_window(
     heard_ns = np.concatenate(([0], segments.ack_ns))
     last_ns = heard_ns[np.searchsorted(segments.ack_ns, segments.new_ns, side="right")]
     known &= segments.new_ns - last_ns <= srtt_ns
-    if known.sum() < LEAST_SEGMENTS:
+    if known.sum() < MIN_SEGMENTS:
         return unknown("window", flow.name, "hardly ever without losses")
     # on a short path the window can grow and shrink for many round trips between two samples
     grown = cwnd[after - 1] + acked_since - acked[after - 1]
@@ -208,7 +208,7 @@ def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.D
     place = np.searchsorted(time_ns, at_ns, side="right") - 1
     use = (place >= 0) & (srtt_ms > 0)
     use[use] = calm[place[use]]
-    if use.sum() < LEAST_SAMPLES:
+    if use.sum() < MIN_SAMPLES:
         return unknown("RTT", flow.name, "hardly ever a while without losses")
     sampled, captured = srtt_ms[use], smooth_ms[place[use]]
     off = float(np.median(np.abs(sampled - captured)))

@@ -34,8 +34,8 @@ from testbed.store.records import QueueRecord
 Integers = npt.NDArray[np.int64]
 
 GAP_TOLERANCE = 0.1  # of the serialisation time
-LEAST_GAPS = 100  # fewer say little about a rate
-LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
+MIN_GAPS = 100  # fewer say little about a rate
+MIN_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
 WINDOW_PACKETS = (2, 5)
 BUCKET_SLACK_NS = 1100  # tc cuts a bucket's time to microseconds, the kernel to 64 ns
 EDGES_NS = 2  # what times in nanoseconds may be off by, at both ends of a stretch
@@ -54,7 +54,7 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
         transit = transit.bursts
     bucket_size = largest_bucket_bytes(queue, capacity)
     gaps = behind_another(transit) if queue.is_exact else backlogged(transit, bucket_size)
-    if len(gaps.bits) < LEAST_GAPS:
+    if len(gaps.bits) < MIN_GAPS:
         why = "never backlogged for long"
         yield unknown("rate", name, why)
         yield unknown("gaps", name, why)
@@ -397,7 +397,7 @@ def _came_late(evidence: Evidence, name: str, packets: int, size: int) -> bool:
     until = counts[samples["time_s"] <= sure_s]
     late = counts.iloc[-1] - (until.iloc[-1] if len(until) else 0)
     late_packets, late_size = (int(count) for count in late)
-    return 0 < packets <= late_packets and LEAST_FRAME_BYTES * packets <= size <= late_size
+    return 0 < packets <= late_packets and MIN_FRAME_BYTES * packets <= size <= late_size
 
 
 def _other_frames(evidence: Evidence, interface: str) -> int:

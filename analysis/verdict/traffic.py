@@ -27,7 +27,7 @@ from testbed.store.records import FlowRecord, ProgramRecord
 
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line
-LONGEST_LINE = 200  # of it in a note
+MAX_LINE = 200  # of it in a note
 LATE_TIMER_NS = 20_000_000  # of a busy machine
 
 
@@ -103,7 +103,7 @@ def _last_words(trial: Trial, name: str) -> str:
         file.seek(-min(LAST_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
         lines = file.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f": {printable(last[:LONGEST_LINE])} ({name})" if last else ""
+    return f": {printable(last[:MAX_LINE])} ({name})" if last else ""
 
 
 def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said: str) -> Check:

@@ -28,7 +28,7 @@ from testbed.store.records import Status
 CLOSE_PART = 0.02  # the draft's: an estimate is close to the bandwidth
 LOSS_THRESHOLD = 0.02  # the draft's: of a round trip's packets, more are too many
 STARTUP_S, PROBING_FROM_S = 1.0, 2.0  # when STARTUP and its queue are gone on the plain path
-LEAST_PROBE_RTT_S = 0.2
+MIN_PROBE_RTT_S = 0.2
 NO_PAUSE = "no sender here is limited by its application and sampled"
 NOT_IN_V1 = "BBRv1 has no such state or variable"
 
@@ -180,7 +180,7 @@ def probe_rtt_window(seen: BbrSamples, found: Phase) -> StepReading:
 def probe_rtt_length(_seen: BbrSamples, found: Phase) -> StepReading:
     """Compare PROBE_RTT's length with the least of 200 ms."""
     length_s = found.end_s - found.begin_s
-    return StepReading(f"{1e3 * length_s:.0f} ms", length_s >= LEAST_PROBE_RTT_S)
+    return StepReading(f"{1e3 * length_s:.0f} ms", length_s >= MIN_PROBE_RTT_S)
 
 
 @of_probe_rtt

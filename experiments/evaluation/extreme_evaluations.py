@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
-from experiments.evaluation.flow_evaluations import MOST_PAIRS
+from experiments.evaluation.flow_evaluations import MAX_PAIRS
 from experiments.evaluation.path_evaluations import losses, transfers
 from testbed.errors import require_known
 from testbed.scenario.call import Call, Media
@@ -29,7 +29,7 @@ def collapse_trial(
     A fair share for each of 500 flows is one packet in six seconds. Losses are random, behind the
     bottleneck.
     """
-    pairs = min(MOST_PAIRS, round(flows))
+    pairs = min(MAX_PAIRS, round(flows))
     loss = losses(loss_percent, 1.0) if loss_percent else None
     trial = settings.trial(
         "collapse",

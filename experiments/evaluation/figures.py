@@ -45,8 +45,8 @@ from experiments.evaluation import deployability, theory
 from experiments.evaluation.scores import DELAY_95, UTILISATION
 
 LOGARITHMIC_RATIO = 8.0  # an axis whose ends are that far apart is logarithmic
-MOST_ROWS = 4  # of panels: settings beside the main axis
-MOST_PLANES = 9
+MAX_ROWS = 4  # of panels: settings beside the main axis
+MAX_PLANES = 9
 USE_AND_DELAY = plane.Plane(
     DELAY_95.name, UTILISATION.name, x_label=DELAY_95.words, y_label=UTILISATION.words
 )
@@ -92,7 +92,7 @@ def _in_plane(
 ) -> Figure:
     """Draw one panel per setting, with one mean per subject."""
     return dataclasses.replace(
-        plane.figure(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of),
+        plane.figure(_parts(table, SUBJECT, MAX_PLANES), SUBJECT, of=of),
         stem=cases.stem(results.key, "plane"),
         title=title,
         foot=cases.foot(results, judged(results), plane.PLANE_READING),
@@ -131,9 +131,7 @@ def main_axis(table: pd.DataFrame) -> str:
     return found.removeprefix(AXIS)
 
 
-def _parts(
-    rows: pd.DataFrame, column: str, most: int = MOST_ROWS
-) -> list[tuple[str, pd.DataFrame]]:
+def _parts(rows: pd.DataFrame, column: str, most: int = MAX_ROWS) -> list[tuple[str, pd.DataFrame]]:
     others = [
         name.removeprefix(AXIS)
         for name in setting_columns(rows)
@@ -185,7 +183,7 @@ def summary(results: ExperimentResults) -> TextTable:
 
 PERCENTILES = (50, 95, 99)
 TRIAL_MARKERS = ("|", "o", ">")
-MOST_SETTINGS_SHOWN = 4
+MAX_SETTINGS_SHOWN = 4
 TIME_MARGIN = 0.1  # of the logarithmic axis's length
 COMPLETION_READING = (
     "bar: 50th, dot: 95th, triangle: 99th percentile of the finished transfers of all seeds"
@@ -239,7 +237,7 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
 def _percentile_panels(found: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Figure:
     """Return one row of panels per setting, one column per size, one line per subject."""
     settings = list(dict.fromkeys(found.sort_values("case", kind="stable")["case"]))[
-        :MOST_SETTINGS_SHOWN
+        :MAX_SETTINGS_SHOWN
     ]
     sizes = [size for size in CLASSES if (found["size"] == size).any()]
     columns = []

@@ -139,7 +139,7 @@ LATECOMER = settings.evaluation(
 )
 
 
-MOST_PAIRS = 4
+MAX_PAIRS = 4
 
 
 def intra_protocol_trial(
@@ -149,7 +149,7 @@ def intra_protocol_trial(
 
     four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
     """
-    pairs = min(MOST_PAIRS, round(flows))
+    pairs = min(MAX_PAIRS, round(flows))
     return settings.trial(
         "intra-protocol",
         (variant, queue, f"{flows:g}"),

@@ -27,12 +27,12 @@ from testbed.store.records import FlowRecord, Status
 ECT1 = 1  # of the column ecn
 ALL_PART = 0.999
 SAME_COUNT = 0.01
-MOST_LONGER = 1.5  # ours: the time between marks, at eight times the rate
-MOST_ROUGHLY = 2.0  # ours, for "roughly the same flow rate"
-MOST_ORDERS = 10.0  # 4.3.1 quotes RFC 8085: within an order of magnitude
-MOST_AFTER_LOSS = 0.7  # of the window: Cubic's (RFC 9438); Reno's is 0.5
+MAX_LONGER = 1.5  # ours: the time between marks, at eight times the rate
+MAX_ROUGHLY = 2.0  # ours, for "roughly the same flow rate"
+MAX_ORDERS = 10.0  # 4.3.1 quotes RFC 8085: within an order of magnitude
+MAX_AFTER_LOSS = 0.7  # of the window: Cubic's (RFC 9438); Reno's is 0.5
 MEAN_QUEUE_MS, HIGH_QUEUE_MS = 1.0, 2.0  # section 1: below 1 ms on average, 1 to 2 ms at 99 %
-MOST_BURST_MS = 0.25  # 4.3, item 7
+MAX_ALLOWED_BURST_MS = 0.25  # 4.3, item 7
 SAME_BURST_S = 20e-6
 SPURIOUS_PART = 0.1  # ours: of what was reordered
 FIRST_FLOW, FLOW_BESIDE = "scalable1", "classic"
@@ -157,7 +157,7 @@ def marks_keep_their_distance(seen: L4sTrials) -> StepReading:
     """Compare the time between marks at two rates."""
     slow, fast = seen["slow"].rounds_between_marks, seen["fast"].rounds_between_marks
     said = f"{slow:.2f} round trips at 10 Mbit/s, {fast:.2f} at 80"
-    return StepReading(said, fast <= MOST_LONGER * slow)
+    return StepReading(said, fast <= MAX_LONGER * slow)
 
 
 def classic_sends_no_ect1(seen: L4sTrials) -> StepReading:
@@ -172,7 +172,7 @@ def halves_after_a_loss(seen: L4sTrials) -> StepReading:
     if part is None:
         return StepReading("no recovery", False)
     return StepReading(
-        f"{part:.2f} of the window before, at most {MOST_AFTER_LOSS:g}", part <= MOST_AFTER_LOSS
+        f"{part:.2f} of the window before, at most {MAX_AFTER_LOSS:g}", part <= MAX_AFTER_LOSS
     )
 
 
@@ -226,14 +226,16 @@ def tolerates_reordering(seen: L4sTrials) -> StepReading:
 def bursts_briefly(seen: L4sTrials) -> StepReading:
     """Read the queue that bursts make at the fast rate."""
     found = seen["fast"].burst_ms(seen["fast"].trial.record.queues[0].rate_mbit)
-    return StepReading(f"{found:.2f} ms, 99 %, at most {MOST_BURST_MS:g}", found <= MOST_BURST_MS)
+    return StepReading(
+        f"{found:.2f} ms, 99 %, at most {MAX_ALLOWED_BURST_MS:g}", found <= MAX_ALLOWED_BURST_MS
+    )
 
 
 L4S_REQUIREMENTS = (
     L4sRequirement("1", "roughly the rate of Cubic that asks for ECN", ("beside-marks",),
-        beside("beside-marks", MOST_ROUGHLY)),
+        beside("beside-marks", MAX_ROUGHLY)),
     L4sRequirement("1", "roughly the rate of Cubic without ECN", ("beside-drops",),
-        beside("beside-drops", MOST_ROUGHLY)),
+        beside("beside-drops", MAX_ROUGHLY)),
     L4sRequirement("1", "queue below 1 ms, mean, beside Cubic", ("beside-marks",),
         queues_briefly("beside-marks", "queue_mean_ms", MEAN_QUEUE_MS)),
     L4sRequirement("1", "queue of 1 to 2 ms, here 95 %, beside Cubic", ("beside-marks",),
@@ -248,11 +250,11 @@ L4S_REQUIREMENTS = (
         ("beside-marks",), classic_sends_no_ect1),
     L4sRequirement("4.3, 2", "MUST react to loss", ("loss",), halves_after_a_loss),
     L4sRequirement("4.3, 2", "… so as to coexist with Reno: tail drop", ("tail-drop",),
-        beside("tail-drop", MOST_ORDERS)),
+        beside("tail-drop", MAX_ORDERS)),
     L4sRequirement("4.3, 3", "SHOULD coexist in a queue with Classic ECN: CoDel", ("codel",),
-        beside("codel", MOST_ORDERS)),
+        beside("codel", MAX_ORDERS)),
     L4sRequirement("4.3, 3", "SHOULD coexist in a queue with Classic ECN: PIE", ("pie",),
-        beside("pie", MOST_ORDERS)),
+        beside("pie", MAX_ORDERS)),
     L4sRequirement("4.3, 3", "MUST monitor for, and detect, such a queue", (),
         "no socket shows what a control has detected; the two lines above show its effect"),
     L4sRequirement("4.3, 4", "MUST have a rate as independent of RTT as possible", ("two-rtts",),

@@ -15,7 +15,7 @@ from analysis.trials.packets import NAN
 from testbed.scenario.network import FRAME_BYTES
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
-LEAST_SHARE_OF_RATE, MOST_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its queue
+MIN_SHARE_OF_RATE, MAX_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its queue
 
 
 def settling_s(seen: TrialView) -> float:
@@ -28,8 +28,8 @@ def settling_s(seen: TrialView) -> float:
     rate = _since(seen.rates().sum(axis=1), changed_s)
     queue = _since(seen.backlog_packets(), changed_s).reindex(rate.index)
     last = rate.index >= rate.index[-1] + 1 - LAST_AFTER_CHANGE * len(rate)
-    settled = (rate >= LEAST_SHARE_OF_RATE * rate[last].mean()) & (
-        queue <= max(1, MOST_SHARE_OF_QUEUE * queue[last].mean())
+    settled = (rate >= MIN_SHARE_OF_RATE * rate[last].mean()) & (
+        queue <= max(1, MAX_SHARE_OF_QUEUE * queue[last].mean())
     )
     until = rate.index[settled.to_numpy()]
     return float((until[0] if len(until) else rate.index[-1]) + 1 - changed_s)

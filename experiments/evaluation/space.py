@@ -20,19 +20,19 @@ from testbed.scenario.space import Adversary, DrawnSetting, NameChoice, NumberRa
 
 MIXES = {"1:1": (1, 1), "1:4": (1, 4), "4:1": (4, 1), "1:16": (1, 16)}  # subject's : victim's flows
 SIGNALS = ("drops", "marks")
-MOST_IN_FLIGHT_BYTES = 12e6  # a guest's sockets have some 15 MB before windows shrink
-MOST_PACKETS = 80_000  # that a trial's link carries
-SHORTEST_TRIAL_S, LONGEST_TRIAL_S = 0.5, 40.0
-LEAST_S = 5.0  # of trials whose packets allow it
+MAX_IN_FLIGHT_BYTES = 12e6  # a guest's sockets have some 15 MB before windows shrink
+MAX_TRIAL_PACKETS = 80_000  # that a trial's link carries
+MIN_TRIAL_S, MAX_TRIAL_S = 0.5, 40.0
+MIN_DRAWN_TRIAL_S = 5.0  # of trials whose packets allow it
 TRIAL_ROUND_TRIPS, TRIAL_FRAMES = 60, 400  # that a trial lasts at least, up to the longest
 BOTTLENECK_PART = 0.1  # of the one-way delay: the access links have the rest
-MOST_SAMPLE_TIMES = 300
-MOST_SAMPLED_ROWS = 40_000
-LEAST_BUFFER_PACKETS = 10  # a shorter queue loses connections' first packets
+MAX_SAMPLE_TIMES = 300
+MAX_SAMPLED_ROWS = 40_000
+MIN_BUFFER_PACKETS = 10  # a shorter queue loses connections' first packets
 EASY_FLOWS = 250  # of more, each needs a window, and their starts a time
-LEAST_WINDOW = 4  # packets: with less, a thousand flows wait for timers (`collapse`), at a cost
+MIN_WINDOW = 4  # packets: with less, a thousand flows wait for timers (`collapse`), at a cost
 FIRST_WINDOW = 10  # packets (RFC 6928)
-LEAST_FRAMES = 25  # of a flow in a trial: with fewer there is nothing to compare
+MIN_FRAMES = 25  # of a flow in a trial: with fewer there is nothing to compare
 PAIRS_OF_A_SIDE = 2
 
 
@@ -48,9 +48,11 @@ def parts_of_flows(flows: int, mix: str) -> tuple[int, int]:
 
 def duration_s(rate_mbit: float, rtt_ms: float) -> float:
     """Return how long a setting's trials last: many round trips and packets, within limits."""
-    wanted = max(LEAST_S, TRIAL_ROUND_TRIPS * rtt_ms / 1e3, TRIAL_FRAMES * frame_s(rate_mbit))
-    affordable = MOST_PACKETS * frame_s(rate_mbit)
-    return round(max(SHORTEST_TRIAL_S, min(LONGEST_TRIAL_S, wanted, affordable)), 1)
+    wanted = max(
+        MIN_DRAWN_TRIAL_S, TRIAL_ROUND_TRIPS * rtt_ms / 1e3, TRIAL_FRAMES * frame_s(rate_mbit)
+    )
+    affordable = MAX_TRIAL_PACKETS * frame_s(rate_mbit)
+    return round(max(MIN_TRIAL_S, min(MAX_TRIAL_S, wanted, affordable)), 1)
 
 
 def frame_s(rate_mbit: float) -> float:
@@ -62,14 +64,14 @@ def refused(setting: DrawnSetting) -> str:
     """Return why a guest cannot run a setting, or too little would happen in it, or nothing."""
     rate, rtt_ms, bdp = (float(setting[name]) for name in ("rate_mbit", "rtt_ms", "buffer_bdp"))
     in_flight = rate * 1e6 / 8 * rtt_ms / 1e3 * (1 + bdp)
-    if in_flight > MOST_IN_FLIGHT_BYTES:
-        return f"{in_flight / 1e6:.0f} MB in flight; a guest has {MOST_IN_FLIGHT_BYTES / 1e6:g}"
+    if in_flight > MAX_IN_FLIGHT_BYTES:
+        return f"{in_flight / 1e6:.0f} MB in flight; a guest has {MAX_IN_FLIGHT_BYTES / 1e6:g}"
     flows = float(setting["flows"])
     window = in_flight / FRAME_BYTES / flows
-    if flows > EASY_FLOWS and window < LEAST_WINDOW:
+    if flows > EASY_FLOWS and window < MIN_WINDOW:
         return f"room for {window:.1f} packets of each of {flows:.0f} flows"
     frames = duration_s(rate, rtt_ms) / frame_s(rate) / flows
-    return f"{frames:.0f} packets for each flow" if frames < LEAST_FRAMES else ""
+    return f"{frames:.0f} packets for each flow" if frames < MIN_FRAMES else ""
 
 
 def starts_ms(flows: int, rate_mbit: float, lasts_s: float) -> float:
@@ -97,8 +99,8 @@ def space_flows(
 
 def bottleneck_queue(discipline: str, buffer_bdp: float, bdp_bytes: float, *, ecn: bool) -> Queue:
     """Return a queue that holds a part of the BDP, and in any case some packets."""
-    if buffer_bdp * bdp_bytes < LEAST_BUFFER_PACKETS * FRAME_BYTES:
-        return Queue(discipline, limit_packets=LEAST_BUFFER_PACKETS, ecn=ecn)
+    if buffer_bdp * bdp_bytes < MIN_BUFFER_PACKETS * FRAME_BYTES:
+        return Queue(discipline, limit_packets=MIN_BUFFER_PACKETS, ecn=ecn)
     return Queue(discipline, limit_bdp=buffer_bdp, ecn=ecn)
 
 
@@ -162,7 +164,7 @@ def space_trial(
         seed,
         asks_ecn=marks,
     )
-    times = min(MOST_SAMPLE_TIMES, MOST_SAMPLED_ROWS / number)
+    times = min(MAX_SAMPLE_TIMES, MAX_SAMPLED_ROWS / number)
     interval_ms = max(1.0, float(round(1e3 * lasts_s / times)))
     return dataclasses.replace(
         trial,

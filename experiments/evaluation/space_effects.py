@@ -37,8 +37,8 @@ MARGIN_PERCENT = 5.0  # percentage points from which on an effect counts in a se
 SPACE_LEVEL = 0.05
 CELL_AXES = (("rate_mbit", "rtt_ms"), ("buffer_bdp", "flows"))
 CELLS_OF_AXIS = 4
-LEAST_IN_A_CELL = 3
-LEAST_TO_DECOMPOSE = 16
+MIN_IN_A_CELL = 3
+MIN_TO_DECOMPOSE = 16
 SPACE_SCORES_SHOWN = (*OWN_SCORES, *SPACE_HARM_SCORES, *STARVATION_SCORES)
 
 
@@ -158,7 +158,7 @@ def bins_of(values: pd.Series) -> tuple[pd.Series[int], list[str]]:
     if not pd.api.types.is_numeric_dtype(values) or len(names) <= CELLS_OF_AXIS:
         words = [cases.text(name) for name in names]
         return values.map({name: n for n, name in enumerate(names)}), words
-    cells = min(CELLS_OF_AXIS, max(2, math.isqrt(len(values) // LEAST_IN_A_CELL)))
+    cells = min(CELLS_OF_AXIS, max(2, math.isqrt(len(values) // MIN_IN_A_CELL)))
     cut, edges = pd.qcut(values, cells, labels=False, retbins=True, duplicates="drop")
     ends = [cases.text(float(f"{edge:.2g}")) for edge in edges]
     words = [f"{low} – {high}" for low, high in itertools.pairwise(ends)]
@@ -172,7 +172,7 @@ def cells_of(effect: SpaceEffect) -> Iterator[SpaceCell]:
         bins = [bins_of(frame[AXIS + name])[0] for name in (one, other)]
         groups = frame.groupby([bins[0].rename("x"), bins[1].rename("y")])
         for (x, y), rows in groups:
-            if len(rows) >= LEAST_IN_A_CELL:
+            if len(rows) >= MIN_IN_A_CELL:
                 place = int(str(x)), int(str(y))
                 yield SpaceCell((one, other), place, len(rows), _mean_of(rows["effect"]))
 
@@ -194,7 +194,7 @@ def deciding(effect: SpaceEffect) -> dict[str, float]:
     that many ranges explain by chance, and so around 0 where the axis decides nothing. Of few
     settings nothing is said.
     """
-    if len(effect.by_setting) < LEAST_TO_DECOMPOSE:
+    if len(effect.by_setting) < MIN_TO_DECOMPOSE:
         return {}
     frame = effect.by_setting.rename("effect").reset_index()
     values = frame["effect"].to_numpy(dtype=float)
@@ -241,7 +241,7 @@ def harmless(effects: Sequence[SpaceEffect], subject: str) -> pd.Series[bool]:
     return ~loses.astype(bool).any(axis=1)
 
 
-MOST_LOOKS = 9  # at the results, at most: from 4 settings to 1024, twice as many each time
+MAX_LOOKS = 9  # at the results, at most: from 4 settings to 1024, twice as many each time
 
 
 def is_decided(results: ExperimentResults) -> bool:
@@ -257,9 +257,9 @@ def is_decided(results: ExperimentResults) -> bool:
 
 def _is_known(effect: SpaceEffect) -> bool:
     values = effect.by_setting.to_numpy(dtype=float)
-    if len(values) < LEAST_IN_A_CELL:
+    if len(values) < MIN_IN_A_CELL:
         return False
-    wide = stats.t.ppf(1 - SPACE_LEVEL / MOST_LOOKS / 2, len(values) - 1) * stats.sem(values)
+    wide = stats.t.ppf(1 - SPACE_LEVEL / MAX_LOOKS / 2, len(values) - 1) * stats.sem(values)
     mean = abs(float(values.mean()))
     return bool(mean > wide or mean + wide < MARGIN_PERCENT)
 

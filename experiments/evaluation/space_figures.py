@@ -15,8 +15,8 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from experiments.evaluation.space_effects import (
     CELL_AXES,
-    LEAST_IN_A_CELL,
     MARGIN_PERCENT,
+    MIN_IN_A_CELL,
     SPACE_LEVEL,
     SpaceCell,
     SpaceEffect,
@@ -195,7 +195,7 @@ def space_figures(results: ExperimentResults) -> Iterator[Figure]:
             panels=panels,
             caption=sentence(found, effects, subject),
             reading="Means of the settings in a cell, blank where there are fewer than "
-            f"{LEAST_IN_A_CELL}: orange is worse than the incumbent, blue is better; a star is "
+            f"{MIN_IN_A_CELL}: orange is worse than the incumbent, blue is better; a star is "
             f"significant at {SPACE_LEVEL:g} among all cells (Benjamini and Hochberg).",
             foot=f"{settings} settings · engine {results.engine}",
             row_inches=1.6,

@@ -16,9 +16,9 @@ from testbed.scenario.network import FRAME_BYTES
 from testbed.store.names import SOCKET_SAMPLES
 
 VICTIMS = "victim"  # how their names begin
-LEAST_WINDOW_S = 0.1
+MIN_WINDOW_S = 0.1
 WINDOW_ROUND_TRIPS, WINDOW_FRAMES = 10.0, 10.0  # of the path, and of a fair share
-LEAST_WINDOWS = 4  # of the measured part
+MIN_WINDOWS = 4  # of the measured part
 STARVED_PART = 0.1  # of the fair share
 
 ROUNDING_S = 1e-6
@@ -35,8 +35,8 @@ def window_s(seen: TrialView, flows: int, measured_s: float) -> float:
     """
     rtt_s = seen.trial.scenario.network.longest_rtt_ms / 1e3
     frames_s = WINDOW_FRAMES * 8 * FRAME_BYTES * flows / (seen.rate_mbit * 1e6)
-    wanted = max(LEAST_WINDOW_S, WINDOW_ROUND_TRIPS * rtt_s, frames_s)
-    return min(wanted, measured_s / LEAST_WINDOWS)
+    wanted = max(MIN_WINDOW_S, WINDOW_ROUND_TRIPS * rtt_s, frames_s)
+    return min(wanted, measured_s / MIN_WINDOWS)
 
 
 @functools.lru_cache(maxsize=1)  # three scores of a trial begin with it

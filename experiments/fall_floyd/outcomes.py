@@ -275,12 +275,12 @@ HEADER = (
 )
 AS_EXPECTED = "as expected"
 NOTHING_EXPECTED = "–"
-MOST_SEGMENTS = 7  # segments sent again
+MAX_LISTED_SEGMENTS = 7  # segments sent again
 
 
 def _cells(observed: Outcome, wanted: Expected | None) -> tuple[str, ...]:
-    again = [str(number) for number in observed.sent_again[:MOST_SEGMENTS]]
-    if len(observed.sent_again) > MOST_SEGMENTS:
+    again = [str(number) for number in observed.sent_again[:MAX_LISTED_SEGMENTS]]
+    if len(observed.sent_again) > MAX_LISTED_SEGMENTS:
         again += [f"… {len(observed.sent_again)} in all"]
     texts = (
         " ".join(again),

@@ -26,7 +26,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 GOODPUT_SHARE = means.Measure("share_percent", "share of goodput (%)")
-LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
+MIN_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
@@ -144,7 +144,7 @@ def _pie(shares: pd.Series, looks: dict[str, SeriesStyle]) -> Panel:
         x, y = np.concatenate(([0], np.sin(turn))), np.concatenate(([0], np.cos(turn)))
         colour = looks[str(name)].colour
         marks.append(Polygon(x, y, colour, opacity=1.0, edge=style.PAPER, series=str(name)))
-        if value >= LEAST_NAMED:
+        if value >= MIN_NAMED:
             middle = np.pi * (begin + end)
             right = np.sin(middle) > 0
             marks.append(

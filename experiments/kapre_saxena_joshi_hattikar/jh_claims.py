@@ -239,7 +239,7 @@ PAPERS_DROPS = 0.25
 PAPERS_LATENCY = 0.02
 
 
-MOST_VARIATION = 0.1
+MAX_VARIATION = 0.1
 
 
 def printed_drop_rates(group: Group) -> Finding:
@@ -381,7 +381,7 @@ def steady_with_red(group: Group) -> Finding:
             f"coefficient of variation {name}",
             RATIO,
             _variation(found, during),
-            high=MOST_VARIATION,
+            high=MAX_VARIATION,
         )
         for name, during in stretches
     ]

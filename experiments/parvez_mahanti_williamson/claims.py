@@ -75,7 +75,7 @@ NEAR_LOSSES = 2.0
 EVEN = "even"  # the dropper with evenly spaced events
 LINE_FROM = 10  # losses: below, the difference over m is not linear
 CROSSING_MARGIN = 3  # losses around the crossing, within which either may be ahead
-LEAST_SEEDS = 2  # fewer say nothing
+MIN_SEEDS = 2  # fewer say nothing
 NS2_RTO_S = 0.2
 NS2_TICK_S = 0.01  # of ns-2's timers: with 0.1 s, four losses cause no timeout
 EQUATIONS_NEAR = 1.0  # losses, of m_t by the equations
@@ -166,7 +166,7 @@ def errors(flows: pd.DataFrame, variant: str) -> pd.Series[float]:
 
 def _at_most(what: str, value: float, most: float, seeds: int) -> ClaimPart:
     """Bound a number that is computed from all seeds at once, so that it has no spread."""
-    if seeds < LEAST_SEEDS or not math.isfinite(value):
+    if seeds < MIN_SEEDS or not math.isfinite(value):
         verdict = ClaimVerdict.OPEN
     else:
         verdict = ClaimVerdict.SUPPORTED if value <= most else ClaimVerdict.CONTRADICTED
@@ -304,9 +304,9 @@ def _equations_crossing(flows: pd.DataFrame, p: float) -> Sample:
 
 BACKGROUND_LOSSES = ClaimMeasure("losses", 2, absolute=0.05)
 MODERATE = (4, 199)  # sessions: the paper's "4 to 200"; its table ends at 192
-MOST_SESSIONS = 256
+MAX_CLAIMED_SESSIONS = 256
 ERROR_NEAR = 0.05
-LEAST_WORST_ERROR = 0.10
+MIN_WORST_ERROR = 0.10
 LEAD_NEAR = 0.055
 JUDGED_QUEUES = ("droptail", "red")
 # ns-2's drops between the upper threshold and its double with a probability that rises to 1;
@@ -344,9 +344,11 @@ def background_accuracy(group: Group) -> Finding:
         bounds = printed - ERROR_NEAR, printed + ERROR_NEAR
         parts.append(within(f"mean error of the model, {queue}", PERCENT, magnitude, *bounds))
     plain = by_queue["droptail"]
-    worst = over_sessions(between(plain, MOST_SESSIONS, MOST_SESSIONS), SBS, "model_error")
+    worst = over_sessions(
+        between(plain, MAX_CLAIMED_SESSIONS, MAX_CLAIMED_SESSIONS), SBS, "model_error"
+    )
     parts.append(
-        within(f"error at {MOST_SESSIONS} sessions", PERCENT, worst, low=LEAST_WORST_ERROR)
+        within(f"error at {MAX_CLAIMED_SESSIONS} sessions", PERCENT, worst, low=MIN_WORST_ERROR)
     )
     for (variant, queue), bounds in PMW_LOSSES_PER_EVENT.items():
         rows = between(plain, *MODERATE) if queue == "droptail" else by_queue[queue]
@@ -355,7 +357,7 @@ def background_accuracy(group: Group) -> Finding:
         part = within(name, BACKGROUND_LOSSES, losses, *bounds)
         parts.append(left_open(part, NOT_GENTLE) if queue == "red" else part)
     worst_row = NumberRow(
-        f"error of the model at {MOST_SESSIONS} sessions",
+        f"error of the model at {MAX_CLAIMED_SESSIONS} sessions",
         spread(PERCENT, worst),
         PERCENT.write(PMW_WORST_ERROR, "+"),
     )

@@ -180,10 +180,10 @@ def _events_caption(rows: pd.DataFrame) -> str:
 
 # ---- figure 4: the map of the better form
 
-LEAST_RTO_S = 0.2  # ns-2's
+MIN_RTO_S = 0.2  # ns-2's
 TIMEOUT_S = 0.31  # what ns-2's timeouts last from the loss event on, less a round trip
 RATES = (0.0002, 0.05)  # of loss events: the map's width
-MOST_LOSSES = 100  # the map's height
+MAX_MAPPED_LOSSES = 100  # the map's height
 RATE_TICKS = (0.0002, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05)
 LOSS_TICKS = (1, 2, 4, 10, 20, 40, 100)
 AREA_OPACITY, AREA_ALPHA = 0.35, "59"  # lines and letters stand on them; as a colour's suffix
@@ -242,7 +242,7 @@ def regions_figure(stem: str, by_timer: Mapping[str, Regions], caption: str = ""
         *("log", RATES, RATE_TICKS),
         tick_labels=[f"{100 * rate:g}" for rate in RATE_TICKS],
     )
-    y = Axis("losses per event m (segments)", "log", (1, MOST_LOSSES), LOSS_TICKS)
+    y = Axis("losses per event m (segments)", "log", (1, MAX_MAPPED_LOSSES), LOSS_TICKS)
     data = pd.DataFrame(
         {"p": p, "timer": name, "m_t": timer.crossing(p), "imp_end": timer.imp_end(p)}
         for name, timer in by_timer.items()
@@ -370,6 +370,6 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
 
 
 if __name__ == "__main__":
-    ns2_timers = {"least RTO": LEAST_RTO_S, "timeouts": TIMEOUT_S}
+    ns2_timers = {"least RTO": MIN_RTO_S, "timeouts": TIMEOUT_S}
     ns2_regions = {name: Regions(timer_s / PMW_RTT_S) for name, timer_s in ns2_timers.items()}
     static_renderer.save(regions_figure("pmw-regions", ns2_regions), Path(sys.argv[1]))

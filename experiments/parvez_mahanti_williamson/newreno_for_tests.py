@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.throughput_models import Conditions
 from experiments.parvez_mahanti_williamson.models import predict
-from experiments.parvez_mahanti_williamson.printed import PMW_MOST_LOSSES, PMW_TABLE_2
+from experiments.parvez_mahanti_williamson.printed import PMW_MAX_MAPPED_LOSSES, PMW_TABLE_2
 from experiments.parvez_mahanti_williamson.recomputed_for_tests import segments_a_round_trip
 from tests.claims_tables import SEEDS, Numbers, World, metrics_of
 
@@ -58,7 +58,7 @@ def _flow(met: Conditions, expected: float, above: float) -> Numbers:
 def models_metrics(world: World = models_world, seeds: int = SEEDS) -> pd.DataFrame:
     """newreno-models, the paper's points."""
     parts = []
-    for p, most in PMW_MOST_LOSSES.items():
+    for p, most in PMW_MAX_MAPPED_LOSSES.items():
         axes = {
             "p_percent": (f"{100 * p:g}",),
             "m": tuple(map(str, range(1, most + 1))),

@@ -48,7 +48,7 @@ from experiments.parvez_mahanti_williamson.recomputed_for_tests import (
     region,
 )
 
-TIMER = figures.LEAST_RTO_S / PMW_RTT_S  # ns-2's least RTO in round trips
+TIMER = figures.MIN_RTO_S / PMW_RTT_S  # ns-2's least RTO in round trips
 MEASURED = figures.TIMEOUT_S / PMW_RTT_S
 
 

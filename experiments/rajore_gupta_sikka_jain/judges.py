@@ -247,7 +247,7 @@ def _signal(
     return Finding(tuple(parts), tuple(rows))
 
 
-AT_MOST_STALLS = 0.5  # per playback: none in most
+AT_MAX_STALLS = 0.5  # per playback: none in most
 
 
 def loading(group: Group, alike: tuple[str, str]) -> Finding:
@@ -344,7 +344,7 @@ def smooth(group: Group) -> Finding:
     count, length = by_variant(other, "stalls"), by_variant(other, "stall_s")
     tcp = by_variant(own, "stall_s")
     none = {
-        control: within("stalls over QUIC", COUNT, sample, high=AT_MOST_STALLS)
+        control: within("stalls over QUIC", COUNT, sample, high=AT_MAX_STALLS)
         for control, sample in sorted(count.items())
     }
     less = {

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
 VERBS_WITH_LIBRARIES = {"run", "report", "reduce", "compare", "evaluate", "grade", "export"}
 VERBS_OF_PROGRAMS = {"mininet", "exec", "shell", "grade", "packetdrill"}
-LEAST_ADDRESSES = 1 << 30
+MIN_ADDRESSES = 1 << 30
 
 
 def main(
@@ -91,10 +91,10 @@ def _ask_for_confinement(options: argparse.Namespace) -> None:
 
 def _refuse_few_addresses() -> None:
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY and most < LEAST_ADDRESSES:
+    if most != resource.RLIM_INFINITY and most < MIN_ADDRESSES:
         raise TestbedError(
             f"too little memory: the process may have {most >> 20} MiB of addresses",
-            f"raise the limit to {LEAST_ADDRESSES >> 10} or more (`ulimit -v`)",
+            f"raise the limit to {MIN_ADDRESSES >> 10} or more (`ulimit -v`)",
         )
 
 

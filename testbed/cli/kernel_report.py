@@ -13,7 +13,7 @@ from typing import Any
 from testbed.kernels.kernel_comparison import ComparedPacket, Divergence, Effect, KernelComparison
 
 COLUMNS = 75  # of a mail
-MOST_LISTED = 20  # trials; of the others their number
+MAX_LISTED_TRIALS = 20  # trials; of the others their number
 SIDES = ("A", "B")
 
 
@@ -47,7 +47,7 @@ def _mail(found: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
     yield ""
     yield "The first packet that differs, by trial:"
     yield ""
-    for each in found.divergences[:MOST_LISTED]:
+    for each in found.divergences[:MAX_LISTED_TRIALS]:
         yield (
             f"  {each.first.earliest_s:9.6f} s  {each.condition:28} "
             f"packet {each.first.number} of {each.first.interface}"
@@ -83,7 +83,7 @@ def _markdown(found: KernelComparison, kernels: tuple[str, str]) -> Iterator[str
     yield ""
     yield "| second | trial | first packet that differs |"
     yield "|---|---|---|"
-    for each in found.divergences[:MOST_LISTED]:
+    for each in found.divergences[:MAX_LISTED_TRIALS]:
         where = f"{each.first.number} of `{each.first.interface}`"
         yield f"| {each.first.earliest_s:.6f} | {each.condition} | {where} |"
     yield from _left_out(found)
@@ -148,7 +148,7 @@ def _failures(found: KernelComparison) -> Iterator[str]:
 
 
 def _left_out(found: KernelComparison) -> Iterator[str]:
-    if (more := len(found.divergences) - MOST_LISTED) > 0:
+    if (more := len(found.divergences) - MAX_LISTED_TRIALS) > 0:
         yield ""
         yield f"and {more} more."
 

@@ -31,7 +31,7 @@ NETWORK_EXAMPLE = "testbed exec --network FILE --capture all -- COMMAND"
 CALLS_CLI = re.compile(r"^[^#\n]*\bCLI *\(", re.MULTILINE)
 KEPT_ON_TERMINALS = "\n\t\r"
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
-LEAST_MEMORY_MB = 64
+MIN_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
 
 
@@ -163,9 +163,9 @@ def machine_program(
 ) -> MachineProgram:
     """Return a command with the limits and the environment that the options give it."""
     most_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
-    if not LEAST_MEMORY_MB <= options.memory <= most_mb:
+    if not MIN_MEMORY_MB <= options.memory <= most_mb:
         raise UsageError(
-            f"--memory {options.memory}: not between {LEAST_MEMORY_MB} and this machine's "
+            f"--memory {options.memory}: not between {MIN_MEMORY_MB} and this machine's "
             f"{most_mb} MB",
             "for example --memory 1024",
         )

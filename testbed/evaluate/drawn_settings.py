@@ -29,8 +29,8 @@ from testbed.scenario.space import DrawnSetting, SettingSpace
 
 SEQUENCE_SEED = 1  # of the sequence's scrambling
 FIRST_SETTINGS = 4
-MOST_DRAWN = 1024
-MOST_REFUSED = 1024  # settings in a row, after which the search is given up
+MAX_DRAWN = 1024
+MAX_REFUSED = 1024  # settings in a row, after which the search is given up
 SPENT_PART = 0.8  # of the time that is left: what the next settings may be expected to take
 DECIDED = "decided"
 TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -62,7 +62,7 @@ def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSe
 
     sequence = qmc.Sobol(len(space.axes), rng=SEQUENCE_SEED)
     refused = 0
-    while refused < MOST_REFUSED:
+    while refused < MAX_REFUSED:
         for parts in sequence.random(FIRST_SETTINGS):
             setting = with_fixed(space.at(parts), fixed)
             why = space.refuse(setting)
@@ -147,7 +147,7 @@ def evaluate_space(
         spent_s = time.monotonic() - begun
         listener.say(f"{len(drawn)} settings, {len(done.trials)} trials, {spent_s / 60:.1f} min")
         fitting = SPENT_PART * (effort.budget_s - spent_s) * len(drawn) / spent_s
-        more = int(min(len(drawn), fitting, MOST_DRAWN - len(drawn)))
+        more = int(min(len(drawn), fitting, MAX_DRAWN - len(drawn)))
         if more < 1:
             return done.folder
         if effort.decided and len(drawn) >= next_look:

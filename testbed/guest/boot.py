@@ -45,11 +45,11 @@ REFUSED_CALL = re.compile(
     r"^testbed-confine: refused (system call \d{1,4}(?: \w{1,30})?)$", re.MULTILINE
 )
 VIRTUAL_TIME = ("time-travel=inf-cpu", f"time-travel-start={BOOT_NS}")
-LARGEST_OUTPUT_BYTES = 1 << 36  # of a program, or of a capture
+MAX_GUEST_OUTPUT_BYTES = 1 << 36  # of a program, or of a capture
 LEFT_BY_GUESTS = (  # what every guest may leave
     Rule(GUEST_STATUS, 16),
-    Rule(GUEST_OUTPUT, LARGEST_OUTPUT_BYTES),
-    Rule(GUEST_ERRORS, LARGEST_OUTPUT_BYTES),
+    Rule(GUEST_OUTPUT, MAX_GUEST_OUTPUT_BYTES),
+    Rule(GUEST_ERRORS, MAX_GUEST_OUTPUT_BYTES),
 )
 
 

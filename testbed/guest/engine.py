@@ -16,8 +16,8 @@ from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import UsageError
 from testbed.guest import boot, kernels
 from testbed.guest.boot import (
-    LARGEST_OUTPUT_BYTES,
     LEFT_BY_GUESTS,
+    MAX_GUEST_OUTPUT_BYTES,
     PROJECT_FOLDER,
     Boot,
     GuestEnd,
@@ -27,7 +27,7 @@ from testbed.guest.boot import (
 from testbed.guest.debug_kernel import looks_for_errors, reports_raised, with_log
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
-from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES
+from testbed.machine.safe_files import MAX_DOCUMENT_BYTES
 from testbed.machine.trees import Rule
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
@@ -71,14 +71,14 @@ LEFT_BY_TRIALS = (  # what the guest of a trial may leave
     Rule(ANSWERS, 1 << 30),
     Rule(RAW_SAMPLES, 1 << 33),
     Rule(NETWORK_UP, 0),
-    Rule(KERNEL_LOG, LARGEST_DOCUMENT_BYTES),
-    Rule(f"{COVERAGE_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 10_000),
-    Rule(f"{CAPTURES_FOLDER}/*.pcapng", LARGEST_OUTPUT_BYTES, 10_000),
-    Rule(f"{FLOWS_FOLDER}/*.out", LARGEST_OUTPUT_BYTES, 100_000),
-    Rule(f"{FLOWS_FOLDER}/*.err", LARGEST_OUTPUT_BYTES, 100_000),
-    Rule(f"{FLOWS_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 100_000),
-    Rule(f"{FLOWS_FOLDER}/*.video/{SERVER_REPORT}", LARGEST_DOCUMENT_BYTES, 100_000),
-    Rule(f"{RADIO_FOLDER}/*", LARGEST_DOCUMENT_BYTES, 10),
+    Rule(KERNEL_LOG, MAX_DOCUMENT_BYTES),
+    Rule(f"{COVERAGE_FOLDER}/*", MAX_DOCUMENT_BYTES, 10_000),
+    Rule(f"{CAPTURES_FOLDER}/*.pcapng", MAX_GUEST_OUTPUT_BYTES, 10_000),
+    Rule(f"{FLOWS_FOLDER}/*.out", MAX_GUEST_OUTPUT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*.err", MAX_GUEST_OUTPUT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*", MAX_DOCUMENT_BYTES, 100_000),
+    Rule(f"{FLOWS_FOLDER}/*.video/{SERVER_REPORT}", MAX_DOCUMENT_BYTES, 100_000),
+    Rule(f"{RADIO_FOLDER}/*", MAX_DOCUMENT_BYTES, 10),
 )
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration

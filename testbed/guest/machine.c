@@ -67,14 +67,14 @@
 #define ROOT OVER "/root"
 #define CONTROLLERS "/sys/fs/cgroup"
 #define GROUP CONTROLLERS "/pids/program" /* the command's, which limits its processes */
-#define MOST_THREADS "3500" /* of the guest: more than PROCESSES, the kernel's and ours */
+#define MAX_THREADS "3500" /* of the guest: more than PROCESSES, the kernel's and ours */
 #define PROGRAMS "/run/programs" /* the first folder of the command's PATH */
 #define NOTES "/run/notes"	 /* lines that they leave for whoever started the guest */
-#define MOST_NOTES 65536
+#define MAX_NOTES 65536
 #define BEGIN 4097 /* the guest's system call, of kernel/patches: clock, timers and dice begin */
 #define GRACE_S 1  /* for what the command has left running, from SIGTERM to SIGKILL */
 #define NS 1000000000LL
-#define LARGEST_FILE (1LL << 30)
+#define MAX_FILE (1LL << 30)
 
 /* Why a command is ended that has not ended by itself. */
 enum { TIME_IS_UP = -1, TOO_MANY_PROCESSES = -2, FAULT_FOUND = -3 };
@@ -251,7 +251,7 @@ static void enter_root(void)
 /* Room for us beside a fork bomb, and output that reaches the host while the command runs. */
 static void set_kernel(void)
 {
-	set("/proc/sys/kernel/threads-max", MOST_THREADS);
+	set("/proc/sys/kernel/threads-max", MAX_THREADS);
 	set("/proc/sys/vm/dirty_expire_centisecs", "50");
 	set("/proc/sys/vm/dirty_writeback_centisecs", "50");
 	set("/proc/self/oom_score_adj", "-1000");
@@ -494,7 +494,7 @@ static void bring_file(int from, int to, const char *name, const struct stat *ab
 {
 	int old, new;
 
-	if (about->st_size > LARGEST_FILE) {
+	if (about->st_size > MAX_FILE) {
 		brought->skipped++;
 		return;
 	}
@@ -582,7 +582,7 @@ static int note_quota(const char *path, const struct stat *about, int kind, stru
 /* What is no file, or a long one, is no note of ours. */
 static void bring_notes(void)
 {
-	static char text[MOST_NOTES];
+	static char text[MAX_NOTES];
 	int from = open(NOTES, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int to = openat(trial, "guest.notes", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	ssize_t length = from < 0 ? 0 : read(from, text, sizeof(text));

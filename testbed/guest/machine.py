@@ -17,8 +17,8 @@ from testbed.engine import ProcessOutcome
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.guest.boot import (
-    LARGEST_OUTPUT_BYTES,
     LEFT_BY_GUESTS,
+    MAX_GUEST_OUTPUT_BYTES,
     VIRTUAL_TIME,
     Boot,
     GuestHung,
@@ -50,7 +50,7 @@ from testbed.store.records import DAMAGED
 MACHINE = LIBRARIES / "testbed-machine"  # built from machine.c
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MACHINE_MEMORY_MB = 1024
-MOST_PROCESSES = 3000  # however large the memory: each takes one of the host's
+MAX_PROCESSES = 3000  # however large the memory: each takes one of the host's
 # the machine's age when the command starts: Open vSwitch needs one of at least 10 s
 MACHINE_AGE_S = 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -65,8 +65,8 @@ LEFT_BY_PROGRAMS = (  # what the guest of a whole program may leave
     Rule(GUEST_NOTES, 65536),
     Rule(GUEST_OBSERVED, 1 << 26),
     Rule(GUEST_SAMPLED, 1 << 30),
-    Rule(f"{CAPTURES_FOLDER}/*.pcapng", LARGEST_OUTPUT_BYTES, 10_000),
-    Rule(f"{MACHINE_FILES}/{TREE}", 1 << 30, 500_000, LARGEST_OUTPUT_BYTES),
+    Rule(f"{CAPTURES_FOLDER}/*.pcapng", MAX_GUEST_OUTPUT_BYTES, 10_000),
+    Rule(f"{MACHINE_FILES}/{TREE}", 1 << 30, 500_000, MAX_GUEST_OUTPUT_BYTES),
 )
 
 
@@ -93,7 +93,7 @@ class MachineProgram:
     @property
     def most_processes(self) -> int:
         """The number of processes at once with which it is ended: a fork bomb's do not fit."""
-        return min(self.memory_mb, MOST_PROCESSES)
+        return min(self.memory_mb, MAX_PROCESSES)
 
 
 @dataclass(frozen=True)

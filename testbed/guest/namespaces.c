@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_NAMESPACES 4096
+#define MAX_NAMESPACES 4096
 
 static int home = -1; /* our network namespace */
 
@@ -68,7 +68,7 @@ static void read_label(const char *process, char *label, size_t size)
 
 void visit_namespaces(visit *visit)
 {
-	static unsigned long seen[MOST_NAMESPACES];
+	static unsigned long seen[MAX_NAMESPACES];
 	static const char *const folders[] = { "/run/netns", "/proc" };
 	size_t count = 0, place, processes;
 	struct dirent *entry;
@@ -89,7 +89,7 @@ void visit_namespaces(visit *visit)
 				continue;
 			for (place = 0; place < count && seen[place] != about.st_ino; place++)
 				;
-			if (place < count || count == MOST_NAMESPACES)
+			if (place < count || count == MAX_NAMESPACES)
 				continue;
 			seen[count++] = about.st_ino;
 			if (processes)

@@ -44,21 +44,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_BYTES (16L << 20) /* of the lines: what comes later is not written down */
+#define MAX_BYTES (16L << 20) /* of the lines: what comes later is not written down */
 #define END_BYTES (2L << 20)   /* of them, for what is written at the end */
-#define MOST_WORDS 64
-#define MOST_LENGTH 1024 /* of a word */
-#define MOST_PROCESSES 32768
+#define MAX_WORDS 64
+#define MAX_LENGTH 1024 /* of a word */
+#define MAX_PROCESSES 32768
 #define PAUSE_NS 1000000 /* between two looks at the network */
 #define TRACE "/sys/kernel/tracing/instances/laboratory/"
 #define SCRIPT_LINES "/run/laboratory"
 #define OWN "/proc/self/ns/net" /* the machine's own namespace */
 
 static FILE *lines;
-static long most_bytes = MOST_BYTES - END_BYTES;
+static long most_bytes = MAX_BYTES - END_BYTES;
 /* What a process whose exit is written down executed. */
 enum { NOTHING, SETTING, TRAFFIC };
-static char executed[MOST_PROCESSES]; /* by process */
+static char executed[MAX_PROCESSES]; /* by process */
 
 static int has_room(void)
 {
@@ -268,11 +268,11 @@ int observe(pid_t pid, int filter, int trial)
 /* Reads a word of a process's memory, as far as it is there. */
 static int read_word(int memory, unsigned long address, char *word)
 {
-	ssize_t length = pread(memory, word, MOST_LENGTH, address);
+	ssize_t length = pread(memory, word, MAX_LENGTH, address);
 
 	if (length <= 0)
 		return 0;
-	word[length < MOST_LENGTH ? length : MOST_LENGTH - 1] = '\0';
+	word[length < MAX_LENGTH ? length : MAX_LENGTH - 1] = '\0';
 	return 1;
 }
 
@@ -293,7 +293,7 @@ static void observe_execution(const struct seccomp_notif *call)
 	static const char *const reading[] = { "show", "ls", "list", "-k", NULL };
 	static const char *const removing[] = { "del", "delete", "replace", NULL };
 	static const char *const measuring[] = { "iperf", "iperf3", NULL };
-	static char words[MOST_WORDS][MOST_LENGTH + 1];
+	static char words[MAX_WORDS][MAX_LENGTH + 1];
 	int in_folder = call->data.nr == SYS_execveat, count = 0, place, reads = 0, removes = 0, sets;
 	unsigned long long argv = call->data.args[in_folder ? 2 : 1], pointer;
 	const char *name;
@@ -303,7 +303,7 @@ static void observe_execution(const struct seccomp_notif *call)
 
 	snprintf(path, sizeof(path), "/proc/%u/mem", call->pid);
 	memory = open(path, O_RDONLY | O_CLOEXEC);
-	while (count < MOST_WORDS && argv && memory >= 0) {
+	while (count < MAX_WORDS && argv && memory >= 0) {
 		if (pread(memory, &pointer, sizeof(pointer), argv) != sizeof(pointer) || !pointer ||
 		    !read_word(memory, pointer, words[count]))
 			break;
@@ -333,13 +333,13 @@ static void observe_execution(const struct seccomp_notif *call)
 	for (place = 0; place < count; place++)
 		write_word(lines, words[place]);
 	fputc('\n', lines);
-	executed[call->pid % MOST_PROCESSES] = sets ? SETTING : TRAFFIC;
+	executed[call->pid % MAX_PROCESSES] = sets ? SETTING : TRAFFIC;
 }
 
 /* Writes down the exit of a process; returns whether something is wrong by now. */
 static int observe_exit(pid_t pid, unsigned long long status)
 {
-	char *what = executed + pid % MOST_PROCESSES;
+	char *what = executed + pid % MAX_PROCESSES;
 	int sent = *what == TRAFFIC;
 
 	if (*what == NOTHING || !has_room())
@@ -397,7 +397,7 @@ void observe_end(void)
 
 	if (!lines)
 		return;
-	most_bytes = MOST_BYTES;
+	most_bytes = MAX_BYTES;
 	write_network();
 	entries = opendir(SCRIPT_LINES);
 	while (entries && (entry = readdir(entries))) {

@@ -39,7 +39,7 @@ enum {
 	ENABLE_LOCKING = 8,
 	GET_CONTEXT = 15
 };
-enum { READY = 1, STRENGTH_BITS = 256, MOST_BYTES = 1 << 16 };
+enum { READY = 1, STRENGTH_BITS = 256, MAX_BYTES = 1 << 16 };
 
 static int instance;
 
@@ -84,7 +84,7 @@ static int get_parameters(void *context, struct parameter *parameter)
 		else if (!strcmp(parameter->key, "strength"))
 			value = STRENGTH_BITS;
 		else if (!strcmp(parameter->key, "max_request"))
-			value = MOST_BYTES;
+			value = MAX_BYTES;
 		else
 			continue;
 		if (parameter->size > sizeof(value))

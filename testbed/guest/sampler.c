@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_BYTES (64L << 20) /* of the lines */
+#define MAX_BYTES (64L << 20) /* of the lines */
 #define PLACES (1 << 16)       /* of the table of hashes: two that share one have more lines */
 #define AWAKE 16 /* namespaces without a sleep: the kernel charges tasks that make many calls */
 #define ESTABLISHED (1 << 1)   /* TCP_ESTABLISHED, as a bit */
@@ -177,7 +177,7 @@ static void sample_namespace(const char *path, unsigned long inode, const char *
 
 void take_sample(void)
 {
-	if (!lines || ftell(lines) > MOST_BYTES)
+	if (!lines || ftell(lines) > MAX_BYTES)
 		return;
 	time_ns = monotonic_ns();
 	visit_namespaces(sample_namespace);

@@ -31,7 +31,7 @@ from typing import Self
 from testbed.machine.trees import GuestFolder, Rule, remove
 
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
-POLL_MS, LONGEST_POLL_MS = 20, 100  # longer as the guest takes longer
+POLL_MS, MAX_POLL_MS = 20, 100  # longer as the guest takes longer
 FULL_DISK_BYTES = 1_000_000
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 WORKER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -330,7 +330,7 @@ def wait_for_guest(
         poller.register(ending, select.POLLIN)
         poll_ms = POLL_MS
         while not poller.poll(poll_ms):
-            poll_ms = min(poll_ms + 1, LONGEST_POLL_MS)
+            poll_ms = min(poll_ms + 1, MAX_POLL_MS)
             pid = pid or child_of(process.pid)
             peak_kb = max(peak_kb, _resident_kb(pid))
             if cancelled():

@@ -27,7 +27,7 @@ from testbed.scenario.variations import on_kernels
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import FlowRecord, Status
 
-MOST_EXPLAINED = 3  # trials that run again under gdb
+MAX_EXPLAINED = 3  # trials that run again under gdb
 EFFECTS = {  # column → what it is called, and its unit
     "throughput_mbps": ("throughput", "Mbit/s"),
     "retransmitted": ("retransmissions", ""),
@@ -35,7 +35,7 @@ EFFECTS = {  # column → what it is called, and its unit
 }
 DESCRIBED = ("Source", "Destination", "Info")  # columns of our Wireshark profile
 TRANSMIT = "__tcp_transmit_skb"  # through it TCP sends each packet
-LONGEST_CHAIN = 5  # functions of a stack that are said
+MAX_CHAIN = 5  # functions of a stack that are said
 STACK_LINE = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w.]+) \(")
 
 
@@ -110,7 +110,7 @@ def compare_kernels(
     out: Path,
     watch: Callable[[SweepEvent], None],
     jobs: int | None = None,
-    explained: int = MOST_EXPLAINED,
+    explained: int = MAX_EXPLAINED,
 ) -> KernelComparison:
     """Run each scenario on both kernels, unless its trial exists, and compare the captures."""
     choose("guest", (), kernels[1])
@@ -227,7 +227,7 @@ def read_gdb(lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             sockets[end] = [line.partition(": ")[2]]
         elif line.startswith("  ") and end:
             sockets[end].append(line.strip())
-    unique = list(dict.fromkeys(functions))[:LONGEST_CHAIN]
+    unique = list(dict.fromkeys(functions))[:MAX_CHAIN]
     return tuple(unique), tuple(sockets.get("sender", ()))
 
 

@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES, read_bytes
+from testbed.machine.safe_files import MAX_DOCUMENT_BYTES, read_bytes
 
 MAX_VALUES = 1 << 23  # an iperf3 report of a day has half as many
 MAX_RECORD_BYTES = 1 << 25  # of a trial's record, scenario or verdict
@@ -21,7 +21,7 @@ MAX_PACKING = 64  # bytes that one stands for, beyond the first; our own have up
 FREE_BYTES = 1 << 24  # that a small file may stand for
 
 
-def read(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES, max_values: int = MAX_VALUES) -> Any:
+def read(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES, max_values: int = MAX_VALUES) -> Any:
     """Read a JSON file; raise a ValueError if it is none, or may hold more values than that."""
     return parse(read_bytes(path, max_bytes), max_values)
 

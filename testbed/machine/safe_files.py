@@ -21,7 +21,7 @@ from testbed.errors import TestbedError
 from testbed.machine import trees
 from testbed.machine.process import User, sudo_user
 
-LARGEST_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
+MAX_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
 TAIL_BYTES = 65536  # of what a program or a console said, in which its last error is
 LONG_TAIL_BYTES = 1 << 24  # of a log whose lines are all read
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
@@ -105,7 +105,7 @@ def open_file(path: Path) -> int:
     return descriptor
 
 
-def plain_file(path: Path, max_bytes: int | None = LARGEST_DOCUMENT_BYTES) -> Path:
+def plain_file(path: Path, max_bytes: int | None = MAX_DOCUMENT_BYTES) -> Path:
     """Return the path of a plain file; raise an error if reading it could take all time or memory.
 
     Whoever wrote a results folder may have put pipes, devices and holes of terabytes there.
@@ -140,13 +140,13 @@ def _opened(path: Path, max_bytes: int | None) -> BinaryIO:
     return file
 
 
-def read_bytes(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES) -> bytes:
+def read_bytes(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
     """Read a plain file of a limited size, even if somebody else is writing it."""
     with _opened(path, max_bytes) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
-def read_text(path: Path, max_bytes: int = LARGEST_DOCUMENT_BYTES) -> str:
+def read_text(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> str:
     """Read a text of a limited size; bytes that are not UTF-8 are replaced."""
     return read_bytes(path, max_bytes).decode(errors="replace")
 

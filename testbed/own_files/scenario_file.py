@@ -18,7 +18,7 @@ from testbed.plan.check import combined_faults
 from testbed.scenario.model import Flow, plain
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import (
-    LONGEST_SCENARIO_BYTES,
+    MAX_SCENARIO_BYTES,
     NETWORK_KEY,
     TOPOLOGY_KEY,
     ScenarioDocument,
@@ -118,7 +118,7 @@ def in_file(path: Path) -> ScenarioDocument:
             f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
         )
     with path.open("rb") as file:
-        text = file.read(LONGEST_SCENARIO_BYTES + 1)
+        text = file.read(MAX_SCENARIO_BYTES + 1)
     document = with_topo_graph(parsed(text, str(path)), path.parent)
     return in_document(document, str(path), path.parent)
 

@@ -38,7 +38,7 @@ MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
     "tree": ("mininet.topolib", "TreeTopo"),
     "torus": ("mininet.topolib", "TorusTopo"),
 }
-MOST_TOPO_NODES = 10_000  # that are built, before the plan counts them
+MAX_TOPO_NODES = 10_000  # that are built, before the plan counts them
 PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
 
 Value = str | int | float | bool | None
@@ -189,9 +189,9 @@ def _limited_nodes(name: TopoName) -> Iterator[None]:
     add_node, count = Topo.addNode, itertools.count(1)
 
     def add_one(topo: Topo, *positional: object, **named: object) -> object:
-        if next(count) > MOST_TOPO_NODES:
+        if next(count) > MAX_TOPO_NODES:
             raise UsageError(
-                f"--topo {name.text}: more than {MOST_TOPO_NODES} nodes",
+                f"--topo {name.text}: more than {MAX_TOPO_NODES} nodes",
                 f"a smaller one: a guest's memory has room for {MAX_NODES}",
             )
         return add_node(topo, *positional, **named)

@@ -31,7 +31,7 @@ MAX_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that 
 MAX_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
 SHORT_BUFFER_BDP = 0.9
-SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
+MIN_CABLE_RTT_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 
 def validate(scenario: Scenario) -> None:
@@ -157,7 +157,7 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
         if not any(h.link.both_delays_ms or radio_of(h.link) or h.is_exact for h in hops):
             yield (
                 f"{flow.name}: its path has no delay, so its first round trip takes no time in "
-                f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
+                f"the guest: give a link that of a cable (delay_ms, {MIN_CABLE_RTT_MS:g} or more)"
             )
 
 

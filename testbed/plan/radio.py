@@ -23,7 +23,7 @@ PROGRAM = "testbed-medium"
 NETWORK_NAME = "testbed"
 CHANNEL_MHZ = 2412
 OWN_PACKETS = 32  # in the radio itself, before the stack has to wait (kernel/*/patches/0021)
-LEAST_MBIT = 3.0  # what the slowest rate leaves, alone on the air
+MIN_MBIT = 3.0  # what the slowest rate leaves, alone on the air
 IDLE_MS = 20.0  # an echo's way there and back: turns, and rates that are not yet known
 
 
@@ -48,7 +48,7 @@ class RadioPlan:
     def drain_s(self) -> float:
         """A rough upper bound for the time its queues need to drain."""
         bits = (self.limit.packets + OWN_PACKETS) * FRAME_BYTES * 8
-        return bits / (LEAST_MBIT * 1e6 * (1 - self.radio.busy))
+        return bits / (MIN_MBIT * 1e6 * (1 - self.radio.busy))
 
 
 def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
@@ -65,7 +65,7 @@ def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
                 access_point=hop.out,
                 station=hop.into,
                 queue=queue,
-                limit=resolve(queue, LEAST_MBIT, 0),
+                limit=resolve(queue, MIN_MBIT, 0),
                 medium=(PROGRAM, "run", *air, *ends),
                 hostapd=_configuration(hop.out.name),
             )
@@ -95,7 +95,7 @@ def _configuration(interface: str) -> str:
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
     """Yield the commands that put a queue before each radio."""
     if plan:
-        words = arguments(plan.queue, plan.limit, LEAST_MBIT)
+        words = arguments(plan.queue, plan.limit, MIN_MBIT)
         for end in plan.ends:
             replace = ("tc", "qdisc", "replace", "dev", end.name, "root", "handle", str(LEAF))
             yield Command(end.node, (*replace, *words))
@@ -104,6 +104,6 @@ def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
 def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:
     """Yield the queues before the radios, with the limit that the kernel must report."""
     if plan:
-        found = tuple(settings(plan.queue, plan.limit, LEAST_MBIT))
+        found = tuple(settings(plan.queue, plan.limit, MIN_MBIT))
         for end in plan.ends:
             yield TcObject(*end.place, LEAF, plan.queue.discipline, found)

@@ -98,7 +98,7 @@ def store64(dst: int, offset: int, src: int) -> Instruction:
     return Instruction(0x7B, dst, src, offset)
 
 
-EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
+EQUAL, DIFFERENT, BELOW_SIGNED, AT_MAX_SIGNED = 0x10, 0x50, 0xC0, 0xD0
 
 
 def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:

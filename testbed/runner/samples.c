@@ -25,7 +25,7 @@
 #include "runner.h"
 
 #define ANSWER_BYTES 4096 /* more than any answer takes */
-#define MOST_ROUNDS 64
+#define MAX_ROUNDS 64
 #define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
 #define WRITE_BYTES (1 << 20)
 #define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
@@ -46,7 +46,7 @@ static unsigned char *text;
 static size_t used, room;
 
 static struct batched_call *calls;
-static struct timespec due_at[MOST_ROUNDS], made_at[MOST_ROUNDS];
+static struct timespec due_at[MAX_ROUNDS], made_at[MAX_ROUNDS];
 static unsigned char *answers;
 static size_t most; /* rounds by one call */
 static int64_t interval, following;
@@ -221,7 +221,7 @@ void rehearse(struct words words)
 	if (!probe_count)
 		return;
 	most = ROOM / ANSWER_BYTES / probe_count;
-	most = most < 1 ? 1 : most > MOST_ROUNDS ? MOST_ROUNDS : most;
+	most = most < 1 ? 1 : most > MAX_ROUNDS ? MAX_ROUNDS : most;
 	answers = calloc(most * probe_count, ANSWER_BYTES);
 	calls = calloc(most * calls_of_round(), sizeof(*calls));
 	if (!answers || !calls)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from analysis.results.experiment_results import ExperimentResults
 
 EXPERIMENT_NAME = "EXPERIMENT"
-LARGEST_FILE_BYTES = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 TEMPLATE_HINT = "`testbed new EXPERIMENT_NAME` writes one that runs"
 
 Figures = Callable[["pd.DataFrame"], Iterable[tuple[str, "Figure"]]]
@@ -58,7 +58,7 @@ def files_with_experiments(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files in a folder that define an experiment, unexecuted, with their `about`."""
     for path in sorted(folder.glob(f"*{PYTHON_SUFFIX}")):
         try:
-            tree = ast.parse(read_bytes(path, LARGEST_FILE_BYTES))
+            tree = ast.parse(read_bytes(path, MAX_FILE_BYTES))
             yield from ((path, about) for about in _abouts(tree))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue

@@ -114,10 +114,10 @@ class CompletedRun:
 def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener) -> PlannedRun:
     """Plan a run's trials, choose their engine, and build the kernels that they need."""
     if options.until:  # a typing error in it is reported before anything runs
-        from analysis.statistics.precision import LEAST_SEEDS_OF_A_SPREAD, parse_target
+        from analysis.statistics.precision import MIN_SEEDS_OF_A_SPREAD, parse_target
 
         parse_target(options.until)
-        options = dataclasses.replace(options, seeds=max(options.seeds, LEAST_SEEDS_OF_A_SPREAD))
+        options = dataclasses.replace(options, seeds=max(options.seeds, MIN_SEEDS_OF_A_SPREAD))
     for note in selection.notes:
         listener.warn(note)
     planned: Sequence[Task] = planned_trials(selection, options.seeds, listener.say)

@@ -25,7 +25,7 @@ VOICE_BYTES = 160  # of 20 ms of sound by G.711, 64 kbit/s
 VOICE_TICKS_PER_S = 8000
 VIDEO_TICKS_PER_S = 90_000
 DEVIATION = 0.15  # SCALE_t and SCALE_B of RFC 8593: of Laplace's distribution
-LONGEST_FRAME_PART = 1188  # bytes of a frame in one datagram, whose payload is 1200
+MAX_FRAME_PART = 1188  # bytes of a frame in one datagram, whose payload is 1200
 
 
 class Media(enum.StrEnum):
@@ -84,7 +84,7 @@ def datagrams(call: Call, seconds: float, dice: str) -> Iterator[Datagram]:
 
 def _frame(at_ns: int, size: int) -> Iterator[Datagram]:
     """Yield the datagrams of a frame, of nearly equal sizes."""
-    count = -(-size // LONGEST_FRAME_PART)
+    count = -(-size // MAX_FRAME_PART)
     ticks = at_ns * VIDEO_TICKS_PER_S // 1_000_000_000
     for number in range(count):
         part = (number + 1) * size // count - number * size // count

@@ -22,17 +22,17 @@ Axes = Mapping[str, tuple[Value, ...]]
 
 
 ALONE = "alone"  # in place of another flow: one has the link to itself
-MOST_TRIALS = 100_000  # of one request
-MOST_PER_AXIS = 100_000  # of flows, hosts or whatever else an axis counts: each is an object
+MAX_TRIALS = 100_000  # of one request
+MAX_PER_AXIS = 100_000  # of flows, hosts or whatever else an axis counts: each is an object
 
 
 def refuse_too_many(settings: int, seeds: int) -> None:
     """Raise for more trials than anyone runs: each is planned before the first begins."""
-    if settings * seeds > MOST_TRIALS:
+    if settings * seeds > MAX_TRIALS:
         raise UsageError(
             f"{settings * seeds:,} trials ({settings:,} settings with {seeds:,} seeds): at most "
-            f"{MOST_TRIALS:,} are planned",
-            f"--seeds {MOST_TRIALS // settings}" if settings <= MOST_TRIALS else "fewer values",
+            f"{MAX_TRIALS:,} are planned",
+            f"--seeds {MAX_TRIALS // settings}" if settings <= MAX_TRIALS else "fewer values",
         )
 
 
@@ -112,8 +112,8 @@ class Experiment:
             raise UsageError(
                 f"--set {key}={text}: not a number", number_hint(key, text, self.axes[key][0])
             )
-        if not unit_of_setting(key) and number > MOST_PER_AXIS:
-            raise UsageError(f"--set {key}={text}: more than {MOST_PER_AXIS:,}", self._example(key))
+        if not unit_of_setting(key) and number > MAX_PER_AXIS:
+            raise UsageError(f"--set {key}={text}: more than {MAX_PER_AXIS:,}", self._example(key))
         return number
 
     def _scenario(self, point: tuple[Value, ...], seed: int) -> Scenario:

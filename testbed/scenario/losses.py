@@ -19,13 +19,13 @@ from testbed.scenario.limits import Range, Text
 MAX_RUNS = 1 << 20  # 8 MiB in the kernel
 MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
 MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with a sign
-LEAST_LOSS_CHANCE = (
+MIN_LOSS_CHANCE = (
     1e-6  # netem is told hundredths of it, and a series of throws is half as long again
 )
-_NO_CHANCE = f"is not a probability from {LEAST_LOSS_CHANCE:g} to 1"
-LossChance = Annotated[float, Range(LEAST_LOSS_CHANCE, 1.0, said=_NO_CHANCE)]
+_NO_CHANCE = f"is not a probability from {MIN_LOSS_CHANCE:g} to 1"
+LossChance = Annotated[float, Range(MIN_LOSS_CHANCE, 1.0, said=_NO_CHANCE)]
 SmallChance = Annotated[
-    float, Range(LEAST_LOSS_CHANCE, 1.0, or_zero=True, said=f"{_NO_CHANCE}, nor 0")
+    float, Range(MIN_LOSS_CHANCE, 1.0, or_zero=True, said=f"{_NO_CHANCE}, nor 0")
 ]
 LossCount = Annotated[int, Range(1, 10_000)]
 LOSS_HINT = 'one packet in 200, each by itself: "loss": {"events": {"rate": 0.005}}'

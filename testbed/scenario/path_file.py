@@ -18,19 +18,19 @@ from testbed.scenario.network import MAX_CHANGES, Change
 PATH_COLUMNS = ("time_s", "delay_ms", "rate_mbit", "up")
 PATH_FILE_HINT = "a header time_s,delay_ms,rate_mbit,up, and lines such as 15,32.5,48,1"
 UP_WORDS = {"0": False, "1": True}
-LONGEST_PATH_FILE_BYTES = 1 << 20
+MAX_PATH_FILE_BYTES = 1 << 20
 
 
 def read_path_file(path: Path) -> tuple[Change, ...]:
     """Return a path's changes, the first of them at second 0."""
     try:
         with path.open(encoding="ascii") as file:
-            text = file.read(LONGEST_PATH_FILE_BYTES + 1)
+            text = file.read(MAX_PATH_FILE_BYTES + 1)
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a path: not text", PATH_FILE_HINT) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint_for(error) or PATH_FILE_HINT) from error
-    if len(text) > LONGEST_PATH_FILE_BYTES:
+    if len(text) > MAX_PATH_FILE_BYTES:
         raise UsageError(f"{path}: not a path: longer than 1 MB", PATH_FILE_HINT)
     return path_changes(text, str(path))
 

@@ -29,11 +29,11 @@ from testbed.scenario.network import FRAME_BYTES, Queue
 ONE_LIMIT = '"queue": {"discipline": "pie", "limit_packets": 1000}'
 MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
 LATE_TIMER_S = 200e-6  # on a busy host
-LEAST_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
-CODEL_MOST_MS = 2_199_000  # it compares times of 32 bits, in units of 1024 ns, with a sign
-PIE_MOST_MS = 4294  # its target has 32 bits of nanoseconds
+MIN_QUEUE_TIME_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
+CODEL_MAX_MS = 2_199_000  # it compares times of 32 bits, in units of 1024 ns, with a sign
+PIE_MAX_MS = 4294  # its target has 32 bits of nanoseconds
 PIE_TICK_MS = 4  # its timer's, in the guest
-PIE_MOST_TUPDATE_MS = 4_000_000  # more may not fit into 32 bits when the kernel reports it
+PIE_MAX_TUPDATE_MS = 4_000_000  # more may not fit into 32 bits when the kernel reports it
 FQ_CODEL_FLOWS = 65_536
 FQ_CODEL_QUANTUM = (256, 1 << 20)  # the kernel raises a smaller one, and refuses a larger one
 DUALPI2_PACKETS = 10_000  # the kernel's, of both of its queues
@@ -44,7 +44,7 @@ CAKE_FLOW_MODES = (
 )
 CAKE_TARGETS = 20  # tc: its target is that part of its rtt
 POLICE = "police"
-LONGEST_BUCKET_MS = 274_000  # of 32 bits of ticks, 64 ns each
+MAX_BUCKET_MS = 274_000  # of 32 bits of ticks, 64 ns each
 
 
 def bucket_bytes(rate_mbit: float) -> int:
@@ -68,7 +68,13 @@ def always(name: str, field: Field, value: int, *words: str) -> Setting:
 def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
     """Return one of CoDel's times as an option."""
     return Option(
-        keyword, at(attribute), "ms", default, codel_time, least=LEAST_MS, most=CODEL_MOST_MS
+        keyword,
+        at(attribute),
+        "ms",
+        default,
+        codel_time,
+        least=MIN_QUEUE_TIME_MS,
+        most=CODEL_MAX_MS,
     )
 
 
@@ -78,8 +84,8 @@ def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
 
 
 def _bucket_refusals(_options: Values, limit: Limit, _rate_mbit: float) -> Iterator[str]:
-    if limit.ms > LONGEST_BUCKET_MS:
-        yield f"its bucket of {limit} is of more than {LONGEST_BUCKET_MS} ms, the kernel's most"
+    if limit.ms > MAX_BUCKET_MS:
+        yield f"its bucket of {limit} is of more than {MAX_BUCKET_MS} ms, the kernel's most"
 
 
 def _other_dualpi2(_options: Values, limit: Limit, _rate_mbit: float) -> Iterator[str]:
@@ -105,12 +111,12 @@ DISCIPLINES = {
                 "min_bytes": Option("min", Field((red.RED_PARAMETERS,), 4), whole=True),
                 "max_bytes": Option("max", Field((red.RED_PARAMETERS,), 8), whole=True),
                 "avpkt_bytes": Option("avpkt", None, whole=True),
-                "burst_packets": Option("burst", None, most=red.MOST_BURST, whole=True),
+                "burst_packets": Option("burst", None, most=red.MAX_BURST, whole=True),
                 "probability": Option(
                     "probability",
                     None,
-                    least=red.LEAST_MARKING_CHANCE,
-                    most=red.MOST_MARKING_CHANCE,
+                    least=red.MIN_MARKING_CHANCE,
+                    most=red.MAX_MARKING_CHANCE,
                 ),
             },
             Marking(Field((red.RED_PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
@@ -154,7 +160,7 @@ DISCIPLINES = {
             Option("limit", at(2)),
             {
                 "target_ms": Option(
-                    "target", at(1), "ms", 15, pie_time, least=LEAST_MS, most=PIE_MOST_MS
+                    "target", at(1), "ms", 15, pie_time, least=MIN_QUEUE_TIME_MS, most=PIE_MAX_MS
                 ),
                 "tupdate_ms": Option(
                     "tupdate",
@@ -163,7 +169,7 @@ DISCIPLINES = {
                     15,
                     timer_ticks,
                     least=PIE_TICK_MS,
-                    most=PIE_MOST_TUPDATE_MS,
+                    most=PIE_MAX_TUPDATE_MS,
                 ),
             },
             Marking(at(6), counted_at=36),
@@ -178,7 +184,7 @@ DISCIPLINES = {
             "cake",
             "bytes",
             Option("memlimit", at(10)),
-            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=LEAST_MS)},
+            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=MIN_QUEUE_TIME_MS)},
             Marking(on=()),  # marks every ECN-capable packet that it would drop
             words=("unlimited", "besteffort", "flows"),
             fixed=(

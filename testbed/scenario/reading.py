@@ -24,8 +24,8 @@ from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
 from testbed.scenario.setting_units import number_hint, typed_unit
 
-LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
-LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
+MAX_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
+MAX_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
 SCHEMA_KEY = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
 TOPOLOGY_KEY, NETWORK_KEY = (
     "topology",
@@ -159,9 +159,9 @@ def parsed(text: str | bytes, name: str) -> Any:
 
     Python's reader would take integers of any length, and every key any number of times.
     """
-    if len(text) > LONGEST_SCENARIO_BYTES:
+    if len(text) > MAX_SCENARIO_BYTES:
         raise UsageError(
-            f"{name}: longer than {LONGEST_SCENARIO_BYTES >> 20} MB: not a scenario", SCENARIO_HINT
+            f"{name}: longer than {MAX_SCENARIO_BYTES >> 20} MB: not a scenario", SCENARIO_HINT
         )
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -192,7 +192,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)
+    return int(digits) if len(digits) <= MAX_INTEGER else float(digits)
 
 
 @functools.cache

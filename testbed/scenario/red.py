@@ -20,12 +20,12 @@ from testbed.scenario.discipline import (
 
 RED_PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
 MAX_PROBABILITY = 3  # TCA_RED_MAX_P: in units of 2^-32
-LONGEST_IDLE = 31.0  # after so many halvings the average is 0
+MAX_IDLE = 31.0  # after so many halvings the average is 0
 CELLS = 512
 SHIFTS = 32
 WORD_BITS = 32  # of the kernel's average, which is a threshold shifted by Wlog
-MOST_BURST = 1_000_000  # packets; tc tries powers of a number next to 1
-LEAST_MARKING_CHANCE, MOST_MARKING_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 1
+MAX_BURST = 1_000_000  # packets; tc tries powers of a number next to 1
+MIN_MARKING_CHANCE, MAX_MARKING_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 1
 
 
 def complete(options: Values, limit: Limit) -> Values:
@@ -111,7 +111,7 @@ def _packet_ticks(average: int, rate_mbit: float) -> int:
 def _longest_idle(weight: int, average: int, rate_mbit: float) -> float:
     """Return the ticks in which the average decays to nothing."""
     packet = _packet_ticks(average, rate_mbit)
-    return LONGEST_IDLE / (-math.log(1 - 2.0**-weight) / packet) if weight else 0
+    return MAX_IDLE / (-math.log(1 - 2.0**-weight) / packet) if weight else 0
 
 
 def _idle_shift(weight: int, average: int, rate_mbit: float) -> int:

@@ -24,7 +24,7 @@ from testbed.scenario.network import FRAME_BYTES
 OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
 TUN_BYTES = 4
 MAX_TRACE_TIMES = 400_000
-LONGEST_TRACE_MS = 24 * 3600 * 1000
+MAX_TRACE_MS = 24 * 3600 * 1000
 TRACE_CONTENT = re.compile(r"[0-9][0-9* ]*")  # and no name of a file
 CACHED_TRACES = 8  # traces, in each form: a sweep's trials share a few
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
@@ -141,15 +141,15 @@ def trace_fault(content: str) -> str:
         if int(match[1]) <= before:
             return f"{match[1]} comes after {before} (number {number}): times never go back"
         before = int(match[1])
-    if not 0 < before <= LONGEST_TRACE_MS:
-        return f"lasts {before} ms, and not between 1 and {LONGEST_TRACE_MS}"
+    if not 0 < before <= MAX_TRACE_MS:
+        return f"lasts {before} ms, and not between 1 and {MAX_TRACE_MS}"
     return ""
 
 
 TRACE_FOLDER = Path(__file__).with_name("traces")
 TRACE_SUFFIX = ".trace"
 TRACE_FIELD = "trace"
-LONGEST_TRACE_BYTES = 16 << 20
+MAX_TRACE_BYTES = 16 << 20
 
 _T = TypeVar("_T")
 
@@ -164,17 +164,15 @@ def read_trace(name: str | Path, folder: Path = Path()) -> str:
     path = _path(str(name), folder)
     try:
         with path.open("rb") as file:
-            data = file.read(LONGEST_TRACE_BYTES + 1)
+            data = file.read(MAX_TRACE_BYTES + 1)
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}: line {line}: not a trace: not text", _trace_hint()) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint_for(error) or _trace_hint()) from error
-    if len(data) > LONGEST_TRACE_BYTES:
-        raise UsageError(
-            f"{path}: longer than {LONGEST_TRACE_BYTES >> 20} MB: no trace", _trace_hint()
-        )
+    if len(data) > MAX_TRACE_BYTES:
+        raise UsageError(f"{path}: longer than {MAX_TRACE_BYTES >> 20} MB: no trace", _trace_hint())
     return trace_content(text, str(path))
 
 

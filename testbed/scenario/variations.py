@@ -81,7 +81,7 @@ def axes_of(scenario: Scenario) -> Mapping[str, str]:
     return {**axes, KERNEL_AXIS: scenario.kernel}
 
 
-LEAST_DELAY_MS = 0.001  # a delay that is drawn stays one
+MIN_DELAY_MS = 0.001  # a delay that is drawn stays one
 DRAWN_DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
 
 
@@ -151,7 +151,7 @@ class _Dice:
         delay_ms = self.draw(place, delay_ms)
         if not self.range_ms or not delay_ms:
             return delay_ms
-        least_ms = max(LEAST_DELAY_MS, delay_ms - self.range_ms / 2)
+        least_ms = max(MIN_DELAY_MS, delay_ms - self.range_ms / 2)
         dice = random.Random(f"{self.seed} range {place}")
         return round(least_ms + dice.uniform(0, self.range_ms), DRAWN_DIGITS)
 

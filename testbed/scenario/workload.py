@@ -17,7 +17,7 @@ from testbed.scenario.limits import Length, Range
 
 MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
 MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
-MAX_SESSIONS = 400  # MOST_PORTS of testbed/traffic/workload/server.c
+MAX_SESSIONS = 400  # MAX_PORTS of testbed/traffic/workload/server.c
 MAX_POOL = 500  # connections that stay open: a choice, more than browsers and proxies have
 MAX_SIZE_BYTES = 1 << 40  # of a transfer
 POINT = "a point is a size in bytes and a part of the transfers"
@@ -224,7 +224,7 @@ def _cdf_faults(cdf: tuple[tuple[float, ...], ...]) -> Iterator[Fault]:
         yield Fault(("cdf",), f"the largest size is not between 1 and {MAX_SIZE_BYTES}")
 
 
-LONGEST_INPUT_BYTES = 4 << 20
+MAX_INPUT_BYTES = 4 << 20
 _Row = TypeVar("_Row")
 
 
@@ -276,9 +276,9 @@ def _text(path: Path) -> str:
     hint = "paths are relative to the scenario's file"
     try:
         with path.open("rb") as file:
-            data = file.read(LONGEST_INPUT_BYTES + 1)
-        if len(data) > LONGEST_INPUT_BYTES:
-            raise UsageError(f"{path}: longer than {LONGEST_INPUT_BYTES >> 20} MB", hint)
+            data = file.read(MAX_INPUT_BYTES + 1)
+        if len(data) > MAX_INPUT_BYTES:
+            raise UsageError(f"{path}: longer than {MAX_INPUT_BYTES >> 20} MB", hint)
         return data.decode()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint) from error

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.errors import TestbedError, UsageError, quoted, short
 from testbed.machine import json_files
 from testbed.machine.file_hashes import hash_of
-from testbed.machine.safe_files import LARGEST_DOCUMENT_BYTES, plain_file, read_bytes
+from testbed.machine.safe_files import MAX_DOCUMENT_BYTES, plain_file, read_bytes
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import is_name
 from testbed.scenario.reading import read_scenario
@@ -32,7 +32,7 @@ from testbed.store.names import (
 from testbed.store.records import DAMAGED, FileRecord, Record, Status
 
 _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
-MOST_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
+MAX_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
 CHANGED = "damaged: it is not what the trial recorded"
 
 
@@ -44,7 +44,7 @@ def read_json(folder: Path, name: str) -> Any:
         return None
 
 
-MOST_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
+MAX_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Trial:
         """Return what is wrong with a file of the trial; empty if it is what it recorded."""
         recorded = self.record.files.get(name)
         is_capture = name.startswith(f"{CAPTURES_FOLDER}/")
-        largest = None if is_capture else LARGEST_DOCUMENT_BYTES
+        largest = None if is_capture else MAX_DOCUMENT_BYTES
         return file_fault(self.path / name, recorded, largest) if recorded else "not recorded"
 
 
@@ -180,7 +180,7 @@ def _trial_hint(path: Path) -> str:
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     """Yield a fault for each name that leads out of the trial or nowhere, and each time outside."""
     planned = {flow.name for flow in scenario.flows}
-    last_s = scenario.duration_s + MOST_BESIDE_S
+    last_s = scenario.duration_s + MAX_BESIDE_S
     engine = (record.engine,) if record.engine else ()
     queues = (name for each in record.queues for name in (each.node, each.interface))
     captures = (name for each in record.captures for name in (each.node, each.interface))
@@ -194,7 +194,7 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     for each in record.flows:
         if each.name not in planned:
             yield f"{RECORD}: {quoted(each.name)} is not a flow of its scenario"
-        if not -MOST_BESIDE_S <= each.started_s <= each.stopped_s <= last_s:
+        if not -MAX_BESIDE_S <= each.started_s <= each.stopped_s <= last_s:
             yield f"{RECORD}: {each.name} cannot run from {each.started_s} to {each.stopped_s} s"
         if each.variant_seen and not is_name(each.variant_seen):
             yield f"{RECORD}: {quoted(each.variant_seen)}: not a name"

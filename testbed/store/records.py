@@ -259,7 +259,7 @@ def _rules(kind: Any) -> list[tuple[str, Callable[[Any], bool]]]:
 
 def _is_number(value: Any) -> bool:
     """Say whether a number is one that counts nanoseconds, or less, in 64 bits."""
-    return type(value) in (int, float) and abs(value) < LARGEST_NUMBER
+    return type(value) in (int, float) and abs(value) < MAX_NUMBER
 
 
 def _is_number_or_nan(value: Any) -> bool:
@@ -267,7 +267,7 @@ def _is_number_or_nan(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and abs(value) < LARGEST_COUNT
+    return type(value) is int and abs(value) < MAX_COUNT
 
 
 def _is_text(value: Any) -> bool:
@@ -296,7 +296,7 @@ def _name_names(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_name_texts, value.values()))
 
 
-LARGEST_NUMBER, LARGEST_COUNT = 9e9, 1 << 53
+MAX_NUMBER, MAX_COUNT = 9e9, 1 << 53
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "str": _is_text,
     "int": _is_count,

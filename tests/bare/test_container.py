@@ -14,7 +14,7 @@ import pytest
 from testbed.machine.process import run
 from tests.bare.machines import CERTIFICATES, PROJECT, pip_settings, release
 
-LONGEST_S = 3600
+MAX_S = 3600
 BASE, IMAGE = "localhost/debian:12", "localhost/tcp-testbed"
 BUILT = "1764000000"  # the time of the image and of all that is in it
 # what a cluster that trusts nobody sets
@@ -36,7 +36,7 @@ class Podman:
 
     def __call__(self, *argv: str) -> str:
         """What it printed; it must end well."""
-        return run([*self._argv, *argv], timeout_s=LONGEST_S).stdout
+        return run([*self._argv, *argv], timeout_s=MAX_S).stdout
 
     def unprivileged(self, *argv: str) -> str:
         """What a command in a container without any privilege printed."""

@@ -27,9 +27,9 @@ from tests.fuzz.formats import FORMATS, Format
 CORPUS = Path(__file__).with_name("corpus")
 FOUND = Path(__file__).with_name("found")
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_S = 10.0  # of processor time, for an input
-MOST_MEMORY_BYTES = 1 << 30  # beyond what the process has before
-LONGEST_MESSAGE = 8000
+MAX_S = 10.0  # of processor time, for an input
+MAX_MEMORY_BYTES = 1 << 30  # beyond what the process has before
+MAX_MESSAGE = 8000
 BATCH = 200  # inputs that one process reads
 NUMBER_BYTES = 8
 
@@ -110,7 +110,7 @@ def _read_all(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for place, data in enumerate(inputs):
         begun[:] = (place + 1).to_bytes(NUMBER_BYTES, "little")
-        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_S)
         answer = outcome(lambda data=data: chosen.read(data, folder))  # type: ignore[misc]
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         if answer is not None:
@@ -118,9 +118,9 @@ def _read_all(
 
 
 def memory_limit() -> int:
-    """Return RLIMIT_DATA for MOST_MEMORY_BYTES beyond what this process has now."""
+    """Return RLIMIT_DATA for MAX_MEMORY_BYTES beyond what this process has now."""
     data_pages = int(Path("/proc/self/statm").read_text().split()[5])
-    return data_pages * resource.getpagesize() + MOST_MEMORY_BYTES
+    return data_pages * resource.getpagesize() + MAX_MEMORY_BYTES
 
 
 class _Hang(BaseException):
@@ -137,7 +137,7 @@ def outcome(read: Callable[[], object]) -> str | None:
         read()
     except TestbedError as error:
         message = error.message
-        if "\n" in message or len(message) > LONGEST_MESSAGE:  # the console escapes the rest
+        if "\n" in message or len(message) > MAX_MESSAGE:  # the console escapes the rest
             return f"a message that is no line, or a long one, at {_place(error)}"
         return ""
     except BaseException as error:

@@ -58,7 +58,7 @@ FAULTY: dict[str, Callable[[bytes, Path], object]] = {
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_fault_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the inputs after it are read all the same."""
-    monkeypatch.setattr(attempts, "LONGEST_S", 0.1)
+    monkeypatch.setattr(attempts, "MAX_S", 0.1)
     done = attempt(Format(tuple, FAULTY[fault], lambda _dice, data: data), [b"1", b"2", b"3"])
     assert done.inputs == 3
     (only,) = done.faults

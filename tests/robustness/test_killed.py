@@ -32,7 +32,7 @@ from tests.robustness.killing import (
     written,
 )
 
-SHORTEST_S = 0.15  # that a guest takes, in any case
+MIN_S = 0.15  # that a guest takes, in any case
 SCENARIOS = [SHORT, *(dataclasses.replace(SHORT, seed=seed) for seed in (2, 3))]
 
 
@@ -116,7 +116,7 @@ def test_a_sweep_outlives_its_guests(lab: Laboratory, full: bool) -> None:
     lab.run(*argv)
     whole = lab.whole()
     killed = 0
-    for moment in moments(20 if full else 1, SHORTEST_S):
+    for moment in moments(20 if full else 1, MIN_S):
         shutil.rmtree(lab.out)
         lab.out.mkdir()
         lab.begin(*argv)

@@ -28,15 +28,15 @@ from testbed.scenario.reading import read_scenario
 from testbed.store.names import QDISCS_FILE, trial_folder
 from testbed.store.reading import Trial, open_trial, read_json
 from testbed.store.records import Status
-from tests.fuzz.attempts import MOST_MEMORY_BYTES, memory_limit
+from tests.fuzz.attempts import MAX_MEMORY_BYTES, memory_limit
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated
 
 FEW, ALL = 200, 100_000  # in this process
 FEW_CALLS, ALL_CALLS = 12, 1000  # of the command line
-LONGEST_S = 10  # of processor time
+MAX_S = 10  # of processor time
 PATIENCE_S = 300
-LONGEST_LINE = 8000  # characters: twenty faults
+MAX_LINE = 8000  # characters: twenty faults
 WIDTH = 80  # of an output that is no terminal
 
 
@@ -55,7 +55,7 @@ def alarm() -> Iterator[None]:
 
 @pytest.fixture
 def bounded() -> Iterator[None]:
-    """What takes more memory than MOST_MEMORY_BYTES on top of what is held now raises."""
+    """What takes more memory than MAX_MEMORY_BYTES on top of what is held now raises."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (memory_limit(), hard))
     yield
@@ -69,7 +69,7 @@ def test_in_this_process(full: bool) -> None:
     schema = Draft202012Validator(scenario_schema())
     for number in range(ALL if full else FEW):
         text = mutated(number)
-        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_S)
         try:
             scenario = read_scenario(text)
             tasks([scenario])
@@ -77,7 +77,7 @@ def test_in_this_process(full: bool) -> None:
             assert read_scenario(scenario.to_json()) == scenario
             assert schema.is_valid(json.loads(text))
         except UsageError as error:
-            assert "\n" not in error.message and len(error.message) < LONGEST_LINE, number
+            assert "\n" not in error.message and len(error.message) < MAX_LINE, number
         except Exception as error:
             raise AssertionError(f"mutation {number}") from error
     assert planned > (ALL if full else FEW) / 20  # else they are all of one kind
@@ -85,8 +85,8 @@ def test_in_this_process(full: bool) -> None:
 
 def limited() -> None:
     """End a process that computes for too long; refuse it memory beyond its share."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S))
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_S, MAX_S))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def test_by_the_command_line(full: bool, root: Path, tmp_path: Path) -> None:

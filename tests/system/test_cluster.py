@@ -34,7 +34,7 @@ from testbed.trial.make import RUNNER
 from tests.lab import capture_hashes, planned_here, run_trials, wait_until
 from tests.scenarios import router
 
-LONGEST_S = 8.0  # from the workers' start to the last trial's end
+MAX_S = 8.0  # from the workers' start to the last trial's end
 SCENARIOS = [router(variant=name, duration_s=3) for name in ("reno", "cubic", "vegas", "bbr")]
 
 
@@ -113,7 +113,7 @@ def test_a_cluster_gives_what_this_machine_gives(
 ) -> None:
     """Two workers, one of them killed at a random moment: the other does the rest."""
     workers = [cluster.worker(), cluster.worker()]
-    killer = threading.Timer(random.Random(number).uniform(1, LONGEST_S), workers[0].kill)
+    killer = threading.Timer(random.Random(number).uniform(1, MAX_S), workers[0].kill)
     killer.start()
     finished = run_on_cluster(
         cluster.address,

@@ -16,7 +16,7 @@ from testbed.scenario.model import Misbehaviour, Scenario
 from testbed.scenario.network import Queue
 from testbed.store.names import RECEIVERS_FILE
 from testbed.store.reading import Trial
-from testbed.trial.parts.receivers import DIVISION, MOST_AHEAD
+from testbed.trial.parts.receivers import DIVISION, MAX_AHEAD
 from tests.lab import run_trials
 from tests.scenarios import router
 
@@ -71,7 +71,7 @@ def test_what_is_lost_or_under_way_is_acknowledged(trials: dict[Misbehaviour, Tr
     known = (came >= 0) & (acks["ack"] > 0)
     ends = np.maximum.accumulate(data["seq"].astype(np.int64) + data["payload"])
     ahead = acks["ack"].astype(np.int64)[known] - ends[came[known]]
-    assert ahead.max() == MOST_AHEAD
+    assert ahead.max() == MAX_AHEAD
     counts = counted(trial)
     sent, _ = seen(trial, "sender")
     assert counts["concealed_bytes"] > 20 * 1448

@@ -79,7 +79,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     capture = write_pcap(tmp_path / "x.pcap", conversations(5, 12))
     whole, flows = read_capture(capture).rows, capture_flows(capture)
     monkeypatch.setattr(reader, "WINDOW", 1)
-    monkeypatch.setattr(tcp, "LARGEST_CHUNK", 10)
+    monkeypatch.setattr(tcp, "MAX_CHUNK", 10)
     monkeypatch.setattr(tcp, "CHUNK_ROWS", 7)
     pd.testing.assert_frame_equal(read_capture(capture).rows, whole)
     pd.testing.assert_frame_equal(capture_flows(capture), flows)
@@ -92,7 +92,7 @@ def test_a_large_capture_is_stored_beside_its_dissection(
     path = flows(tmp_path / "x.pcap", 25_000)
     layout = [("s", "<u4"), ("ns", "<u4"), ("sizes and packet", "V62")]
     records = np.frombuffer(path.read_bytes(), layout, offset=24)
-    monkeypatch.setattr(tcp, "LARGEST_CHUNK", 7_001)
+    monkeypatch.setattr(tcp, "MAX_CHUNK", 7_001)
     monkeypatch.setattr(tcp, "CHUNK_ROWS", 7_001)
     columns = tcp.read_arrays(path, ("frame", "time_ns", "relative_seq", "stream")).columns
     assert columns["frame"].tolist() == list(range(1, 75_001))

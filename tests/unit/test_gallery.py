@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.gallery import GALLERY, GALLERY_PAGES, MOST_BYTES, QUESTIONS
+from benchmarks.gallery import GALLERY, GALLERY_PAGES, MAX_PAGE_BYTES, QUESTIONS
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli.parser import build_parser
 from testbed.cli.run import selected
@@ -23,7 +23,7 @@ def test_all_pages_together_are_small() -> None:
 @pytest.mark.parametrize("name", GALLERY_PAGES)
 def test_a_page_is_small_and_says_what_was_run(name: str) -> None:
     page = (GALLERY / f"{name}.html").read_bytes()
-    assert len(page) < MOST_BYTES
+    assert len(page) < MAX_PAGE_BYTES
     command = f"testbed run {GALLERY_PAGES[name]}"
     assert command.encode() in page
     assert f"`{command}`" in (GALLERY / "README.md").read_text()

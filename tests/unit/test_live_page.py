@@ -181,9 +181,9 @@ def test_a_hundred_connections_keep_nobody_out(server: LoopbackServer) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     connections = [connect(server) for _ in range(100)]
     try:
-        wait_until(lambda: answering() <= loopback_server.MOST_CONNECTIONS)
+        wait_until(lambda: answering() <= loopback_server.MAX_CONNECTIONS)
         opened = len(list(Path("/proc/self/fd").iterdir())) - before - len(connections)
-        assert opened <= loopback_server.MOST_CONNECTIONS
+        assert opened <= loopback_server.MAX_CONNECTIONS
         assert asked(server.url)[0] == 200
     finally:
         for connection in connections:

@@ -19,7 +19,7 @@ import pytest
 from analysis.report import collect, make_report
 from analysis.report.overlay import settings_of
 from analysis.results import experiment_results, plotted, reduction, workers
-from analysis.results.plotted import MOST_POINTS, packed, thinned
+from analysis.results.plotted import MAX_POINTS, packed, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
@@ -109,7 +109,7 @@ def test_of_many_points_the_extremes_stay() -> None:
     y = np.sin(x)
     y[31_337] = 5.0
     few_x, few_y = thinned(x, y)
-    assert len(few_x) <= MOST_POINTS + 1 and few_x[0] == x[0] and few_x[-1] == x[-1]
+    assert len(few_x) <= MAX_POINTS + 1 and few_x[0] == x[0] and few_x[-1] == x[-1]
     assert few_y.max() == 5.0 and few_x[few_y.argmax()] == x[31_337]
     assert np.all(np.diff(few_x) > 0)
     held_x, held_y = thinned(np.arange(5.0), np.array([1.0, 1, 2, 2, 2]))

@@ -32,10 +32,10 @@ from testbed.scenario.model import FlowKind
 from testbed.store.records import Status
 
 DRAWN_KINDS = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
-MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
-MOST_TIMELINES = 4  # flows, or panels over time
-MOST_PARTS, FEW_PARTS = 4, 3  # values of an axis in a figure: all up to 4, or 3 of more
-MOST_DELAYS = 2  # the same, of the distributions, which are large
+MAX_CASES = 6  # figures or panels of one kind; the tables have the rest
+MAX_TIMELINES = 4  # flows, or panels over time
+MAX_PARTS, FEW_PARTS = 4, 3  # values of an axis in a figure: all up to 4, or 3 of more
+MAX_DELAYS = 2  # the same, of the distributions, which are large
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
@@ -97,7 +97,7 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the timeline of each flow of the first trial that ran well."""
     ran = [trial for trial in results.trials if trial.record.status is Status.OK]
     for trial in ran[:1]:
-        for flow in trial.record.flows[:MOST_TIMELINES]:
+        for flow in trial.record.flows[:MAX_TIMELINES]:
             try:
                 found = timeline_figure.whole(trial, flow)
             except TestbedError as error:  # damaged after the trial had been reduced
@@ -136,7 +136,7 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
         return
     parts = [
         (cases.case_words(case), own)
-        for case, own in few_cases(rows, others(rows, series="variant"), MOST_TIMELINES)
+        for case, own in few_cases(rows, others(rows, series="variant"), MAX_TIMELINES)
     ]
     seeds = "; lines: mean over the seeds; bands: 95 % interval (Student's t)"
     reading = "1 s bins" + seeds * (rows["seed"].nunique() > 1)
@@ -217,7 +217,7 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
     if rows.empty or not _has(results, *distribution.DELAY_KINDS):
         return
     axis = main_axis(rows)
-    for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
+    for case, own in few_cases(rows, others(rows, axis), MAX_DELAYS):
         parts = _parts(own, axis)
         figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
@@ -246,7 +246,7 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
     else:
         values = list(cases.papers_first(rows[column].unique()))
         few = values[:FEW_PARTS]
-    values = values if len(values) <= MOST_PARTS else few
+    values = values if len(values) <= MAX_PARTS else few
     return [
         (f"{load_sweep.axis_label(axis)}: {cases.text(value)}", rows[rows[column] == value])
         for value in values
@@ -254,7 +254,7 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
 
 
 def few_cases(
-    rows: pd.DataFrame, axes: Sequence[str], most: int = MOST_CASES
+    rows: pd.DataFrame, axes: Sequence[str], most: int = MAX_CASES
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield the first cases, so that a report stays readable."""
     shown = [name for name in varied_axes(rows) if name not in axes]

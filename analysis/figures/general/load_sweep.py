@@ -24,7 +24,7 @@ from analysis.metrics.metric_rows import AXIS
 from analysis.trials.labels import by_number, variant_key
 
 TOP_OVER_MEAN = 1.3  # the top of the axis, relative to the highest mean
-MOST_TICKS = 10  # values that are all written at the axis
+MAX_TICKS = 10  # values that are all written at the axis
 AXIS_WORDS = {
     "cbr_mbit": "CBR load (Mbit/s)",
     "load": "load (share of the link)",
@@ -120,7 +120,7 @@ def lines_panel(
         if len(own):
             marks += means.line_with_band(own, column, look, name)
     values = np.sort(table[column].unique())
-    few = len(values) <= MOST_TICKS
+    few = len(values) <= MAX_TICKS
     x = Axis(ticks=list(values) if few else None, tick_count=None if few else 8)
     y = Axis(measure.label, limits=(0 if measure.zero else None, None), tick_count=5, widen=True)
     panel = Panel(marks, x, y)

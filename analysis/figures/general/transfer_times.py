@@ -18,7 +18,7 @@ from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.scenario.model import FlowKind
 
 SERIES = "series"
-MOST_PANEL_ROWS = 4  # rows of panels
+MAX_PANEL_ROWS = 4  # rows of panels
 FRACTIONS = np.concatenate((np.arange(0, 100) / 100, [0.995, 0.999, 1.0]))
 TRANSFERS_READING = (
     "all transfers of all seeds; a curve ends at the part that finished; marker: median"
@@ -39,7 +39,7 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     beside = [name for name in varied_axes(flows) if not _is_series(flows, name)]
     parts = [
         (cases.case_words(case), _transfers(own, transfers))
-        for case, own in list(cases.split(flows, beside, varied_axes(flows)))[:MOST_PANEL_ROWS]
+        for case, own in list(cases.split(flows, beside, varied_axes(flows)))[:MAX_PANEL_ROWS]
     ]
     figure = panels(parts, style.styles_of(flows, SERIES))
     how = "The share of transfers that took at most that many times as long as in an empty network"

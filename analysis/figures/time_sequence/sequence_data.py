@@ -20,7 +20,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord
 
 BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
-REPAIRED_RTTS, MOST_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
+REPAIRED_RTTS, MAX_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
 WINDOW_UNKNOWN = -1  # a window scale whose SYN was not seen
 
 
@@ -158,7 +158,7 @@ def zoom(found: Sequence, span: TimeSpan) -> TimeSpan:
     rtt_s = _rtt_s(found, start_s)
     stop_s = start_s + AFTER_RTTS * rtt_s
     if repaired_s := _repaired_s(found, start_s):
-        stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MOST_RTTS * rtt_s)
+        stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MAX_RTTS * rtt_s)
     return TimeSpan(
         max(span.start_s, start_s - BEFORE_RTTS * rtt_s),
         min(span.stop_s, stop_s),

@@ -24,8 +24,8 @@ from analysis.statistics.intervals import half_width, known
 from testbed.scenario.model import Scenario
 
 SETTING_INCHES, X_AXIS_INCHES = 0.15, 0.42
-MOST_SETTINGS = 40  # settings that are shown; the table of the finished page has all
-MOST_LETTERS = 40
+MAX_SETTINGS = 40  # settings that are shown; the table of the finished page has all
+MAX_LETTERS = 40
 AXIS_MARGIN = 0.15  # beside the points, of their range
 
 Words = tuple[str, ...]
@@ -52,8 +52,8 @@ class FirstFigure:
 
     def told(self) -> Json:
         """Return the plot: each trial's value, and each setting's mean with its interval."""
-        shown = list(self._values.values())[-MOST_SETTINGS:]
-        names = _names(list(self._values)[-MOST_SETTINGS:])
+        shown = list(self._values.values())[-MAX_SETTINGS:]
+        names = _names(list(self._values)[-MAX_SETTINGS:])
         panel = Panel(
             [_trials(shown), _means(shown)],
             Axis(self._label(), margin=AXIS_MARGIN),
@@ -83,7 +83,7 @@ def _names(shown: Sequence[Words]) -> list[str]:
     apart = [i for i in range(width) if len({words[i : i + 1] for words in shown}) > 1]
     named = [" ".join(words[i] for i in apart if i < len(words)) for words in shown]
     return [
-        (name or " ".join(words))[:MOST_LETTERS] for name, words in zip(named, shown, strict=True)
+        (name or " ".join(words))[:MAX_LETTERS] for name, words in zip(named, shown, strict=True)
     ]
 
 

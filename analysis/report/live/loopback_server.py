@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 24
 REQUEST_TIMEOUT_S = 5.0  # for a whole request with its answer
-MOST_CONNECTIONS = 32  # at once; a browser opens one for each request, and has at most six
+MAX_CONNECTIONS = 32  # at once; a browser opens one for each request, and has at most six
 ACCEPT_S = 0.2  # between looks for connections that take too long
 LAST_NEWS_S = 3.0  # that a reader who is there has for the last news
 STILL_THERE_S = 3.0  # since a reader last asked
@@ -82,7 +82,7 @@ class _Server(ThreadingHTTPServer):
         """Answer in a thread; close the oldest connection if there are too many."""
         with self._lock:
             self._opened[request] = time.monotonic()
-            for connection in list(self._opened)[:-MOST_CONNECTIONS]:
+            for connection in list(self._opened)[:-MAX_CONNECTIONS]:
                 self._hang_up(connection)
         super().process_request(request, client_address)
 

@@ -15,7 +15,7 @@ from typing import Any
 LINES_FOLDER = "/run/laboratory"
 SYSCTLS = "/proc/sys/"
 SIZE = 1 << 20  # of a process's lines: later ones are left out
-MOST_LINES = 10000
+MAX_LINES = 10000
 LONGEST = 600  # of a command
 LIBRARY_PATHS = (f"{sys.prefix}/lib/", "/usr/bin/", "/run/programs/", "<", __file__)
 # audit event → the place of the command among its arguments
@@ -48,7 +48,7 @@ class Lines:
         """Write the script's line of a command, once."""
         place = self.link or script_place()
         line = f"{place} {escaped(text[:LONGEST])}"
-        if not place or line in self.written or len(self.written) == MOST_LINES:
+        if not place or line in self.written or len(self.written) == MAX_LINES:
             return
         self.written.add(line)
         if self.memory is None:

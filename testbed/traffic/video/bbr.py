@@ -23,7 +23,7 @@ CYCLE = (1.25, 0.75, *(1.0,) * 6)  # pacing gains, one smallest round trip each
 BANDWIDTH_ROUNDS = len(CYCLE) + 2  # the bandwidth is the maximum of this number of round trips
 # The pipe is full if three round trips did not bring as much more.
 STARTUP_GROWTH, FULL_ROUNDS = 1.25, 3
-LEAST_PACKETS = 4
+MIN_PACKETS = 4
 MIN_RTT_S, PROBE_RTT_S = 10.0, 0.2  # how long a smallest round trip holds; how long it is probed
 
 
@@ -72,7 +72,7 @@ class BbrCongestionControl(QuicCongestionControl):
 
     def __init__(self, *, max_datagram_size: int) -> None:
         super().__init__(max_datagram_size=max_datagram_size)
-        self._least = LEAST_PACKETS * max_datagram_size
+        self._least = MIN_PACKETS * max_datagram_size
         self._sent: dict[int, _Sent] = {}
         self._first_at = self._delivered_at = 0.0
         self._delivered = self._limited_until = self._round_ends = 0

@@ -4,7 +4,7 @@
 #define BACKLOG		4096
 /* MAX_SESSIONS of testbed/scenario/workload.py. Not allocated at the start: a process's first allocation
  * takes a random number, of which the trial's packets have others. */
-#define MOST_PORTS	400
+#define MAX_PORTS	400
 
 static char block[1 << 16];	/* what data are made of */
 
@@ -25,7 +25,7 @@ struct connection {
 };
 
 static struct connection live = { .next = &live, .previous = &live };
-static struct port ports[MOST_PORTS];
+static struct port ports[MAX_PORTS];
 static int port_count;
 
 static void accept_on(struct port *port)
@@ -163,7 +163,7 @@ int serve(char **words)
 	struct epoll_event events[EVENTS];
 
 	port_count = atoi(words[1]);
-	if (port_count < 1 || port_count > MOST_PORTS) {
+	if (port_count < 1 || port_count > MAX_PORTS) {
 		errno = ERANGE;
 		die("PORTS");
 	}

@@ -18,7 +18,7 @@ from pathlib import Path
 from testbed.plan.packet_programs import AtInterface, DropPlan, LossPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
-    AT_MOST_SIGNED,
+    AT_MAX_SIGNED,
     BELOW_SIGNED,
     DIFFERENT,
     EQUAL,
@@ -226,7 +226,7 @@ def _is_new() -> Sequence[Line]:
         _LOSS_STATE.load(1, "next_sequence"),
         bpf.move(2, 9),
         bpf.alu_reg(SUB, 2, 1),
-        bpf.jump(AT_MOST_SIGNED, 2, 0, "old"),
+        bpf.jump(AT_MAX_SIGNED, 2, 0, "old"),
         bpf.set_constant(7, 1),
         _LOSS_STATE.store("next_sequence", 9),
         *_LOSS_STATE.count("segments"),
@@ -260,7 +260,7 @@ def _repaired() -> Sequence[Line]:
         bpf.alu_reg(SUB, 2, 1),
         bpf.jump(BELOW_SIGNED, 2, 0, "pass"),
         bpf.alu_reg(SUB, 1, 8),
-        bpf.jump(AT_MOST_SIGNED, 1, 0, "pass"),
+        bpf.jump(AT_MAX_SIGNED, 1, 0, "pass"),
         *_set("repairing", 0),
         bpf.jump_to("pass"),
         "armed",

@@ -21,7 +21,7 @@ from testbed.plan.packet_programs import ReceiverPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AND,
-    AT_MOST_SIGNED,
+    AT_MAX_SIGNED,
     BELOW_SIGNED,
     BPF_BYTE,
     BPF_HALF,
@@ -47,7 +47,7 @@ from testbed.trial.parts.packet_filters import (
 from testbed.trial.parts.part import Part, PlannedTrial
 
 DIVISION = 8
-MOST_AHEAD = 8 * SEGMENT_BYTES
+MAX_AHEAD = 8 * SEGMENT_BYTES
 # what is reported, then the rest of the state
 MISBEHAVIOUR_COUNTS = ("changed", "added", "concealed_bytes")
 _RECEIVER_STATE = ProgramState(7, (*MISBEHAVIOUR_COUNTS, "started", "reached", "ahead"))
@@ -278,8 +278,8 @@ def _concealed_losses(plan: ReceiverPlan, state: int) -> Sequence[Line]:
         _RECEIVER_STATE.store("concealed_bytes", 3),
         _RECEIVER_STATE.load(3, "ahead"),
         bpf.alu(bpf.ADD, 3, SEGMENT_BYTES),
-        bpf.jump(AT_MOST_SIGNED, 3, MOST_AHEAD, "still ahead"),
-        bpf.set_constant(3, MOST_AHEAD),
+        bpf.jump(AT_MAX_SIGNED, 3, MAX_AHEAD, "still ahead"),
+        bpf.set_constant(3, MAX_AHEAD),
         "still ahead",
         _RECEIVER_STATE.store("ahead", 3),
         _RECEIVER_STATE.store("reached", 9),
@@ -290,7 +290,7 @@ def _concealed_losses(plan: ReceiverPlan, state: int) -> Sequence[Line]:
         bpf.move(2, 9),
         bpf.alu_reg(bpf.SUB, 2, 1),
         bpf.low_word(2),
-        bpf.jump(AT_MOST_SIGNED, 2, 0, "lower"),
+        bpf.jump(AT_MAX_SIGNED, 2, 0, "lower"),
         _RECEIVER_STATE.store("reached", 9),
         bpf.jump_to("lower"),
         "no data",
