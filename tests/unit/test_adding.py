@@ -195,7 +195,7 @@ ADDITIONS = (
         2,
         f"""
         from analysis.results.reduction import reduce_trial
-        from testbed.store import open_trial
+        from testbed.store.reading import open_trial
         from analysis.metrics.columns import METRIC_COLUMNS
         from analysis.results.tables import metrics_of
         reduction = reduce_trial(open_trial({TRIAL}))
@@ -314,7 +314,7 @@ ADDITIONS = (
         3,
         f"""
         from analysis.verdict.verdict import judge
-        from testbed.store import open_trial
+        from testbed.store.reading import open_trial
         found = judge(open_trial({TRIAL}))
         print([(each.subject, str(each.verdict)) for each in found.checks if each.name == "flows"])
         """,

@@ -39,6 +39,7 @@ from testbed.scenario.network import Queue
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Record, Status
 from tests.scenarios import router
+from tests.sealing import seal
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 
 ISSUE_COLUMNS = (
@@ -435,7 +436,7 @@ def test_parallel_connections_are_one_flow(tmp_path: Path) -> None:
     record = Record(Status.OK, epoch_s=EPOCH_S, flows=(both,))
     path = write_trial(tmp_path / "trial", scenario=router(), record=record)
     double_captures(path)
-    row = reduce_trial(open_trial(path)).flows.iloc[0]
+    row = reduce_trial(open_trial(seal(path))).flows.iloc[0]
     assert row["goodput_mbps"] == pytest.approx(2 * TCP_GOODPUT)
     assert row["sent_packets"] == 26
     assert row["drop_rate"] == pytest.approx(1 / 15)
@@ -518,7 +519,7 @@ def test_a_loss_in_congestion_avoidance_is_a_loss_event(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "trial", scenario=SCENARIO, samples=True)
     sockets = path / "samples" / "sockets.csv"
     sockets.write_text(sockets.read_text().replace("open,12,,", "open,12,11,"))
-    row = reduce_trial(open_trial(path)).flows.iloc[0]
+    row = reduce_trial(open_trial(seal(path))).flows.iloc[0]
     columns = ["loss_events", "loss_event_rate", "losses_per_event", "slow_start_events"]
     assert row[columns].tolist() == [1, 1 / 13, 1, 0]
 

@@ -30,6 +30,7 @@ from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError
 from testbed.store.reading import Trial, open_trial
 from tests.pcap_writer import Frame, tcp, write_pcap
+from tests.sealing import seal
 from tests.trial_writer import ISN, SIZE, TCP, ns, write_trial
 
 PEER = 2**32 - 1  # the receiver's first number: the next one is 0
@@ -81,13 +82,13 @@ def sender_sees() -> list[Frame]:
 
 def made(path: Path, frames: list[Frame]) -> Trial:
     """The trial with another capture at its sender, and what came of it at the receiver."""
-    trial = open_trial(write_trial(path, samples=True))
+    write_trial(path, samples=True)
     frames = sorted(frames, key=lambda frame: frame.time_ns)
     write_pcap(path / "captures" / "sender1-eth0.pcap", frames)
     lost = (data(2.001, 1, 11), data(2.003, 3, 13))
     arrived = [frame.at(frame.time_ns + 50_000_000) for frame in frames if frame not in lost]
     write_pcap(path / "captures" / "receiver-eth0.pcap", arrived)
-    return trial
+    return open_trial(seal(path))
 
 
 @pytest.fixture(scope="module")
