@@ -27,8 +27,7 @@ from analysis.metrics.rates import (
     unknown_fairness,
 )
 from analysis.metrics.video_columns import VIDEO_GROUP
-from analysis.results.reduction import reduce_trial, reduction_of, store
-from analysis.results.stored_tables import as_arrow
+from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
 from analysis.trials.packets import FlowPackets, Interval, TrialPackets
 from analysis.trials.samples import Samples
@@ -70,8 +69,8 @@ EXPECTED = {
         "trial": "trial",
         "engine": "guest",
         "status": "ok",
-        "verdict": "suspect",  # three samples in ten seconds
-        "why": "sampling of queues: 960, expected 10 ± 0.001 ms",
+        "verdict": "suspect",  # the last of three samples is 8 s before the flows' end
+        "why": "sampling of queues: 8000, expected 10 ± 0.001 ms",
         "topology": "router-bottleneck",
         "queue": "bfifo 100000 B",
         "flow": "tcp",
@@ -375,14 +374,6 @@ def test_flows_have_shares_and_an_index_where_two_share_a_link(
 ) -> None:
     for scenario in EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=True):
         assert unknown_fairness(scenario) == unknown
-
-
-def test_an_index_of_one_flow_that_was_stored_is_unknown(tmp_path: Path) -> None:
-    found = reduce_trial(open_trial(write_trial(tmp_path / "trial")))
-    rows = found.flows.assign(jain=1.0)
-    store(dataclasses.replace(found, tables={**found.tables, "flows": as_arrow(rows)}))
-    stored = reduction_of(found.trial).flows
-    assert stored["jain"].isna().all() and stored["share"].notna().all()
 
 
 @pytest.mark.parametrize(
