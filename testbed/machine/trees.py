@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import functools
 import itertools
 import os
 import re
@@ -26,6 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+
+class _Library(ctypes.CDLL):
+    """A C library that is loaded again where this code is sent to."""
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self._name, ctypes.DEFAULT_MODE, None, True)
+
+
 MAX_DEPTH = 100  # of folders in a tree: those who read results recurse
 MAX_PATH_BYTES = 2000  # below a folder of results, whose own path comes before it
 MAX_SHOWN = 3  # of what was not taken
@@ -36,7 +43,8 @@ OPENAT2 = 437  # the number of the system call
 RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH
 _FOUND = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_libc = ctypes.CDLL(None, use_errno=True)
+_libc = _Library(None, use_errno=True)
+_patterns: dict[tuple[str, ...], tuple[re.Pattern[str], re.Pattern[str]]] = {}  # can be sent
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
@@ -286,11 +294,12 @@ def _above(path: str) -> str:
     return "|".join([*folders, *([_expression(path)] if parts[-1] == TREE else [])]) or r"(?!)"
 
 
-@functools.cache
-def _compiled(paths: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _compiled(paths: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return what matches the files of rules, and the folders above: with a group for each rule."""
-    files, folders = map(_expression, paths), map(_above, paths)
-    return _alternatives(files), _alternatives(folders)
+    if paths not in _patterns:
+        files, folders = map(_expression, paths), map(_above, paths)
+        _patterns[paths] = _alternatives(files), _alternatives(folders)
+    return _patterns[paths]
 
 
 def _alternatives(expressions: Iterable[str]) -> re.Pattern[str]:

@@ -84,7 +84,8 @@ def test_it_runs_in_jupyters_kernel(root: Path, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     manager = KernelManager(connection_file=str(tmp_path / "kernel.json"))
     manager._kernel_spec = KernelSpec(argv=argv, display_name="ours", language="python")
-    environment = {"IPYTHONDIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    home = str(Path.home())  # whoever runs this need not be in /etc/passwd
+    environment = {"HOME": home, "IPYTHONDIR": str(tmp_path), "PATH": "/usr/bin:/bin"}
     manager.start_kernel(cwd=str(root / NOTEBOOK.parent), env=environment)
     client = manager.client()
     try:
