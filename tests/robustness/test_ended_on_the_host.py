@@ -38,7 +38,7 @@ def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
 
 def flowing(out: Path) -> bool:
     """Whether packets flow: a capture has grown."""
-    return any(path.stat().st_size > 5000 for path in out.glob(".*/captures/*.pcap*"))
+    return any(path.stat().st_size > 5000 for path in out.glob(".*/**/captures/*.pcap*"))
 
 
 @pytest.mark.parametrize("engine", ["host", "guest"])

@@ -253,8 +253,8 @@ def test_a_guest_whose_kernel_panics_ends(target: Target) -> None:
 @pytest.mark.root("acts as two users")
 def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
     """As another user on the host, who looks at the trial's folder during a run."""
-    made = "cp /bin/true ./shell; chmod 4755 ./shell; touch ready; while :; do :; done"
-    programs = Programs(("/bin/sh", "-c", made))
+    script = "cp /bin/true ./shell; chmod 4755 ./shell; touch ready; while :; do :; done"
+    programs = Programs(("/bin/sh", "-c", script))
     flow = Flow("web", FlowKind.COMMAND, "sender1", "receiver", variant="cubic", command=programs)
     scenario = dataclasses.replace(router(variant="cubic", duration_s=5), flows=(flow,))
     with tempfile.TemporaryDirectory(prefix="testbed-during-") as name:
@@ -268,8 +268,9 @@ def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
             start_new_session=True,
         )
         try:
-            wait_until(lambda: list(folder.glob("out/.*/flows/*/ready")) or run.poll() is not None)
-            (shell,) = folder.glob("out/.*/flows/*/shell")
+            made = "out/.*/.guest.*/guest/flows/*"
+            wait_until(lambda: list(folder.glob(f"{made}/ready")) or run.poll() is not None)
+            (shell,) = folder.glob(f"{made}/shell")
             assert not shell.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
             shell.chmod(0o4755)  # as on a host that cannot confine guests
             other = ["setpriv", "--reuid", f"{NOBODY}", "--clear-groups", "--"]

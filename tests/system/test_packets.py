@@ -13,7 +13,7 @@ from analysis.statistics.packet_comparison import compare_packets
 from experiments.command import main
 from testbed.plan.plan import CapturePlan
 from testbed.runner.programme import Answers
-from testbed.store.names import capture_file
+from testbed.store.names import FLOWS_FOLDER, capture_file
 from testbed.store.reading import trials_in
 from testbed.store.records import Record
 from testbed.trial.parts.capture import GUEST_KERNEL, HostCaptures
@@ -53,7 +53,7 @@ class TcpdumpBeside(HostCaptures):
         return True
 
     def _file(self, plan: CapturePlan, suffix: str) -> str:
-        return f"tcpdump-{plan.interface}{suffix}"
+        return f"{FLOWS_FOLDER}/tcpdump-{plan.interface}{suffix}"
 
     def write(self, folder: Path, answers: Answers) -> None:
         pass
@@ -70,7 +70,7 @@ def test_the_kernel_writes_what_tcpdump_sees(
     trial = ended_in_the_guest(scenario, tmp_path)
     assert len(trial.record.captures) == 6
     for capture in trial.record.captures:
-        pcap = trial.path / f"tcpdump-{capture.interface}.pcap"
+        pcap = trial.path / FLOWS_FOLDER / f"tcpdump-{capture.interface}.pcap"
         source = Source(capture.interface, capture.node, GUEST_KERNEL)
         convert(pcap, pcap.with_suffix(".pcapng"), source, threading.Event())
         kernels = trial.path / capture_file(capture.interface)

@@ -162,13 +162,14 @@ def test_who_does_not_react_is_killed(programme: Programme, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"), [(("false",), "ended with status 1"), (("sleep", "60"), "is not ready")]
+    ("argv", "max_ns", "said"),
+    [(("false",), 60 * NS, "ended with status 1"), (("sleep", "60"), NS // 10, "is not ready")],
 )
 def test_what_is_never_ready(
-    programme: Programme, tmp_path: Path, argv: tuple[str, ...], said: str
+    programme: Programme, tmp_path: Path, argv: tuple[str, ...], max_ns: int, said: str
 ) -> None:
     programme.start("it", HOME, argv, *NOWHERE)
-    number = programme.add("await", "it", NS // 10, "exists", "never", fault="it")
+    number = programme.add("await", "it", max_ns, "exists", "never", fault="it")
     assert obeyed(tmp_path, programme).failure == (number, said)
 
 
