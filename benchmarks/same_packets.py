@@ -199,7 +199,8 @@ def drawn_trials(known: Ledger, state: str) -> list[StoredTrial]:
     """Return trials of stored tables, drawn by the state of the code and what was drawn before."""
     trials = list({each.name: each for each in stored_trials(known)}.values())
     random.Random(f"{state} {len(known.drawn)}").shuffle(trials)
-    fit = [each for each in trials if built_folder(each.scenario.kernel)]
+    kernels = {name for name in {e.scenario.kernel for e in trials} if built_folder(name)}
+    fit = [each for each in trials if each.scenario.kernel in kernels]
     seen = (each for each in fit if each.captures and can_be_drawn(each, known))
     compared = DRAWN_TRIALS // 2 if len(known.drawn) < ENOUGH_DRAWN else DRAWN_TRIALS
     drawn = list(itertools.islice(seen, compared))
