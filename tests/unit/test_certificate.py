@@ -133,7 +133,8 @@ def test_only_quick_trials_of_the_newest_behaviour_are_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (slow,) = trials(1)
-    slow = dataclasses.replace(slow, scenario=dataclasses.replace(slow.scenario, duration_s=2e4))
+    long = dataclasses.replace(slow.scenario, duration_s=2e4, sample_interval_ms=1000)
+    slow = dataclasses.replace(slow, scenario=long)
     (unbuilt,) = trials(1)
     unbuilt = dataclasses.replace(
         unbuilt, scenario=dataclasses.replace(unbuilt.scenario, kernel="7.3")
