@@ -97,13 +97,10 @@ def _processes() -> Iterator[tuple[Path, str, list[str]]]:
         yield entry, " ".join(words), environment
 
 
-def browsers() -> list[str]:
-    """Processes of Chromium that belong to trials; their files are in the trial's own folder."""
-    return sorted(
-        f"{program} {entry.name}"
-        for entry, words, environment in _processes()
-        if CHROMIUM in (program := words.split(" ")[0]) and _marks(environment)
-    )
+def browsers(marks: frozenset[str]) -> list[str]:
+    """The processes of Chromium that belong to these runs."""
+    commands = commands_of(marks)
+    return sorted(f"{words[0]} {pid}" for pid, words in commands.items() if CHROMIUM in words[0])
 
 
 def _said(*argv: str) -> str:

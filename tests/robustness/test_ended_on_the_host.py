@@ -157,7 +157,6 @@ def test_trials_that_are_killed_at_random_moments(tmp_path: Path, full: bool) ->
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.Signals) -> None:
     """Stopped, or killed and cleaned up: no process and no file of it stays."""
-    before = browsers()
     path = tmp_path / "scenario.json"
     path.write_text(near_video("https", "chromium", length_s=60).to_json())
     testbed = str(root / ".venv/bin/testbed")
@@ -165,13 +164,14 @@ def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.S
     out = tmp_path / "out"
     run = started([testbed, "run", str(path), "--engine", "host", "--out", str(out)], env)
     wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")), 60)
-    assert browsers() != before
+    marks = marks_of(tmp_path / "state")
+    assert browsers(marks)
     run.send_signal(how)
     run.communicate(timeout=60)
     if how is signal.SIGKILL:
-        wait_until(lambda: browsers() == before, 60)
+        wait_until(lambda: not browsers(marks), 60)
         clean = started([testbed, "clean"], env)
         clean.communicate(timeout=60)
         assert clean.returncode == 0
-    assert browsers() == before
+    assert browsers(marks) == []
     assert list(out.iterdir()) == []
