@@ -303,7 +303,7 @@ set_up() { # PACKAGE…
 }
 
 # The prefix that runs tests as an ordinary user without any rights. Where there is only root, that is
-# one without a name, who keeps caches in a folder of its own.
+# one without a name, with its own folder of caches.
 AS_TESTER=()
 readonly TESTER=65533 TESTER_HOME=/var/cache/tcp-testbed-tests
 become_tester() {

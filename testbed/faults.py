@@ -61,7 +61,7 @@ def _printable(key: str) -> str:
 
 
 def unknown(keys: Keys, what: str, value: str, known: Iterable[str]) -> Fault:
-    """Return the fault of a name that is none of the known ones."""
+    """Return the fault of an unknown name."""
     names = sorted(known)
     hint = f"choose a known value of {FIELD}, such as {names[0]}" if names else ""
     if near(value, names):

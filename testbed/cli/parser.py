@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{verb}: missing {names}", f"{self.epilog}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Raise our error for a word that is none of the choices."""
+        """Raise our error for a word that is not one of the choices."""
         if action.choices is None or value in action.choices:
             return
         is_verb = action.dest == "verb"

@@ -319,7 +319,7 @@ def wait_for_guest(
 ) -> tuple[float, str]:
     """Wait for a guest's end; return its peak memory in MB, and why it was ended, or nothing.
 
-    A confined guest is a child of the started process, which leads a session of its own.
+    A confined guest is a child of the started process, which leads its own session.
     """
     peak_kb, reason = 0, ""
     pid = 0 if confined else process.pid

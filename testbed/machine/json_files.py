@@ -22,7 +22,7 @@ FREE_BYTES = 1 << 24  # that a small file may stand for
 
 
 def read(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES, max_values: int = MAX_VALUES) -> Any:
-    """Read a JSON file; raise a ValueError if it is none, or may hold more values than that."""
+    """Read a JSON file; raise a ValueError if it is not JSON or may hold too many values."""
     return parse(read_bytes(path, max_bytes), max_values)
 
 

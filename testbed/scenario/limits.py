@@ -141,7 +141,7 @@ class OneOf(FieldLimit):
     values: tuple[Any, ...]
 
     def wrong(self, value: Any) -> str:
-        """Return that a value is none of them."""
+        """Return the words of the fault: the value is not one of the choices."""
         if value in self.values:
             return ""
         if isinstance(value, str):

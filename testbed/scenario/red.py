@@ -20,7 +20,7 @@ from testbed.scenario.discipline import (
 
 RED_PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
 MAX_PROBABILITY = 3  # TCA_RED_MAX_P: in units of 2^-32
-MAX_IDLE = 31.0  # after so many halvings the average is 0
+MAX_IDLE = 31.0  # after that many halvings the average is 0
 CELLS = 512
 SHIFTS = 32
 WORD_BITS = 32  # of the kernel's average, which is a threshold shifted by Wlog

@@ -30,7 +30,7 @@ def typed_unit(text: str) -> str:
 
 
 def number_hint(name: str, text: str, example: float | str = 30) -> str:
-    """Return what to type for an axis that takes numbers, in place of a text that is none."""
+    """Return what to type in place of a text, for an axis that takes numbers."""
     unit = unit_of_setting(name)
     if unit and (number := typed_unit(text)):
         return f"{name} is in {unit}: --set {name}={number}"
