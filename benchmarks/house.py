@@ -25,7 +25,7 @@ PAPER_FOLDERS = {
 }
 # Files outside a paper's folder that have to name papers.
 MAY_NAME_PAPERS = {
-    "experiments/catalogue.py": "it imports every experiment",
+    "experiments/catalogue.py": "it says where every experiment is",
     "benchmarks/house.py": "it has the papers' names, to look for them",
     "benchmarks/ns2_fall_floyd.py": "it repeats a paper's simulation in the paper's simulator",
     "benchmarks/trial_costs.py": "it measures the background traffic of a paper's experiment",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from testbed.errors import UsageError, nearest
-from testbed.runs.progress import console, print_folded
+from testbed.runs.console import console, print_folded
 from testbed.store.names import LINKS_CSV, METRICS_CSV, TRANSFERS_CSV
 
 

@@ -7,7 +7,7 @@ import argparse
 from rich.table import Table
 
 from testbed.errors import UsageError
-from testbed.runs.progress import console, print_folded
+from testbed.runs.console import console, print_folded
 
 
 def compare_folders(options: argparse.Namespace) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from testbed.runs.progress import console
-from testbed.scenario.experiment import Experiment
+from testbed.runs.console import console
+
+if TYPE_CHECKING:
+    from testbed.scenario.experiment import Experiment
 
 SHELLS = ("bash", "zsh", "fish")
 ASKED_BY_SHELL = "_ARGCOMPLETE"  # a variable that the shell's script sets

@@ -15,8 +15,8 @@ from testbed.guest.worker import cache_folder
 from testbed.machine.atomic import workplace
 from testbed.machine.journal import state_folder
 from testbed.machine.process import run
+from testbed.runs.console import console, errors, print_folded
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import console, errors, print_folded
 from testbed.runs.selection import select
 from testbed.runs.sources import BUILT, PROJECT
 from testbed.store.records import Status

@@ -12,16 +12,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from testbed.cli.completion import ASKED_BY_SHELL, answer_shell
 from testbed.cli.parser import build_parser
 from testbed.errors import HINTS, TestbedError, UsageError, hint_for
-from testbed.guest.boot import do_without_confinement, require_confined
 from testbed.machine.journal import STATE_HINT, leave_homes_of_others, state_folder
-from testbed.runs.progress import errors, print_error
-from testbed.scenario.experiment import Experiment
+from testbed.runs.console import errors, print_error
 from testbed.scenario.programs import PROGRAM_PATH
+
+if TYPE_CHECKING:
+    from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
@@ -45,12 +46,12 @@ def main(
         _let_streams_take_all()
         _find_system_programs()
         leave_homes_of_others()
-        parser = build_parser()
-        parser.set_defaults(experiments=experiments or {}, parser=parser)
         if ASKED_BY_SHELL in os.environ:
-            answer_shell(parser, experiments or {})
-        parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
-        options = parser.parse_args(arguments)
+            answer_shell(build_parser(), experiments or {})
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        parser = build_parser(words)
+        parser.set_defaults(experiments=experiments or {}, parser=parser, arguments=words)
+        options = parser.parse_args(words)
         if not options.verb:
             parser.print_help()
             return 2
@@ -83,10 +84,12 @@ def main(
 
 def _ask_for_confinement(options: argparse.Namespace) -> None:
     """Refuse verbs that run programs on a host that cannot confine them, unless told otherwise."""
-    if getattr(options, "unconfined", False):
-        do_without_confinement()
-    elif options.verb in VERBS_OF_PROGRAMS:
-        require_confined()
+    unconfined = getattr(options, "unconfined", False)
+    if not unconfined and options.verb not in VERBS_OF_PROGRAMS:
+        return
+    from testbed.guest.boot import do_without_confinement, require_confined
+
+    (do_without_confinement if unconfined else require_confined)()
 
 
 def _refuse_few_addresses() -> None:

@@ -36,9 +36,10 @@ from testbed.host.engine import HostEngine
 from testbed.indented import indented
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
+from testbed.runs.console import console, print_folded
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import ConsoleListener, console, print_folded
+from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS

@@ -6,7 +6,7 @@ import argparse
 
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
-from testbed.runs.progress import console
+from testbed.runs.console import console
 from testbed.store.reading import open_named_trial
 
 VIEWERS = {"qlog": "qvis", "perfetto": "ui.perfetto.dev", "xplot": "xplot.org"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.runs.progress import console
+from testbed.runs.console import console
 from testbed.store.reading import open_named_trial
 
 

@@ -13,8 +13,8 @@ from testbed.guest.boot import require_confined
 from testbed.kernels.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.kernels.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.plan.plan import tasks
+from testbed.runs.console import console, errors, folding_table, print_error
 from testbed.runs.engine_choice import choose
-from testbed.runs.progress import console, errors, folding_table, print_error
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario

@@ -23,8 +23,8 @@ from testbed.plan.requirements import (
     variant_needs,
 )
 from testbed.runner.spoken import SPOKEN_NETLINK
+from testbed.runs.console import console, errors, print_folded
 from testbed.runs.engine_choice import ENGINES
-from testbed.runs.progress import console, errors, print_folded
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant

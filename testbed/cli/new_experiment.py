@@ -10,7 +10,7 @@ from testbed.errors import UsageError, quoted
 from testbed.machine.atomic import replace
 from testbed.own_files import python_file
 from testbed.own_files.python_file import PYTHON_SUFFIX
-from testbed.runs.progress import console
+from testbed.runs.console import console
 
 TEMPLATE = Path(python_file.__file__).with_name("experiment_template.py")
 EXPERIMENT_FILE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from testbed.cli.columns import columns
-from testbed.cli.compare import compare_folders
-from testbed.cli.completion import SHELLS, complete
-from testbed.cli.doctor import doctor
-from testbed.cli.evaluate import run_evaluations
-from testbed.cli.export import VIEWERS, export
-from testbed.cli.grade import grade
-from testbed.cli.inspect import inspect_trial
-from testbed.cli.kernel import FORMATS, kernel
-from testbed.cli.machine import check, clean
-from testbed.cli.new_experiment import new_experiment
-from testbed.cli.packetdrill import packetdrill
-from testbed.cli.plan import list_experiments, show_plan
-from testbed.cli.programs import execute, mininet, shell
-from testbed.cli.reduce import reduce_captures
-from testbed.cli.report import PAGE_STYLE, PAPER_STYLE, report
-from testbed.cli.rewind import rewind_trial
-from testbed.cli.run import run_experiment
-from testbed.cli.runs import runs
-from testbed.cli.schema import print_schema
 from testbed.errors import UsageError, near, nearest, quoted
-from testbed.guest.boot import UNCONFINED
-from testbed.runs.engine_choice import AUTO, CHOICES
-from testbed.runs.progress import console
+from testbed.runs.console import console
 from testbed.store.names import METRICS_CSV, REPORT, SCENARIO
 
 
@@ -127,14 +105,19 @@ class Verb:
     """A verb: the function that it runs, what it does and an example for its help, its options."""
 
     name: str
-    act: Callable[[argparse.Namespace], int]
+    function: str  # MODULE:NAME in this folder, imported when the verb is
     about: str
     example: str
     add_options: Callable[[Parser], None] = lambda _parser: None
 
+    def act(self, options: argparse.Namespace) -> int:
+        """Run the verb; returns the exit status."""
+        status: int = pkgutil.resolve_name(f"testbed.cli.{self.function}")(options)
+        return status
 
-def build_parser() -> Parser:
-    """Return the parser of the whole command line."""
+
+def build_parser(words: Container[str] | None = None) -> Parser:
+    """Return the parser of the whole command line; given its words, with their options alone."""
     parser = Parser(
         prog="testbed",
         description="A laboratory for TCP on real Linux kernels.",
@@ -153,7 +136,8 @@ def build_parser() -> Parser:
             formatter_class=_Help,
         )
         made.set_defaults(act=verb.act)
-        verb.add_options(made)
+        if words is None or verb.name in words:
+            verb.add_options(made)
     return parser
 
 
@@ -162,7 +146,9 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_others: object) -> NoReturn:
         """Print the version and exit."""
-        console.print(f"testbed {importlib.metadata.version('tcp-testbed')}")
+        from importlib.metadata import version
+
+        console.print(f"testbed {version('tcp-testbed')}")
         parser.exit()
 
 
@@ -235,6 +221,8 @@ def _plan_options(parser: Parser) -> None:
 
 
 def _run_options(parser: Parser) -> None:
+    from testbed.runs.engine_choice import AUTO
+
     _experiment_options(parser)
     _place_options(parser)
     parser.set_defaults(engine=AUTO, captures="keep", cluster="")
@@ -261,6 +249,8 @@ def _run_options(parser: Parser) -> None:
 
 
 def _place_options(parser: Parser) -> None:
+    from testbed.runs.engine_choice import CHOICES
+
     _value(parser, "--engine", "|".join(CHOICES), "where to run")
     _number(parser, "--jobs", "number of trials to run in parallel")
     about = "what happens to captures once they are reduced"
@@ -270,6 +260,8 @@ def _place_options(parser: Parser) -> None:
 
 
 def _unconfined_option(parser: Parser) -> None:
+    from testbed.guest.boot import UNCONFINED
+
     about = "run programs also where the host cannot confine their guest, and they could change "
     about += "your files (`testbed check` says whether it can)"
     _flag(parser, UNCONFINED, about)
@@ -318,6 +310,8 @@ def _reduce_options(parser: Parser) -> None:
 
 
 def _report_options(parser: Parser) -> None:
+    from testbed.cli.report import PAGE_STYLE, PAPER_STYLE
+
     about = "results folders, or directories of trials; or that of a program (`testbed mininet`)"
     _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
     _flag(parser, "--claims", "what the results say of the papers' claims")
@@ -337,6 +331,8 @@ def _report_options(parser: Parser) -> None:
 
 
 def _export_options(parser: Parser) -> None:
+    from testbed.cli.export import VIEWERS
+
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _value(
         parser, "--format", None, "whose format (perfetto)", choices=[*VIEWERS], default="perfetto"
@@ -375,6 +371,8 @@ def _rewind_options(parser: Parser) -> None:
 
 
 def _kernel_options(parser: Parser) -> None:
+    from testbed.cli.kernel import FORMATS
+
     about = "what to do (list), and with what"
     _value(parser, "words", "list|build|remove|same|compare|test", about, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
@@ -497,6 +495,8 @@ def _compare_options(parser: Parser) -> None:
 
 
 def _completion_options(parser: Parser) -> None:
+    from testbed.cli.completion import SHELLS
+
     parser.add_argument("shell", choices=SHELLS, help="for which shell")
 
 
@@ -509,66 +509,77 @@ def _runs_options(parser: Parser) -> None:
 
 
 VERBS = (
-    Verb("check", check, "what this machine can run, and what is missing", "check", _check_options),
+    Verb(
+        "check",
+        "machine:check",
+        "what this machine can run, and what is missing",
+        "check",
+        _check_options,
+    ),
     Verb(
         "doctor",
-        doctor,
+        "doctor:doctor",
         "check, and how fast a trial is, and what disk and caches hold; mend what can be mended",
         "doctor --mend",
         _doctor_options,
     ),
-    Verb("list", list_experiments, "the experiments, with those in files of this folder", "list"),
+    Verb(
+        "list",
+        "plan:list_experiments",
+        "the experiments, with those in files of this folder",
+        "list",
+    ),
     Verb(
         "new",
-        new_experiment,
+        "new_experiment:new_experiment",
         "write an example of an experiment into this folder, for you to change",
         "new buffer_size",
         _new_options,
     ),
     Verb(
         "schema",
-        print_schema,
+        "schema:print_schema",
         "the JSON Schema of scenarios, with which editors complete and check them",
         "schema >scenario.schema.json",
     ),
     Verb(
         "plan",
-        show_plan,
+        "plan:show_plan",
         "a dry run: trials, buffers, commands, warnings, estimates",
         "plan router-bottleneck --set variant=bbr --commands",
         _plan_options,
     ),
     Verb(
         "run",
-        run_experiment,
+        "run:run_experiment",
         "run an experiment, or one scenario from a file",
         "run router-bottleneck --set variant=cubic,bbr --seeds 3",
         _run_options,
     ),
     Verb(
         "evaluate",
-        run_evaluations,
+        "evaluate:run_evaluations",
         "the standard evaluations of a congestion control or a queue against others, as a page",
         "evaluate veno --quick",
         _evaluate_options,
     ),
     Verb(
         "runs",
-        runs,
+        "runs:runs",
         "the runs in results/, each with its own table and figures; or remove some",
         "runs remove 20260131-093000",
         _runs_options,
     ),
     Verb(
         "reduce",
-        reduce_captures,
+        "reduce:reduce_captures",
         "turn captures (any, not only ours) into a table with one row per flow",
         "reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
         _reduce_options,
     ),
     Verb(
         "report",
-        report,
+        "report:report",
         "results as one page (two folders: with their differences); one trial: its checks and "
         "timelines; several trials: their checks side by side",
         "report results/latest",
@@ -576,21 +587,21 @@ VERBS = (
     ),
     Verb(
         "export",
-        export,
+        "export:export",
         "a trial's TCP flow as qlog, as a trace for Perfetto, or as tcptrace's graph for xplot",
         "export results/fall-floyd/tahoe-lost4-… --format xplot",
         _export_options,
     ),
     Verb(
         "inspect",
-        inspect_trial,
+        "inspect:inspect_trial",
         "open a trial's flow in Wireshark with our profile, or print how to",
         "inspect results/fall-floyd/tahoe-lost4-… --flow tcp --point receiver",
         _inspect_options,
     ),
     Verb(
         "rewind",
-        rewind_trial,
+        "rewind:rewind_trial",
         "a trial again with the same packets, stopped at an instant or a packet: what TCP knows "
         "there, gdb, calls of the kernel's functions; exit status 1 if the packets are others",
         "rewind results/variants/cubic-… --packet retransmission --gdb",
@@ -598,14 +609,14 @@ VERBS = (
     ),
     Verb(
         "compare",
-        compare_folders,
+        "compare:compare_folders",
         "two results folders, by cells or by packets; exit status 0 if they agree, 1 if not",
         "compare results/guest results/host --tolerance throughput_mbps=5%,timeouts=2",
         _compare_options,
     ),
     Verb(
         "kernel",
-        kernel,
+        "kernel:kernel",
         "the guest's kernels: list, build VERSION, build --source DIR --name NAME, remove NAME; "
         "same: does a tree send the same packets? compare A B: where do packets part, and why? "
         "test K: Linux's tests of its queue disciplines",
@@ -614,35 +625,35 @@ VERBS = (
     ),
     Verb(
         "mininet",
-        mininet,
+        "programs:mininet",
         "run a Mininet script as it is, in virtual time and without root (docs/mininet.md)",
         "mininet bufferbloat.py --bw 1.5",
         _mininet_options,
     ),
     Verb(
         "exec",
-        execute,
+        "programs:execute",
         "run any command as root of a guest, in virtual time: a test suite, ip netns, tc",
         "exec --network net.json -- 'server: iperf3 -s &' 'client@1: iperf3 -c server'",
         _exec_options,
     ),
     Verb(
         "shell",
-        shell,
+        "programs:shell",
         "a shell as root of a guest, at this terminal and in real time; piped input: virtual time",
         "shell",
         _shell_options,
     ),
     Verb(
         "grade",
-        grade,
+        "grade:grade",
         "run a script with some seeds, and hold numbers of its output and captures to ranges",
         "grade experiments/course/bufferbloat.py --seeds 1,2,3",
         _grade_options,
     ),
     Verb(
         "packetdrill",
-        packetdrill,
+        "packetdrill:packetdrill",
         "run packetdrill's scripts in guests, in virtual time and without root; prints KTAP; exit "
         "status 1 if one fails",
         "packetdrill --selftests 6.12 --kernel 6.1,6.12",
@@ -650,15 +661,17 @@ VERBS = (
     ),
     Verb(
         "columns",
-        columns,
+        "columns:columns",
         "every column of the tables, with its unit and its definition",
         "columns rtt",
         _columns_options,
     ),
-    Verb("clean", clean, "remove what killed runs left behind, and nothing else", "clean"),
+    Verb(
+        "clean", "machine:clean", "remove what killed runs left behind, and nothing else", "clean"
+    ),
     Verb(
         "completion",
-        complete,
+        "completion:complete",
         "print what a shell needs to complete this command line",
         "completion bash >>~/.bash_completion",
         _completion_options,

@@ -15,9 +15,9 @@ from testbed.guest.engine import OVERHEAD_MB, check_memory, memory_mb
 from testbed.plan.plan import Plan, Task
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
+from testbed.runs.console import console, errors, folding_table, print_folded
 from testbed.runs.experiment_file import files_with_experiments
 from testbed.runs.orchestration import planned_trials
-from testbed.runs.progress import console, errors, folding_table, print_folded
 from testbed.runs.selection import RunSelection
 from testbed.scenario.model import Scenario
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from testbed.cli.run_output import print_warnings
 from testbed.errors import UsageError, printable_lines
-from testbed.runs.progress import console, track
+from testbed.runs.console import console
+from testbed.runs.progress import track
 
 if TYPE_CHECKING:  # loaded where it is needed
     import pyarrow as pa

@@ -14,7 +14,7 @@ from rich.table import Table
 from testbed.cli.run_output import collected, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
-from testbed.runs.progress import console, wide_console
+from testbed.runs.console import console, wide_console
 from testbed.store.names import FIGURES, REPORT
 from testbed.store.reading import Trial, is_program_run, is_trial, open_trial
 from testbed.store.records import FlowRecord

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from testbed.errors import UsageError
 from testbed.machine.atomic import workplace
-from testbed.runs.progress import console, errors
+from testbed.runs.console import console, errors
 from testbed.store.reading import Trial, open_named_trial
 
 

@@ -15,6 +15,7 @@ from testbed.cli import run_output
 from testbed.cli.live_page import LivePage, live_page
 from testbed.engine import Engine, what_lacks
 from testbed.errors import UsageError
+from testbed.runs.console import console, errors
 from testbed.runs.experiment_file import save_figures
 from testbed.runs.orchestration import (
     PlannedRun,
@@ -24,7 +25,7 @@ from testbed.runs.orchestration import (
     invalid_trials,
     plan_run,
 )
-from testbed.runs.progress import ConsoleListener, console, errors
+from testbed.runs.progress import ConsoleListener
 from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import TrialFinished

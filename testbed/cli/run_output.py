@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testbed.errors import printable_lines
-from testbed.runs.progress import console, errors
+from testbed.runs.console import console, errors
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 from testbed.errors import UsageError, number_of
-from testbed.runs.progress import console, errors, wide_console
+from testbed.runs.console import console, errors, wide_console
 from testbed.runs.results_folders import (
     StoredRun,
     claimed,

@@ -1,22 +1,16 @@
-"""The terminal, and what a run shows there: a bar, a line in a notebook, or lines in a log."""
+"""What a run shows on the terminal: a bar, a line in a notebook, or lines in a log."""
 
 from __future__ import annotations
 
-import functools
-import sys
-import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.segment import Segment
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Column
 
-from testbed.errors import FAULT_BREAK, TestbedError, printable, printable_lines
+from testbed.runs.console import console, errors
 from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import (
     ClusterExposed,
@@ -30,69 +24,6 @@ from testbed.runs.sweep import (
 from testbed.store.records import Status
 
 _T = TypeVar("_T")
-
-
-class PrintableConsole(Console):
-    """A console that escapes what a terminal would obey: what is printed is data of others too."""
-
-    def render_str(self, text: str, **settings: Any) -> Text:
-        """Escape before the text is measured and put into lines."""
-        return super().render_str(printable_lines(text), **settings)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Escape what did not come as a string."""
-        for segment in super().render(renderable, options):
-            text = segment.text if segment.control else printable_lines(segment.text)
-            yield segment._replace(text=text)
-
-
-# no brackets or colons in what is printed mean anything
-_console = functools.partial(PrintableConsole, highlight=False, markup=False, emoji=False)
-# a log or a pipe has no width: let tables be as wide as they are
-console = _console(width=None if sys.stdout and sys.stdout.isatty() else 200)
-errors = _console(stderr=True)
-
-
-def print_error(error: TestbedError, status: int) -> int:
-    """Print an error with its hint, and return the exit status."""
-    message = f"testbed: {printable(error.message)}"
-    if len(message) > errors.width:  # a fault a line
-        message = message.replace(FAULT_BREAK, "\n    ")
-    errors.print(message, soft_wrap=True)
-    if error.hint:
-        errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)
-    return status
-
-
-def wide_console() -> Console:
-    """Return a console for tables with one column per trial, whose lines a log must not break."""
-    return console if console.is_terminal else _console(width=2000)
-
-
-def folding_table(*headings: str) -> Table:
-    """Return a table that folds names where it is narrow, but never cuts them: users type them."""
-    table = Table(box=None)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def print_folded(line: str, indent: int = 0) -> None:
-    """Print a line; a terminal has it in several, broken at words, the others indented.
-
-    A log or a pipe has it in one, for whatever searches there.
-    """
-    if console.is_terminal:
-        line = textwrap.fill(
-            line,
-            console.width,
-            subsequent_indent=" " * indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    console.print(line, soft_wrap=True)
 
 
 class _TerminalBar:

@@ -22,7 +22,7 @@ from analysis.statistics.table_layout import as_latex
 from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
 from testbed.cli.programs import PrintableOutput
 from testbed.errors import printable_lines
-from testbed.runs.progress import PrintableConsole
+from testbed.runs.console import PrintableConsole
 from testbed.store.writing import FORMULA_STARTS, spreadsheet_cell
 
 ESCAPE = "\x1b]0;title\x07\x1b[2J"

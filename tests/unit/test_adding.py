@@ -185,8 +185,7 @@ ADDITIONS = (
         },
         before={
             "experiments/catalogue.py": (
-                ("from experiments.parvez", "from experiments.nobody import one_reno\n"),
-                ("        router_bottleneck.EXPERIMENT", "        one_reno.EXPERIMENT,\n"),
+                ('    "router-bottleneck"', '    "one-reno": "nobody.one_reno:EXPERIMENT",\n'),
             )
         },
     ),
@@ -365,8 +364,7 @@ ADDITIONS = (
         files={"experiments/one_reno.py": EXPERIMENT},
         before={
             "experiments/catalogue.py": (
-                ("from experiments.evaluation import", "from experiments import one_reno\n"),
-                ("        router_bottleneck.EXPERIMENT", "        one_reno.EXPERIMENT,\n"),
+                ('    "router-bottleneck"', '    "one-reno": "one_reno:EXPERIMENT",\n'),
             )
         },
     ),

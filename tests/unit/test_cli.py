@@ -7,6 +7,7 @@ import functools
 import importlib.metadata
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.cli.parser import VERBS, Verb
 from testbed.errors import TestbedError, hint_for
-from testbed.runs import progress
+from testbed.runs import console as terminal
 from testbed.store.names import SCENARIO
 from tests.papers import PAPERS
 from tests.scenarios import router
@@ -29,6 +30,22 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
     """Exit status and what was said on stderr."""
     status = main(arguments)
     return status, capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_has_a_function(verb: Verb) -> None:
+    assert callable(pkgutil.resolve_name(f"testbed.cli.{verb.function}"))
+
+
+def test_help_loads_no_verb() -> None:
+    program = "import sys; from experiments.command import main\ntry: main(['--help'])\nfinally: "
+    program += "print([name for name in sys.modules if name.split('.')[0] in sys.argv[1:]])"
+    packages = ["numpy", "pydantic", "analysis", "experiments"]
+    shown = subprocess.run(
+        [sys.executable, "-c", program, *packages], check=True, capture_output=True, text=True
+    )
+    loaded = ["experiments", "experiments.command", "experiments.catalogue"]
+    assert shown.stdout.splitlines()[-1] == str(loaded)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +230,7 @@ def test_plan_shows_every_trial_and_every_axis(capsys: pytest.CaptureFixture[str
 def test_a_narrow_plan_has_its_names_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    narrow = functools.partial(progress._console, width=50)
+    narrow = functools.partial(terminal._console, width=50)
     monkeypatch.setattr("testbed.cli.plan.console", narrow())
     assert main(["plan", "router-fairness", "--set", "queue=bfifo"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -277,7 +294,7 @@ def test_an_interrupt_while_modules_load_is_no_traceback(root: Path) -> None:
 def test_nothing_that_is_printed_is_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("what", title=text)
     table.add_row(text)
-    for console in (progress.console, progress.wide_console()):
+    for console in (terminal.console, terminal.wide_console()):
         console.print(text)
         console.print(table)
     assert capsys.readouterr().out.count(text) == 6

@@ -39,6 +39,10 @@ def everything(name: str, quick: bool = False) -> list[Scenario]:
     return EXPERIMENTS[name].scenarios({}, 1, quick)
 
 
+def test_the_catalogue_has_each_experiment_by_its_name() -> None:
+    assert {name: each.name for name, each in EXPERIMENTS.items()} == {n: n for n in EXPERIMENTS}
+
+
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_axes_and_how_many_trials(name: str) -> None:
     axes, full, quick = PAPERS[name]

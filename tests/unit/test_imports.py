@@ -40,6 +40,7 @@ STARTS_PROCESSES = (
 )
 PRINTS_AND_EXITS = (
     TOP,
+    "testbed/runs/console.py",
     "testbed/runs/progress.py",
     "experiments/command.py",  # the command line with this project's experiments
     "experiments/course/",  # scripts, which plain Mininet runs, too
