@@ -15,8 +15,7 @@ from analysis.captures.tcp import read_arrays
 from analysis.laboratory.observation import Observation, read_observation
 from analysis.laboratory.rules import LaboratoryFinding
 from testbed.errors import TestbedError, short
-from testbed.machine import json_files
-from testbed.machine.safe_files import plain_file
+from testbed.machine import json_files, safe_files
 from testbed.store.names import (
     CAPTURES_FOLDER,
     LABORATORY_FINDINGS,
@@ -156,4 +155,4 @@ def _samples(path: Path, table: Table) -> pd.DataFrame:
 def _table(path: Path) -> pd.DataFrame:
     if not path.exists() or not path.stat().st_size:
         return pd.DataFrame()
-    return pd.read_csv(plain_file(path))
+    return pd.read_csv(safe_files.table(path))

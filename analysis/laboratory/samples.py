@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from analysis.captures.flow_tables import endpoint
 from analysis.laboratory.observation import MACHINE_ITSELF
+from testbed.machine import safe_files
 from testbed.store.names import MACHINE_QUEUES, MACHINE_SOCKETS
 from testbed.store.writing import spreadsheet_cell, write_table
 
@@ -26,18 +27,17 @@ def write_sample_tables(lines: Path, began_ns: int, folder: Path) -> None:
 
 def _rows(lines: Path, kind: str, began_ns: int) -> Iterator[Row]:
     """Yield the rows of a kind; a line that was cut off has too few columns, or no numbers."""
-    with lines.open(errors="replace") as file:
-        for line in file:
-            about, *words = line.split() or [""]
-            if about != kind:
-                continue
-            try:
-                time_s = (int(words[0]) - began_ns) / 1e9
-                texts = [spreadsheet_cell(unquote(word)) for word in words]
-                texts[1] = MACHINE_ITSELF if words[1] == "-" else texts[1]
-                yield _queue(time_s, texts) if kind == "queue" else _socket(time_s, texts)
-            except (ValueError, IndexError):
-                continue
+    for line in safe_files.lines(lines):
+        about, *words = line.split() or [""]
+        if about != kind:
+            continue
+        try:
+            time_s = (int(words[0]) - began_ns) / 1e9
+            texts = [spreadsheet_cell(unquote(word)) for word in words]
+            texts[1] = MACHINE_ITSELF if words[1] == "-" else texts[1]
+            yield _queue(time_s, texts) if kind == "queue" else _socket(time_s, texts)
+        except (ValueError, IndexError, OverflowError):
+            continue
 
 
 def _queue(time_s: float, texts: list[str]) -> Row:

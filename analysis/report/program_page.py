@@ -25,8 +25,9 @@ from analysis.laboratory.settings import SETTERS, is_client
 from analysis.report import page
 from analysis.report.network_drawing import Edge, network_svg
 from analysis.report.trial_page import Download, downloads
+from testbed.machine import safe_files
 from testbed.machine.atomic import replace, workplace
-from testbed.machine.safe_files import make_folder, plain_file
+from testbed.machine.safe_files import make_folder
 from testbed.store.names import MACHINE_ERRORS, MACHINE_OUTPUT
 
 MAX_DRAWN_NODES = 40  # nodes of a network: more do not fit
@@ -235,7 +236,6 @@ def _cut(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> str:
 
 def _text(path: Path) -> str:
     try:
-        with plain_file(path).open(encoding="utf-8", errors="replace") as file:
-            return file.read(MAX_OUTPUT)
+        return safe_files.head(path, MAX_OUTPUT)
     except OSError:
         return ""

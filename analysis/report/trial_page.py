@@ -28,8 +28,8 @@ from analysis.results.reduction import verdict_of
 from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
 from analysis.trials.packets import TrialPackets
+from testbed.machine import safe_files
 from testbed.machine.atomic import replace
-from testbed.machine.safe_files import read_text
 from testbed.store.names import COMMANDS, TRIAL_PAGE
 from testbed.store.reading import Trial, again
 from testbed.store.records import FlowRecord
@@ -195,7 +195,7 @@ def _commands(trial: Trial) -> str:
         return ""
     if fault := trial.file_fault(COMMANDS):
         return f"{COMMANDS}: {fault}"
-    return read_text(trial.path / COMMANDS)[:MAX_LOG]
+    return safe_files.head(trial.path / COMMANDS, MAX_LOG)
 
 
 def downloads(folder: Path, out: Path) -> Iterator[Download]:

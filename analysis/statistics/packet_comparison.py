@@ -25,8 +25,8 @@ from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, short
 from testbed.faults import Fault, listed
-from testbed.machine import json_files
-from testbed.machine.safe_files import plain_file, read_bytes
+from testbed.machine import json_files, safe_files
+from testbed.machine.safe_files import plain_file
 from testbed.scenario.model import BASE_KERNEL
 from testbed.store.names import CAPTURES_FOLDER, RECORD, SAMPLES_FOLDER, SCENARIO, ZSTD_SUFFIX
 from testbed.store.reading import Trial, file_fault, is_trial, open_trial, trial_paths
@@ -359,8 +359,8 @@ def _faults(sides: Sequence[TrialFiles], names: Sequence[str]) -> Iterator[str]:
 
 
 def _first_line(one: Path, other: Path) -> str:
-    pair = (read_bytes(path).splitlines() for path in (one, other))
-    number = next((n for n, (x, y) in enumerate(zip(*pair, strict=False), 1) if x != y), 0)
+    pairs = zip(safe_files.lines(one), safe_files.lines(other), strict=False)
+    number = next((n for n, (x, y) in enumerate(pairs, 1) if x != y), 0)
     return f"line {number} differs" if number else "other lengths"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.trials.documents import ServedPort, ServedPorts, TransferLog, read_trial_document
-from testbed.machine.safe_files import read_bytes
+from testbed.machine import safe_files
 from testbed.store.names import planned_file, report_file
 from testbed.store.reading import Trial
 from testbed.store.records import DAMAGED
@@ -50,8 +50,9 @@ def read_planned(trial: Trial, flow: str) -> Planned | None:
     if path is None:
         return None
     try:
-        columns = np.array(read_bytes(path).split(), dtype=np.int64).reshape(-1, 3).T
-    except (OSError, *DAMAGED):
+        numbers = (int(word) for line in safe_files.lines(path) for word in line.split())
+        columns = np.fromiter(numbers, np.int64).reshape(-1, 3).T
+    except (OSError, OverflowError, *DAMAGED):
         return None
     return Planned(*(np.ascontiguousarray(column) for column in columns))
 

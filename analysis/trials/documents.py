@@ -20,9 +20,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, short
 from testbed.faults import field_name
-from testbed.machine.safe_files import read_bytes
+from testbed.machine import json_files, safe_files
 from testbed.scenario.reading import words_of
 from testbed.scenario.trace import trace_fault
 from testbed.store.reading import Trial, again
@@ -306,7 +306,12 @@ def read_trial_document(trial: Trial, name: str, kind: type[_T]) -> _T | None:
     path = trial.file(name)
     if path is None:
         return None
-    text = read_bytes(path)
+    try:
+        text = json_files.checked(safe_files.read_bytes(path))
+    except ValueError as error:
+        raise TestbedError(
+            f"{path}: damaged: {short(error)}", f"run it again: {again(trial.path)}"
+        ) from error
     try:
         document: _T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # hashable
     except ValidationError as error:

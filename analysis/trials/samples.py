@@ -20,6 +20,7 @@ from analysis.trials.documents import (
     read_trial_document,
 )
 from testbed.errors import TestbedError, short
+from testbed.machine import safe_files
 from testbed.store.names import (
     COUNTERS_FILE,
     LEAF_HANDLE,
@@ -44,7 +45,7 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     if path is None:
         return None
     try:
-        found = pd.read_csv(path, usecols=list(table.columns), low_memory=False)
+        found = pd.read_csv(safe_files.table(path), usecols=list(table.columns), low_memory=False)
         _check_numbers(found, table)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
         why = f"{path}: damaged: {short(error)}"
@@ -64,7 +65,7 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
     convert = csv.ConvertOptions(include_columns=list(columns), column_types=types)
     try:
         serial = csv.ReadOptions(use_threads=False)
-        found = csv.read_csv(str(path), serial, convert_options=convert)
+        found = csv.read_csv(str(safe_files.table(path)), serial, convert_options=convert)
         numbers = (found[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
         if any((np.abs(values) >= MAX_SAMPLE).any() for values in numbers):
             raise ValueError("a number beyond all bounds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from analysis.trials.documents import FileSizes, PlayerReport, ProgramRecords, read_trial_document
@@ -20,6 +19,7 @@ from analysis.verdict.checks import (
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns
 from testbed.errors import printable
+from testbed.machine import safe_files
 from testbed.scenario.model import FlowKind
 from testbed.store.names import errors_file, programs_file
 from testbed.store.reading import Trial
@@ -99,9 +99,7 @@ def _last_words(trial: Trial, name: str) -> str:
     path = trial.file(name)
     if path is None:
         return ""
-    with path.open("rb") as file:
-        file.seek(-min(LAST_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        lines = file.read().decode(errors="replace").split("\n")
+    lines = safe_files.tail(path, LAST_BYTES).split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last[:MAX_LINE])} ({name})" if last else ""
 

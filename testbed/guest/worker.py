@@ -33,6 +33,7 @@ from testbed.machine.trees import GuestFolder, Rule, remove
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
 POLL_MS, MAX_POLL_MS = 20, 100  # longer as the guest takes longer
 FULL_DISK_BYTES = 1_000_000
+MAX_PACKED_BYTES = 1 << 31  # of a trial's files, which are sent in one piece
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 WORKER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 START_TOPIC = "testbed-started"  # dask's topic for the workers' messages that a trial starts
@@ -171,15 +172,23 @@ def _digest(path: Path) -> str:
 
 
 def pack(folder: Path) -> tuple[list[str], dict[str, File]]:
-    """Return the names of a folder's folders, and its plain files, by their paths in it."""
+    """Return the names of a folder's folders, and its plain files, by their paths in it.
+
+    Raise a ValueError if they are larger than the memory of a worker can be expected to be.
+    """
     folders, files, now = [], {}, time.time()
+    left = MAX_PACKED_BYTES
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         about = path.lstat()
         if stat.S_ISDIR(about.st_mode):
             folders.append(name)
         elif stat.S_ISREG(about.st_mode):
-            content = path.read_bytes()
+            left -= about.st_size
+            if left < 0:
+                raise ValueError(f"more than {MAX_PACKED_BYTES >> 30} GiB of files in a trial")
+            with path.open("rb") as file:
+                content = file.read(about.st_size)
             mode, age_s = stat.S_IMODE(about.st_mode), now - about.st_mtime
             files[name] = content.rstrip(b"\0"), len(content), mode, age_s
     return folders, files

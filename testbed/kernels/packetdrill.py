@@ -72,6 +72,7 @@ FAMILIES = {  # packetdrill's options by the version of IP
     "ipv4-mapped-ipv6": (*_OVER_IPV4, *_IPV6_ERRORS),
 }
 _AT_LINE = re.compile(r"\S+:\d+: ")
+MAX_SCRIPT_BYTES = 1 << 22
 _ONE_FAMILY = re.compile(r"^--ip_version=(\S+)", re.MULTILINE)
 
 
@@ -159,7 +160,7 @@ def _scripts(place: Path) -> list[tuple[Path, str]]:
 
 def _families(script: Path) -> Sequence[str]:
     """Return the versions of IP that a script is run over: all, unless it names one."""
-    named = _ONE_FAMILY.search(safe_files.read_text(script))
+    named = _ONE_FAMILY.search(safe_files.read_text(script, MAX_SCRIPT_BYTES))
     return (named[1],) if named and named[1] in FAMILIES else tuple(FAMILIES)
 
 

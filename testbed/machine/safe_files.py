@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import functools
+import io
 import os
 import stat
 from collections.abc import Container, Iterator
@@ -24,6 +25,7 @@ from testbed.machine.process import User, sudo_user
 MAX_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
 TAIL_BYTES = 65536  # of what a program or a console said, in which its last error is
 LONG_TAIL_BYTES = 1 << 24  # of a log whose lines are all read
+MAX_LINE = 1 << 16  # characters of a text or a table that is read line by line
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -149,6 +151,28 @@ def read_bytes(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
 def read_text(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> str:
     """Read a text of a limited size; bytes that are not UTF-8 are replaced."""
     return read_bytes(path, max_bytes).decode(errors="replace")
+
+
+def lines(path: Path, max_length: int = MAX_LINE) -> Iterator[str]:
+    """Yield the lines of a text of any size; one that is longer comes in several pieces."""
+    with io.TextIOWrapper(_opened(path, None), errors="replace") as file:
+        while line := file.readline(max_length):
+            yield line
+
+
+def table(path: Path) -> Path:
+    """Return the path of a plain file for a reader of tables, which holds whole lines of it."""
+    with _opened(path, MAX_DOCUMENT_BYTES) as file:
+        while len(piece := file.read(MAX_LINE)) == MAX_LINE:
+            if b"\n" not in piece:
+                raise UnfitFile(errno.EINVAL, f"a line of more than {MAX_LINE} bytes", str(path))
+    return path
+
+
+def head(path: Path, max_length: int) -> str:
+    """Return the beginning of a text, which may be of any size."""
+    with io.TextIOWrapper(_opened(path, None), errors="replace") as file:
+        return file.read(max_length)
 
 
 def tail(path: Path, max_bytes: int = TAIL_BYTES) -> str:

@@ -6,6 +6,7 @@ a capture, as `testbed reduce` has them.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import csv
 import enum
@@ -22,12 +23,15 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest, quoted, short
 from testbed.faults import Fault, unknown, usage_error
+from testbed.machine import safe_files
 from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
 from testbed.scenario.reading import checked
 from testbed.store.names import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
 MAX_EXPECTATIONS_BYTES = 1 << 20
-MAX_MATCHING_S = 10.0  # of processor time, for a pattern in a file
+MAX_MATCHING_S = 10.0  # of processor time, for a pattern in all files
+MAX_MEASURED_BYTES = 1 << 26  # of a file with numbers
+MAX_MEASURED_LINE = 1 << 20  # characters
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
 
@@ -191,8 +195,9 @@ def _faults_of(each: Expectation) -> Iterator[Fault]:
 def measure(expectation: Expectation, run: Path) -> MeasuredNumber:
     """Return the number in a program's results folder."""
     try:
-        texts = list(_texts(expectation, _files(expectation, run)))
-        return MeasuredNumber(expectation, _taken(expectation.take, texts))
+        texts = _texts(expectation, _files(expectation, run))
+        with _limited_time() if expectation.pattern else contextlib.nullcontext():
+            return MeasuredNumber(expectation, _taken(expectation.take, texts))
     except TestbedError as error:
         return MeasuredNumber(expectation, missing=error.message)
 
@@ -206,8 +211,8 @@ def _files(expectation: Expectation, run: Path) -> list[Path]:
     if not files:
         raise TestbedError(f"there is no {expectation.file}")
     try:
-        return [plain_file(path) for path in files]
-    except OSError as error:  # a gigabyte of zeros is one line, which fills the memory
+        return [plain_file(path, MAX_MEASURED_BYTES) for path in files]
+    except OSError as error:
         raise TestbedError(f"{expectation.file or 'the output'}: {error.strerror}") from error
 
 
@@ -215,8 +220,7 @@ def _texts(expectation: Expectation, files: Sequence[Path]) -> Iterator[str]:
     """Yield the numbers as text, one for each line, row or flow."""
     for path in files:
         if expectation.pattern:
-            with _limited_time():
-                yield from list(_matches(re.compile(expectation.pattern), path))
+            yield from _matches(re.compile(expectation.pattern), path)
         elif path.name.endswith(CAPTURE_SUFFIXES):
             yield from _cells_of_flows(expectation, path)
         else:
@@ -243,23 +247,28 @@ def _limited_time() -> Iterator[None]:
 
 
 def _matches(pattern: re.Pattern[str], path: Path) -> Iterator[str]:
-    with path.open(errors="replace") as lines:
-        for line in lines:
-            for match in pattern.finditer(line.rstrip("\n")):
-                yield match[1] if pattern.groups else match[0]
+    for line in _lines(path):
+        for match in pattern.finditer(line.rstrip("\n")):
+            yield match[1] if pattern.groups else match[0]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for line in safe_files.lines(path, MAX_MEASURED_LINE):
+        if len(line) == MAX_MEASURED_LINE and not line.endswith("\n"):
+            raise TestbedError(f"{path.name}: a line of more than {MAX_MEASURED_LINE:,} characters")
+        yield line
 
 
 def _cells(column: str, path: Path) -> Iterator[str]:
-    with path.open(errors="replace", newline="") as file:
-        rows = csv.DictReader(file)
-        try:
-            if column not in (rows.fieldnames or ()):
-                hint = nearest(column, rows.fieldnames or ())
-                raise TestbedError(f"{path.name} has no column {quoted(column)}: {hint}")
-            for row in rows:
-                yield row[column] or ""
-        except csv.Error as error:
-            raise TestbedError(f"{path.name}: not CSV: {short(error)}") from error
+    rows = csv.DictReader(_lines(path))
+    try:
+        if column not in (rows.fieldnames or ()):
+            hint = nearest(column, rows.fieldnames or ())
+            raise TestbedError(f"{path.name} has no column {quoted(column)}: {hint}")
+        for row in rows:
+            yield row[column] or ""
+    except csv.Error as error:
+        raise TestbedError(f"{path.name}: not CSV: {short(error)}") from error
 
 
 def _cells_of_flows(expectation: Expectation, path: Path) -> Iterator[str]:
@@ -272,10 +281,10 @@ def _cells_of_flows(expectation: Expectation, path: Path) -> Iterator[str]:
             yield str(value)
 
 
-def _taken(take: Take, texts: Sequence[str]) -> float:
+def _taken(take: Take, texts: Iterator[str]) -> float:
     if take is Take.COUNT:
-        return len(texts)
-    numbers = [_number(text) for text in texts]
+        return sum(1 for _text in texts)
+    numbers = array.array("d", map(_number, texts))  # millions of texts would fill the memory
     if not numbers:
         raise TestbedError("nothing matches")
     match take:

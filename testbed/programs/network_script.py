@@ -21,7 +21,7 @@ from testbed.plan.network import Interface
 from testbed.plan.plan import NetworkPlan, plan_network
 from testbed.scenario.model import Flow, FlowKind, plain
 from testbed.scenario.network import NodeKind
-from testbed.scenario.reading import parsed, read_document
+from testbed.scenario.reading import MAX_SCENARIO_BYTES, parsed, read_document
 from testbed.store.names import capture_file
 from testbed.trial.parts.capture import GUEST_KERNEL
 from testbed.trial.parts.pcapng import Source, beginning
@@ -46,7 +46,8 @@ class StartedCommand:
 def read_network(path: Path) -> NetworkPlan:
     """Return what makes the network of a scenario's file, which need not have flows."""
     try:
-        data = with_topo_graph(parsed(read_bytes(path), str(path)), path.parent).data
+        text = read_bytes(path, MAX_SCENARIO_BYTES)
+        data = with_topo_graph(parsed(text, str(path)), path.parent).data
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name the file of a scenario") from error
     if isinstance(data, dict):

@@ -376,7 +376,10 @@ class ClusterEngine(GuestEngine):
         """Run a guest on a worker, and store what it leaves as if it had run here."""
         assert self.kernel is not None
         started = time.monotonic()
-        folders, files = worker.pack(folder)
+        try:
+            folders, files = worker.pack(folder)
+        except ValueError as error:
+            raise TestbedError(f"it cannot be sent to a cluster: {error}") from error
         shipment = Shipment(
             trial=job.trial,
             folders=folders,

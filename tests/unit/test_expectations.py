@@ -183,7 +183,11 @@ def test_what_cannot_be_read_whole_is_a_line(run: Path, tmp_path: Path) -> None:
     large.touch()
     os.truncate(large, 1 << 30)
     number = measure(Expectation("x", at_most=1, file="large.csv", pattern="(1)"), run)
-    assert number.missing == "large.csv: larger than 256 MiB"
+    assert number.missing == "large.csv: larger than 64 MiB"
+    os.truncate(large, expectations.MAX_MEASURED_LINE + 1)
+    for how in ({"pattern": "(1)"}, {"column": "x"}):
+        number = measure(Expectation("x", at_most=1, file="large.csv", **how), run)
+        assert number.missing == "large.csv: a line of more than 1,048,576 characters"
     os.mkfifo(tmp_path / "lab.toml")
     with pytest.raises(OSError, match="not a plain file"):
         read_expectations(tmp_path / "lab.toml")
@@ -196,7 +200,7 @@ def test_a_pattern_that_tries_for_ever_is_a_missing_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
     monkeypatch.setattr(expectations, "MAX_MATCHING_S", 0.3)
-    (tmp_path / MACHINE_OUTPUT).write_text("rtt  = " * 300_000 + "1." * 300_000 + "1" * 100)
+    (tmp_path / MACHINE_OUTPUT).write_text("rtt  = " * 100_000 + "1." * 100_000 + "1" * 100)
     (tmp_path / MACHINE_ERRORS).write_text("")
     found = measure(Expectation("rtt", 1.0, pattern=pattern), tmp_path)
     assert found.missing == "the pattern was still tried after 0.3 s"

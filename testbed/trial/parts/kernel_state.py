@@ -6,11 +6,11 @@ if the settings before are not those of the plan (verify.py).
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+from testbed.machine import json_files
 from testbed.plan.delay_links import has_channels
 from testbed.plan.host_settings import hosts
 from testbed.plan.traffic_control import QueuePlan, burst_bytes
@@ -85,7 +85,7 @@ class KernelState(Part):
         readings = {"begin": self._began_with, "end": self._after.read(answers)}
         contents = {
             QDISCS_FILE: {
-                node: json.loads(UNKNOWN_TO_TC.sub("", answers.output(number)[1]))
+                node: json_files.parse(UNKNOWN_TO_TC.sub("", answers.output(number)[1]).encode())
                 for node, number in self._shown.items()
             },
             COUNTERS_FILE: {
