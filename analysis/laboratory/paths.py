@@ -78,14 +78,21 @@ class Paths:
         for delays in self.delays.values():
             delays.sort(key=lambda delay: delay.command.time_ns)
         self.holders = dict[str, Device]()
-        self.ends = defaultdict(list)  # devices by their own index and their peer's
+        # devices by their own index and their peer's, all and those of a name: with what they got
+        self._ends = defaultdict[tuple[int, int, str], list[tuple[int, Device]]](list)
         self.addresses = defaultdict[int, list[str]](list)  # by namespace
         for key, device in self.devices.items():
-            self.ends[device.index, device.peer].append(key)
+            for name in ("", key[1]):
+                self._ends[device.index, device.peer, name].append((device.received_bytes, key))
             self.addresses[key[0]] += device.addresses
             for address in device.addresses:
                 self.holders.setdefault(address, key)
-        self.pairs = pairs_of(observation) if pairs is None else pairs
+        for ends in self._ends.values():
+            ends.sort()
+        self._partners = defaultdict[str, list[str]](list)  # names, by that of the other of a pair
+        for pair in pairs_of(observation) if pairs is None else pairs:
+            for name in pair:
+                self._partners[name] += pair - {name} or pair  # both ends may have one name
         self.links = self._links()
         self._ways: dict[tuple[Node, Node], list[tuple[Device, Device]] | None] = {}
 
@@ -101,16 +108,25 @@ class Paths:
         An index of a device is not unique: each namespace counts its own.
         """
         here = self.devices[device]
-        there = [
-            (
-                frozenset((device[1], key[1])) not in self.pairs,
-                abs(here.sent_bytes - self.devices[key].received_bytes),
-                key,
-            )
-            for key in self.ends[here.peer, here.index][:MAX_ALIKE]
-            if key != device
-        ]
-        return min(there)[2] if there else None
+        for names in (self._partners[device[1]][:MAX_ALIKE], ("",)):
+            there = [
+                (abs(here.sent_bytes - received), key)
+                for name in names
+                for received, key in self._nearest((here.peer, here.index, name), here.sent_bytes)
+                if key != device
+            ]
+            if there:
+                return min(there)[1]
+        return None
+
+    def _nearest(self, which: tuple[int, int, str], sent: int) -> Iterator[tuple[int, Device]]:
+        """Yield the two devices, or a few more, that got most nearly what another one sent."""
+        ends = self._ends.get(which, ())
+        above = bisect.bisect_left(ends, sent, key=lambda end: end[0])
+        yield from ends[above : above + 2]
+        for received, _key in reversed(ends[max(0, above - 2) : above]):
+            first = bisect.bisect_left(ends, received, key=lambda end: end[0])
+            yield from ends[first : first + 2]
 
     def _links(self) -> Mapping[Node, list[tuple[Device, Device]]]:
         links = defaultdict(list)

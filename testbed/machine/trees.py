@@ -303,7 +303,11 @@ def _compiled(paths: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
 
 
 def _alternatives(expressions: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"({each})" for each in expressions) or r"(?!)", re.DOTALL)
+    groups = [f"({each})" for each in expressions]
+    joined = re.compile("|".join(groups) or r"(?!)", re.DOTALL)
+    if joined.groups != len(groups):  # a group more, and files would be taken by other rules
+        raise ValueError("the expression of a rule's path has groups of its own")
+    return joined
 
 
 def _first(expressions: re.Pattern[str], parts: tuple[str, ...]) -> int | None:

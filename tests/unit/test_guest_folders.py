@@ -8,11 +8,14 @@ another folder. All such places in the code are listed here.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from testbed.guest.engine import LEFT_BY_TRIALS
+from testbed.guest.machine import LEFT_BY_PROGRAMS
 from testbed.machine import trees
 from testbed.machine.trees import GuestFolder, Rule
 
@@ -158,3 +161,21 @@ def test_the_folder_is_gone_when_the_block_ends(tmp_path: Path) -> None:
         place.take([Rule("left", 1)])
     assert not start_path.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["left"]
+
+
+@pytest.mark.parametrize("rules", [LEFT_BY_TRIALS, LEFT_BY_PROGRAMS, (Rule("(a)+/(b|c)*", 1),) * 3])
+def test_a_file_is_taken_by_the_first_rule_that_has_its_path(rules: tuple[Rule, ...]) -> None:
+    files, folders = trees._compiled(tuple(rule.path for rule in rules))
+    assert files.groups == folders.groups == len(rules)
+    for rule in rules:
+        path = rule.path.replace(trees.TREE, "x/y").replace("*", "x")
+        fitting = [each for each in rules if re.fullmatch(trees._expression(each.path), path)]
+        number = trees._first(files, tuple(path.split("/")))
+        assert number is not None and rules[number] == fitting[0]
+
+
+def test_rules_have_no_groups_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would make the rules behind it another's: its limits, and what may be left at all."""
+    monkeypatch.setattr(trees, "PLAIN_NAME", "([a-z]+)")
+    with pytest.raises(ValueError, match="groups of its own"):
+        trees._compiled(("some/*", "other"))

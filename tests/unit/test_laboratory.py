@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shlex
 import socket
@@ -12,6 +13,7 @@ import pytest
 
 from analysis.laboratory.built import built_networks
 from analysis.laboratory.observation import Observation, ObservationReader, read_observation
+from analysis.laboratory.paths import Device, Paths
 from analysis.laboratory.rules import (
     LABORATORY_RULES,
     MAX_FINDINGS,
@@ -483,3 +485,41 @@ def test_thousands_of_networks_are_told_apart(tmp_path: Path) -> None:
     reader = ObservationReader(tmp_path)
     reader.read_text("\n".join(lines))
     assert len(built_networks(reader.observation())) == 2001  # looks two by two, but for the first
+
+
+def exhaustive_peer(paths: Paths, pairs: set[frozenset[str]], device: Device) -> Device | None:
+    here = paths.devices[device]
+    there = [
+        (
+            frozenset((device[1], key[1])) not in pairs,
+            abs(here.sent_bytes - each.received_bytes),
+            key,
+        )
+        for key, each in paths.devices.items()
+        if (each.index, each.peer) == (here.peer, here.index) and key != device
+    ]
+    return min(there)[2] if there else None
+
+
+def test_the_other_end_is_the_one_of_all_that_fits_best(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    for _network in range(300):
+        names, reader = ["e0", "e1", "e2", "e3"], ObservationReader(tmp_path)
+        for number in range(draw.randint(1, 12)):
+            numbers = " ".join(str(draw.randint(0, 5)) for _ in range(2))
+            device = f"{draw.randint(1, 3)} {draw.choice(names)} {draw.randint(0, 3)} {numbers} 1 0"
+            reader.read_text(f"namespace 1 {number % 7} h\ndevice {device}")
+        pairs = {frozenset(draw.choices(names, k=2)) for _ in range(draw.randint(0, 3))}
+        paths = Paths(reader.observation(), pairs)
+        for each in paths.devices:
+            assert paths.peer(each) == exhaustive_peer(paths, pairs, each)
+
+
+def test_of_thousands_of_devices_alike_a_few_are_looked_at(tmp_path: Path) -> None:
+    """A program that forges namespaces alone could keep the judgement busy for minutes."""
+    reader = ObservationReader(tmp_path)
+    for number in range(5000):
+        reader.read_text(f"namespace 1 {number} h\ndevice 2 e{number} 2 {number // 2} {number} 1 0")
+    paths = Paths(reader.observation())
+    looked_at = [len([*paths._nearest((2, 2, ""), sent)]) for sent in range(0, 5000, 50)]
+    assert max(looked_at) <= 6
