@@ -25,7 +25,7 @@ from testbed.machine.process import User, sudo_user
 MAX_DOCUMENT_BYTES = 1 << 28  # of JSON, a log, or a table of samples
 TAIL_BYTES = 65536  # of what a program or a console said, in which its last error is
 LONG_TAIL_BYTES = 1 << 24  # of a log whose lines are all read
-MAX_LINE = 1 << 16  # characters of a text or a table that is read line by line
+MAX_LINE_LENGTH = 1 << 16  # characters of a text or a table that is read line by line
 MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -153,7 +153,7 @@ def read_text(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> str:
     return read_bytes(path, max_bytes).decode(errors="replace")
 
 
-def lines(path: Path, max_length: int = MAX_LINE) -> Iterator[str]:
+def lines(path: Path, max_length: int = MAX_LINE_LENGTH) -> Iterator[str]:
     """Yield the lines of a text of any size; one that is longer comes in several pieces."""
     with io.TextIOWrapper(_opened(path, None), errors="replace") as file:
         while line := file.readline(max_length):
@@ -163,9 +163,11 @@ def lines(path: Path, max_length: int = MAX_LINE) -> Iterator[str]:
 def table(path: Path) -> Path:
     """Return the path of a plain file for a reader of tables, which holds whole lines of it."""
     with _opened(path, MAX_DOCUMENT_BYTES) as file:
-        while len(piece := file.read(MAX_LINE)) == MAX_LINE:
+        while len(piece := file.read(MAX_LINE_LENGTH)) == MAX_LINE_LENGTH:
             if b"\n" not in piece:
-                raise UnfitFile(errno.EINVAL, f"a line of more than {MAX_LINE} bytes", str(path))
+                raise UnfitFile(
+                    errno.EINVAL, f"a line of more than {MAX_LINE_LENGTH} bytes", str(path)
+                )
     return path
 
 

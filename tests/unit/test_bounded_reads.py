@@ -196,7 +196,7 @@ def test_lines_come_in_pieces_of_limited_length(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     tracemalloc.start()
     try:
-        assert len(next(safe_files.lines(path))) == safe_files.MAX_LINE
+        assert len(next(safe_files.lines(path))) == safe_files.MAX_LINE_LENGTH
         assert len(safe_files.head(path, 9)) == 9
         with pytest.raises(OSError, match="larger than 256 MiB"):
             safe_files.table(path)
