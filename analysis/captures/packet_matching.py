@@ -150,14 +150,37 @@ NOWHERE = -1
 ID_HALF = 1 << 15  # of the identifications
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """For each packet of a later capture its place in an earlier one, NOWHERE if it is not there.
+
+    Of packets that look alike (resets, keep-alives) and did not all pass, one that did may be any
+    that was sent from `earliest` to `latest`.
+    """
+
+    latest: Integers
+    earliest: Integers
+    may_have_passed: npt.NDArray[np.bool_]  # of the earlier capture
+
+    @property
+    def is_guess(self) -> npt.NDArray[np.bool_]:
+        """Whether it is not known which of several that look alike a packet is."""
+        return np.asarray(self.latest != self.earliest)
+
+
 def pair(before: Rows, after: Rows) -> Integers:
     """For each packet of `after` its place in `before`, NOWHERE if it is not there.
 
-    Packets that look alike (resets, keep-alives) are paired in their order. Where some of them did
-    not pass (a lost SYN-ACK is sent again a second later), each that did is the last that keeps its
-    place among its neighbours; where none does, because the queue has bands or flows, the last
-    that had been sent by then.
+    Packets that look alike are paired in their order. Where some of them did not pass (a lost
+    SYN-ACK is sent again a second later), each that did is the last that keeps its place among its
+    neighbours; where none does, because the queue has bands or flows, the last that had been sent
+    by then.
     """
+    return pairs(before, after).latest
+
+
+def pairs(before: Rows, after: Rows) -> Pairs:
+    """Pair the packets of two captures, with what is not known of those that look alike."""
     start = int(np.asarray(before["ip_id"])[0]) if len(before) else 0
     first, second = _identities(before, start), _identities(after, start)
     keys = np.concatenate((first, second))
@@ -180,28 +203,36 @@ def pair(before: Rows, after: Rows) -> Integers:
         for here in [order[starts[place] :][: befores[place] + afters[place]]]
     ]
     times = (np.asarray(before["time_ns"]), np.asarray(after["time_ns"]))
-    _pair_alike(found, alike, times)
-    return found
+    return _pair_alike(found, alike, times)
 
 
 def _pair_alike(
     found: Integers, alike: list[tuple[Integers, Integers]], times: tuple[Integers, Integers]
-) -> None:
+) -> Pairs:
     """Pair packets that look alike, of which some did not pass: the latest first."""
     for _, passed in alike:
         found[passed] = NOWHERE
     sure = np.flatnonzero(found != NOWHERE)
     around = np.concatenate(([NOWHERE], found[sure], [len(times[0])]))
+    earliest = found.copy()
+    may_have_passed = np.zeros(len(times[0]), dtype=np.bool_)
+    may_have_passed[found[sure]] = True
     for sent, passed in alike:
         last = len(sent)
-        for place in reversed(passed.tolist()):
+        for rank, place in reversed([*enumerate(passed.tolist())]):
             last = min(last, int(np.searchsorted(times[0][sent], times[1][place], side="right")))
             ahead, behind = around[int(np.searchsorted(sure, place)) :][:2]
             between = int(np.searchsorted(sent, behind))
+            first = rank
             if between and sent[between - 1] > ahead:
                 last = min(last, between)
+                first = max(first, int(np.searchsorted(sent, ahead)))
             last -= 1
-            found[place] = sent[last] if last >= 0 else NOWHERE
+            if last >= 0:
+                first = min(first, last)
+                found[place], earliest[place] = sent[last], sent[first]
+                may_have_passed[sent[first : last + 1]] = True
+    return Pairs(found, earliest, may_have_passed)
 
 
 def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[int, int]:

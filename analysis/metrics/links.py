@@ -83,7 +83,8 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
     waited = queue_transit(each for each in every if each.entered is not None)
     all_taken_ns = sending_ns(trial, queue, found.left_ns, found.length)
     taken_ns = all_taken_ns[np.searchsorted(found.left_ns, waited.left_ns)]
-    _, mean, high = low_mean_high((waited.left_ns - taken_ns - waited.arrived_ns) / 1e6)
+    waits_ns = waited.left_ns - taken_ns - waited.arrived_ns
+    _, mean, high = low_mean_high(waits_ns[~waited.is_guess] / 1e6)
     end = Samples(trial).queue_end(queue.interface)
     counted = NAN if end is None else int(end["drops"])
     return {

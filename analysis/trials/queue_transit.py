@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.captures.packet_matching import NOWHERE, pair
+from analysis.captures.packet_matching import NOWHERE, pairs
 from analysis.captures.tcp import PacketArrays
 from analysis.trials.packets import (
     BEFORE,
@@ -22,6 +22,7 @@ from analysis.trials.packets import (
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, QueueRecord
 
+Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 
@@ -81,13 +82,19 @@ def _role_at(trial: Trial, flow: FlowRecord, interface: str) -> str:
 
 @dataclass(frozen=True)
 class QueueTransit:
-    """All packets of an interface's queue, those that left it and those that did not."""
+    """All packets of an interface's queue, those that left it and those that did not.
+
+    Of packets that look alike, some of which were lost, it is not known which: those that left are
+    taken to have arrived as early as they can, and each that was or was not lost `is_guess`.
+    """
 
     left_ns: Integers  # ascending
     arrived_ns: Integers  # of the same packets; their departure if the arrival was not captured
+    is_guess: Booleans
     length: Integers  # bytes
     lost_ns: Integers  # arrivals of the packets that never left
     lost_length: Integers
+    lost_is_guess: Booleans
     unmatched: int  # packets that left and were not seen to arrive
     complete: bool  # whether every flow's arrivals were captured
 
@@ -95,16 +102,31 @@ class QueueTransit:
     def bursts(self) -> QueueTransit:
         """The packets that left at one instant as one packet, which arrived when the last did."""
         left_ns, first = np.unique(self.left_ns, return_index=True)
-        arrived_ns, length = self.arrived_ns[:0], self.length[:0]
+        arrived_ns, length, is_guess = self.arrived_ns[:0], self.length[:0], self.is_guess[:0]
         if len(first):
             arrived_ns = np.maximum.reduceat(self.arrived_ns, first)
             length = np.add.reduceat(self.length, first)
-        return replace(self, left_ns=left_ns, arrived_ns=arrived_ns, length=length)
+            is_guess = np.logical_or.reduceat(self.is_guess, first)
+        return replace(
+            self, left_ns=left_ns, arrived_ns=arrived_ns, length=length, is_guess=is_guess
+        )
 
     def lost_before(self, until_ns: float) -> QueueTransit:
         """Return the transit without packets that arrived later and never left the queue."""
-        early = self.lost_ns < until_ns
-        return replace(self, lost_ns=self.lost_ns[early], lost_length=self.lost_length[early])
+        return self._with_lost(self.lost_ns < until_ns)
+
+    @property
+    def surely_lost(self) -> QueueTransit:
+        """The transit without losses that may be of another packet that looks alike."""
+        return self._with_lost(~self.lost_is_guess)
+
+    def _with_lost(self, chosen: Booleans) -> QueueTransit:
+        return replace(
+            self,
+            lost_ns=self.lost_ns[chosen],
+            lost_length=self.lost_length[chosen],
+            lost_is_guess=self.lost_is_guess[chosen],
+        )
 
     @property
     def entered(self) -> int:
@@ -121,34 +143,46 @@ def queue_transit(
     unmatched.
     """
     every = tuple(parts_of_flows)
-    parts = [_of_flow(each) for each in every]
-    left, arrived, length, lost, lost_length = (
-        np.concatenate([part[i] for part in parts] or [np.zeros(0, dtype=np.int64)])
-        for i in range(5)
+    parts = [_of_flow(each) for each in every] or [_of_nothing()]
+    left, arrived, is_guess, length, lost, lost_length, lost_is_guess = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
     order = np.argsort(left, kind="stable")
-    early = lost < until_ns
     return QueueTransit(
         left_ns=left[order],
         arrived_ns=np.where(arrived == NOWHERE, left, arrived)[order],
+        is_guess=is_guess[order],
         length=length[order],
-        lost_ns=lost[early],
-        lost_length=lost_length[early],
+        lost_ns=lost,
+        lost_length=lost_length,
+        lost_is_guess=lost_is_guess,
         unmatched=int(((arrived == NOWHERE) & (left < until_ns)).sum()),
         complete=all(each.entered is not None for each in every),
-    )
+    ).lost_before(until_ns)
 
 
-def _of_flow(at_queue: FlowAtQueue) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+Columns = tuple[Integers, Integers, Booleans, Integers, Integers, Integers, Booleans]
+
+
+def _of_nothing(left_ns: Integers | None = None, length: Integers | None = None) -> Columns:
+    """Return the columns of packets whose arrivals were not captured."""
+    nothing, none = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    if left_ns is None or length is None:
+        left_ns = length = nothing
+    unknown, sure = np.full(len(left_ns), NOWHERE), np.zeros(len(left_ns), dtype=np.bool_)
+    return left_ns, unknown, sure, length, nothing, nothing, none
+
+
+def _of_flow(at_queue: FlowAtQueue) -> Columns:
     left = at_queue.left["time_ns"].astype(np.int64)
     length = at_queue.left["length"].astype(np.int64)
     if at_queue.entered is None:
-        nothing = np.zeros(0, dtype=np.int64)
-        return left, np.full(len(left), NOWHERE), length, nothing, nothing
+        return _of_nothing(left, length)
     entered = at_queue.entered["time_ns"].astype(np.int64)
     sizes = at_queue.entered["length"].astype(np.int64)
-    places = pair(at_queue.entered, at_queue.left)
-    arrived = np.where(places == NOWHERE, NOWHERE, entered[places])
+    found = pairs(at_queue.entered, at_queue.left)
+    arrived = np.where(found.earliest == NOWHERE, NOWHERE, entered[found.earliest])
     lost = np.ones(len(entered), dtype=np.bool_)
-    lost[places[places != NOWHERE]] = False
-    return left, arrived, length, entered[lost], sizes[lost]
+    lost[found.latest[found.latest != NOWHERE]] = False
+    unsure = found.may_have_passed[lost]
+    return left, arrived, found.is_guess, length, entered[lost], sizes[lost], unsure

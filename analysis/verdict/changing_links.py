@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.packet_matching import NOWHERE, pair
+from analysis.captures.packet_matching import NOWHERE, pairs
 from analysis.captures.tcp import PacketArrays
 from analysis.trials.capacity import (
     FRAME_LESS_BYTES,
@@ -70,6 +70,7 @@ def followed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> I
     opportunities = capacity.opportunities_ns(float(since_ns[-1]) / 1e9 + 1e-3)
     due_ns = departures(arrived_ns, transit.length, opportunities)
     off = np.abs(since_ns - due_ns) > DEPARTURE_TOLERANCE_NS
+    off &= ~np.logical_or.accumulate(transit.is_guess)  # when it arrived decides what follows
     note = ""
     if off.any():
         first = int(off.argmax())
@@ -164,9 +165,9 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
 def _left_ns(at_queue: FlowAtQueue, received: FlowPackets[PacketArrays]) -> Integers:
     """Return when the packets that were received had left the queue."""
     rows = received.data if at_queue.is_data else received.acks
-    places = pair(at_queue.left, rows)
+    found = pairs(at_queue.left, rows)
     times: Integers = at_queue.left["time_ns"].astype(np.int64)
-    return np.asarray(times[places[places != NOWHERE]])
+    return np.asarray(times[found.latest[(found.latest != NOWHERE) & ~found.is_guess]])
 
 
 def down_stretches(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:

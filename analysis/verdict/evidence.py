@@ -51,6 +51,12 @@ class Evidence:
         return epoch_ns(self.trial) + 1e9 * (end_s - RETIRE_S)
 
     @cached_property
+    def judged_ns(self) -> int:
+        """Until when a queue is judged by each packet's passage: the last flow's stop."""
+        stopped_s = max((flow.stopped_s for flow in self.flows), default=0.0)
+        return epoch_ns(self.trial) + round(stopped_s * 1e9)
+
+    @cached_property
     def counted_ns(self) -> float:
         """Until when a packet that entered a queue and never left it counts as lost.
 

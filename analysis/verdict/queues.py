@@ -108,6 +108,7 @@ def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     if queue.is_exact:
         taken_ns = sending_ns(evidence.trial, queue, transit.left_ns, transit.length)
         early = transit.left_ns - transit.arrived_ns < taken_ns - EDGES_NS
+        early &= ~transit.is_guess & (transit.left_ns <= evidence.judged_ns)
         if not transit.complete or transit.unmatched:
             early &= transit.arrived_ns != transit.left_ns  # their arrival is not known
         yield compare("sending", queue.interface, evidence.virtual_time, int(early.sum()), 0)
@@ -183,7 +184,7 @@ def backlogged(transit: QueueTransit, burst_bytes: int) -> Gaps:
     After a pause htb sends packets at once until its bucket is empty: one burst and the packet
     that overdraws it. Gaps count only from then on.
     """
-    waited = transit.arrived_ns[1:] <= transit.left_ns[:-1]
+    waited = (transit.arrived_ns[1:] <= transit.left_ns[:-1]) & ~transit.is_guess[1:]
     sent = np.concatenate(([0], np.cumsum(transit.length)))[:-1]  # before each packet
     begin = np.concatenate(([True], ~waited))  # of each stretch
     first = np.maximum.accumulate(np.where(begin, np.arange(len(begin)), 0))
@@ -199,7 +200,7 @@ def behind_another(transit: QueueTransit) -> Gaps:
 
     Each gap is the time that the second packet takes.
     """
-    waited = transit.arrived_ns[1:] <= transit.left_ns[:-1]
+    waited = (transit.arrived_ns[1:] <= transit.left_ns[:-1]) & ~transit.is_guess[1:]
     gaps, bits = np.diff(transit.left_ns)[waited], transit.length[1:][waited] * 8
     return Gaps(gaps, bits, transit.left_ns[:-1][waited])
 
@@ -244,7 +245,8 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     if row is None:
         yield unknown("tail drop", queue.interface, NO_ROW)
         return
-    transit = transit.lost_before(evidence.sure_ns)  # later ones may be in the queue at the end
+    # later ones may be in the queue at the end
+    transit = transit.lost_before(evidence.judged_ns).surely_lost
     if not row.tail_drop or not len(transit.lost_ns):
         return
     if not transit.complete or evidence.injected.at_queue(queue):
@@ -269,7 +271,7 @@ def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     if not polices(queue.discipline):
         return
     name = queue.interface
-    transit = transit.lost_before(evidence.sure_ns)
+    transit = transit.surely_lost
     rate_mbit = round(queue.rate_mbit * 1e6) // 8 * 8e-6  # as the kernel keeps it
     slack = math.ceil(BUCKET_SLACK_NS * rate_mbit / 8e3)
     at_passage, at_loss = missing_tokens(transit, rate_mbit)
@@ -288,9 +290,10 @@ def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
 
 def missing_tokens(transit: QueueTransit, rate_mbit: float) -> tuple[Integers, Integers]:
     """Return the bytes that a bucket lacks with each packet that passed, and with each lost one."""
-    order = np.argsort(transit.arrived_ns, kind="stable")
-    since_ns = int(transit.arrived_ns.min())  # as a float, a time of this century has no ns
-    arrived_ns, lost_ns = transit.arrived_ns[order] - since_ns, transit.lost_ns - since_ns
+    passed_ns = np.where(transit.is_guess, transit.left_ns, transit.arrived_ns)
+    order = np.argsort(passed_ns, kind="stable")
+    since_ns = int(passed_ns.min())  # as a float, a time of this century has no ns
+    arrived_ns, lost_ns = passed_ns[order] - since_ns, transit.lost_ns - since_ns
     takes_ns = transit.length[order] * 8e3 / rate_mbit
     spent_ns = np.cumsum(takes_ns)
     full_ns = np.maximum.accumulate(arrived_ns - (spent_ns - takes_ns)) + spent_ns  # again

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from analysis.trials.capacity import sending_ns
-from analysis.trials.queue_transit import QueueTransit
 from analysis.verdict import queues
 from analysis.verdict.evidence import Evidence
 from testbed.errors import UsageError
@@ -21,6 +20,7 @@ from testbed.scenario.reading import read_scenario
 from testbed.store.records import QueueRecord
 from tests.scenarios import router, with_network
 from tests.sealing import file_in
+from tests.transits import sure_transit
 
 MS = 1_000_000
 FULL_US = 1514 * 8 / 10  # at 10 Mbit/s
@@ -82,9 +82,10 @@ class Link:
     def bad(self, left: list[float], arrived: list[float], sizes: list[int]) -> set[str]:
         """Return the checks that are not valid; times in µs."""
         left_ns, came_ns = (np.round(np.array(e) * 1000).astype(np.int64) for e in (left, arrived))
-        none = np.zeros(0, dtype=np.int64)
-        transit = QueueTransit(left_ns, came_ns, np.array(sizes), none, none, 0, complete=True)
-        evidence = cast(Evidence, SimpleNamespace(trial=self.trial, virtual_time=True))
+        transit = sure_transit(left_ns, came_ns, sizes)
+        evidence = cast(
+            Evidence, SimpleNamespace(trial=self.trial, virtual_time=True, judged_ns=1e18)
+        )
         found = (
             *queues.windows(evidence, self.queue, transit),
             *queues.bucket(evidence, self.queue, transit),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.captures.packet_matching import Pairs
 from analysis.captures.tcp import CE, SYN, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
@@ -40,6 +41,7 @@ from testbed.store.names import WIRES
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.sealing import file_in
+from tests.transits import sure_transit
 from tests.trial_writer import ISN, SIZE, TCP, captures, flow_record, ns
 
 MS = 1_000_000
@@ -234,8 +236,8 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
     packets: int, size: int, grade: Grade
 ) -> None:
     """Nine are captured; three were counted after the last moment at which captures are whole."""
-    times, none = np.arange(9), np.zeros(0, dtype=np.int64)
-    found = QueueTransit(times, times, times + 100, none, none, 0, complete=True)
+    times = np.arange(9)
+    found = sure_transit(times, times, times + 100)
     sent, of_bytes = 9 + packets, int(found.length.sum()) + size
     rows = pd.DataFrame(
         {
@@ -275,7 +277,8 @@ def test_a_drop_in_the_last_second_is_lost_in_virtual_time(
     crossing = SimpleNamespace(entered=packets(1.0, 5.0, 6.5), left=packets(1.2))
     monkeypatch.setattr("analysis.verdict.evidence.flows_at_queue", lambda *_parts: [crossing])
     monkeypatch.setattr("analysis.verdict.evidence.captured_queues", lambda trial: trial.queues)
-    monkeypatch.setattr("analysis.trials.queue_transit.pair", lambda *_parts: np.array([0]))
+    found = Pairs(np.array([0]), np.array([0]), np.array([True, False, False]))
+    monkeypatch.setattr("analysis.trials.queue_transit.pairs", lambda *_parts: found)
     flows = (SimpleNamespace(protocol="tcp", stopped_s=5.0),)
     record = SimpleNamespace(flows=flows, epoch_s=ns(0.0) / 1e9)
     trial = SimpleNamespace(record=record, queues=[SimpleNamespace(interface="r-eth0")])
@@ -397,10 +400,7 @@ def test_marks_over_ipv6_are_not_in_the_hosts_count(
 
 
 def queue_transit(left: list[int], arrived: list[int], lost: list[int]) -> QueueTransit:
-    sizes = np.full(len(left), 1000)
-    return QueueTransit(
-        np.array(left), np.array(arrived), sizes, np.array(lost), np.full(len(lost), 1000), 0, True
-    )
+    return sure_transit(left, arrived, [1000] * len(left), lost, [1000] * len(lost))
 
 
 def test_gaps_count_only_behind_a_backlog() -> None:
@@ -433,9 +433,9 @@ def test_backlog_when_packets_are_lost() -> None:
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 
 
-@pytest.mark.parametrize(("sure_ns", "names"), [(3 * MS, []), (9 * MS, ["tail drop"])])
+@pytest.mark.parametrize(("judged_ns", "names"), [(3 * MS, []), (9 * MS, ["tail drop"])])
 def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
-    sure_ns: int, names: list[str]
+    judged_ns: int, names: list[str]
 ) -> None:
     transit = queue_transit([MS], [0], [5 * MS])
     queue = SimpleNamespace(
@@ -449,7 +449,7 @@ def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
     evidence = SimpleNamespace(
         samples=SimpleNamespace(queue=lambda _interface: None),
         injected=SimpleNamespace(at_queue=lambda _queue: 0),
-        sure_ns=sure_ns,
+        judged_ns=judged_ns,
         trial=None,
         virtual_time=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.captures.packet_matching import NOWHERE, differences, overtakers, pair
+from analysis.captures.packet_matching import NOWHERE, differences, overtakers, pair, pairs
 from tests.trial_writer import CBR
 
 
@@ -45,6 +45,17 @@ def test_a_packet_that_was_lost_and_one_that_waited_look_alike() -> None:
     assert list(pair(before, both)) == [1, 2, 3, 4, 5]
     overtook = before.iloc[[1, 3, 5, 2]].assign(time_ns=[30, 31, 33, 34])
     assert list(pair(before, overtook)) == [1, 3, 5, 4]
+
+
+def test_which_of_packets_that_look_alike_were_lost_is_not_known() -> None:
+    """Of four resets (5) behind packet 1, two passed: the first may be any of the first three."""
+    before = udp_rows([1, 5, 5, 5, 5], [0, 10, 11, 12, 13]).assign(protocol="tcp")
+    found = pairs(before, before.iloc[[0, 1, 4]].assign(time_ns=[5, 20, 25]))
+    assert (list(found.earliest), list(found.latest)) == ([0, 1, 2], [0, 3, 4])
+    assert list(found.is_guess) == [False, True, True] and found.may_have_passed.all()
+    soon = pairs(before, before.iloc[[0, 1, 4]].assign(time_ns=[5, 10, 11]))
+    assert list(soon.latest) == [0, 1, 2] and not soon.is_guess.any()
+    assert list(soon.may_have_passed) == [True, True, True, False, False]
 
 
 def test_what_only_one_of_two_captures_has_counts_while_both_run() -> None:

@@ -17,6 +17,7 @@ from testbed.plan.plan import make_plan
 from testbed.scenario.network import Change, Direction, Queue, Shaping
 from testbed.scenario.queues import refusals, resolve
 from tests.scenarios import router
+from tests.transits import sure_transit
 
 POLICER = Queue("police", limit_bytes=3000)
 MS = 1_000_000
@@ -65,7 +66,7 @@ def transit(passed_ms: list[float], lost_ms: list[float]) -> QueueTransit:
         BEGUN_NS + (np.array(each) * MS).astype(np.int64) for each in (passed_ms, lost_ms)
     )
     sizes = np.full(len(passed), 1000)
-    return QueueTransit(passed, passed, sizes, lost, sizes[: len(lost)], 0, True)
+    return sure_transit(passed, passed, sizes, lost, sizes[: len(lost)])
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import dataclasses
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
-from analysis.trials.queue_transit import QueueTransit
 from experiments.command import main
 from testbed.errors import UsageError
 from testbed.plan.check import faults
@@ -23,6 +21,7 @@ from testbed.scenario.reading import read_scenario
 from testbed.scenario.realism import with_realism
 from testbed.scenario.variations import all_realistic, axes_of
 from tests.scenarios import router, with_network
+from tests.transits import sure_transit
 
 
 def disciplines(scenario: Scenario) -> list[str]:
@@ -163,15 +162,7 @@ def test_a_trial_has_the_sources_of_what_it_uses() -> None:
 
 
 def test_packets_that_leave_together_are_judged_as_one() -> None:
-    transit = QueueTransit(
-        left_ns=np.array([10, 30, 30, 40]),
-        arrived_ns=np.array([1, 5, 9, 35]),
-        length=np.array([100, 60, 40, 100]),
-        lost_ns=np.zeros(0, dtype=np.int64),
-        lost_length=np.zeros(0, dtype=np.int64),
-        unmatched=0,
-        complete=True,
-    )
+    transit = sure_transit([10, 30, 30, 40], [1, 5, 9, 35], [100, 60, 40, 100])
     bursts = transit.bursts
     assert [list(each) for each in (bursts.left_ns, bursts.arrived_ns, bursts.length)] == [
         [10, 30, 40],
