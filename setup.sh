@@ -32,7 +32,7 @@ usage() {
 usage: ./setup.sh [demo | test [--all]]
 
   ./setup.sh         install everything
-  ./setup.sh demo    install, then run the router-bottleneck experiment into results/demo
+  ./setup.sh demo    install, then run the router-bottleneck experiment and draw its figures
   ./setup.sh test    install, then run the tests; --all: the slow ones, too
 
 Tests run as an ordinary user, also if root calls this; the few that need root then run as root.
@@ -384,8 +384,9 @@ main() {
         demo)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
             say "demo: the router-bottleneck experiment, with one of its queues"
-            exec "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --set queue=bfifo \
-                --set path=receiver --out results/demo
+            "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --set queue=bfifo \
+                --set path=receiver
+            say "next: .venv/bin/testbed report results/latest makes a page of it for a browser"
             ;;
         test)
             IMAGES+=("--flavour machine") # the tests of whole programs (docs/mininet.md)

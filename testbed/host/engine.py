@@ -51,7 +51,7 @@ class HostEngine:
 
     def ready(self) -> str:
         """Return that root is needed, or nothing."""
-        return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
+        return "" if os.geteuid() == 0 else "the host engine runs with sudo only"
 
     def with_kernel(self, _name: str) -> HostEngine:
         """Return itself; a trial that needs another kernel than this machine's lacks it."""

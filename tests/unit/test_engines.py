@@ -285,7 +285,7 @@ def as_user(monkeypatch: pytest.MonkeyPatch, uid: int, host_lacks: list[Need]) -
 @pytest.mark.parametrize(
     ("uid", "lacks", "engine", "reason"),
     [
-        (1000, [], "guest", "the host engine needs root"),
+        (1000, [], "guest", "the host engine runs with sudo only"),
         (0, [], "host", "has everything"),
         (0, [VEGAS, RED], "guest", "lacks congestion control vegas, queue discipline red"),
     ],
@@ -301,7 +301,7 @@ def test_the_engine_is_chosen_and_says_why(
 
 def test_the_host_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     as_user(monkeypatch, 1000, [])
-    with pytest.raises(TestbedError, match="the host engine needs root: use sudo"):
+    with pytest.raises(TestbedError, match="the host engine runs with sudo only"):
         choices.choose("host", ())
 
 
