@@ -170,6 +170,7 @@ def features(scenario: Scenario) -> frozenset[str]:
             f"profile {scenario.profile}",
             f"kernel {scenario.kernel}",
             *(f"{flow.kind} {flow.variant}" for flow in scenario.flows),
+            *(f"video by {flow.video.transport}" for flow in scenario.flows if flow.video),
             *(f"queue {queue.discipline} {queue.ecn}" for queue in queues),
             *(name for part in (scenario, *scenario.flows, *directions) for name in _set_in(part)),
         }
@@ -192,13 +193,16 @@ def _features_by_recipe() -> dict[str, frozenset[str]]:
 def is_touched(scenario: frozenset[str], before: Behaviour, after: Behaviour) -> bool:
     """Return whether a trial of these features may have moved between two behaviours.
 
-    It may if what it shares with a recipe that moved is in no recipe that did not.
+    It may if it has all features of a recipe that moved, or if what it shares with one is in no
+    recipe that did not.
     """
     known = _features_by_recipe()
     moved = before.moved(after)
     still = [known[name] for name, other in moved.items() if not other and name in known]
     return any(
-        name not in known or not any(scenario & known[name] <= each for each in still)
+        name not in known
+        or known[name] <= scenario
+        or not any(scenario & known[name] <= each for each in still)
         for name, other in moved.items()
         if other
     )

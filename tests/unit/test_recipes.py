@@ -93,6 +93,13 @@ def test_only_trials_like_the_recipes_that_moved_are_touched(
     assert not any(is_touched(each, before, before) for each in known)
 
 
+def test_a_trial_with_all_features_of_a_moved_recipe_is_touched() -> None:
+    """Also where other recipes of these features did not move: one of many trials may."""
+    for name, scenario in recipes().items():
+        was = dict.fromkeys(recipes(), "0")
+        assert is_touched(features(scenario), Behaviour(was, {}), Behaviour(was | {name: "1"}, {}))
+
+
 def test_an_uncertified_or_moved_trial_is_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
