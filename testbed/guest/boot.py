@@ -76,8 +76,8 @@ class Boot:
     shown: Sequence[Path] = ()  # besides the project's folders: those that it has to see
     launcher: Sequence[str] = ()  # begins a command that runs the kernel
     runs_programs: bool = False  # others than the testbed's own: it must be confined
-    # what is done with the process that has been started, and whether it is confined
-    started: Callable[[Process, bool], None] = lambda _process, _confined: None
+    # what is done with the process that has been started, whose child the guest is
+    started: Callable[[Process], None] = lambda _process: None
     at_terminal: bool = False  # its console is our terminal
 
 
@@ -102,8 +102,8 @@ def boot(guest: Boot, folder: Path, rules: Sequence[Rule]) -> GuestEnd:
             at_terminal=guest.at_terminal,
         )
         try:
-            guest.started(process, not why_not)
-            peak_mb = _wait(process, not why_not, guest)
+            guest.started(process)
+            peak_mb = _wait(process, guest)
         except BaseException:
             end(process)
             raise
@@ -225,9 +225,9 @@ def _hidden_paths(others: Sequence[Path]) -> list[Path]:
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
 
-def _wait(process: Process, confined: bool, guest: Boot) -> float:
+def _wait(process: Process, guest: Boot) -> float:
     """Wait for the guest to end and return its peak memory in MB."""
-    peak_mb, reason = wait_for_guest(process, confined, guest.patience_s, guest.cancelled)
+    peak_mb, reason = wait_for_guest(process, guest.patience_s, guest.cancelled)
     if reason:
         raise Cancelled(reason) if guest.cancelled() else guest_hung(guest.patience_s)
     return peak_mb

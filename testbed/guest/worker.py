@@ -276,7 +276,7 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
                 cwd=place.start_path,
                 start_new_session=True,
             )
-        peak_mb, reason = wait_for_guest(process, not why_not, shipment.patience_s, lambda: False)
+        peak_mb, reason = wait_for_guest(process, shipment.patience_s, lambda: False)
         taken = place.take([Rule(*rule) for rule in shipment.rules])
     folders, files = pack(folder)
     return GuestReport(
@@ -310,9 +310,11 @@ def guest_command(
     A process that takes turns with the kernel can reach its memory, so processes are traced where
     the guest as a whole is not confined. `launcher` begins a command that runs the kernel.
     """
+    # a namespace ends with its first process; where there is none, the guard ends all others
+    holder = confine or (str(programs_folder() / "testbed-guard"), "--all")
     return [
         *("taskset", "-c", str(core)),  # before the confinement, which holds it there
-        *confine,
+        *holder,
         *(("setarch", "-R") if fixed else ()),
         *launcher,
         *(str(kernel / "linux"), *options),
@@ -322,16 +324,14 @@ def guest_command(
 
 def wait_for_guest(
     process: subprocess.Popen[bytes],
-    confined: bool,
     patience_s: float,
     cancelled: Callable[[], bool],
 ) -> tuple[float, str]:
     """Wait for a guest's end; return its peak memory in MB, and why it was ended, or nothing.
 
-    A confined guest is a child of the started process, which leads its own session.
+    A guest is a child of the started process, which leads its own session.
     """
-    peak_kb, reason = 0, ""
-    pid = 0 if confined else process.pid
+    peak_kb, pid, reason = 0, 0, ""
     deadline = time.monotonic() + patience_s
     ending = os.pidfd_open(process.pid)
     try:
@@ -353,7 +353,6 @@ def wait_for_guest(
     finally:
         os.close(ending)
         if process.returncode is None:  # its number is still its own
-            # with all of its processes, which no namespace ends where it is not confined
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -70,10 +70,10 @@ class DebuggedGuest(GuestEngine):
             go = place / "go"  # a pipe: the guest's kernel begins when something is written to it
             os.mkfifo(go)
 
-            def started(process: Process, confined: bool) -> None:
+            def started(process: Process) -> None:
                 held = _wait_for_reader(go, process)
                 with contextlib.closing(os.fdopen(held, "w")):
-                    self._debug(place, go, child_of(process.pid) if confined else process.pid)
+                    self._debug(place, go, child_of(process.pid))
 
             guest = dataclasses.replace(
                 self._guest(job, patience_s, memory_mb),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.engine import Cancelled
 from testbed.errors import TestbedError
 from testbed.guest import boot
 from testbed.guest.boot import why_not_confined
@@ -19,6 +20,7 @@ from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
+from tests.lab import alive
 from tests.scenarios import router
 
 # no further namespace in this one, and no privileges that would make one
@@ -146,3 +148,29 @@ def test_what_stays_is_remembered(answers: list[str]) -> None:
     # too many namespaces: this host allows some
     answers += ["the host allows no user namespaces: No space left on device"] * 2
     assert why_not_confined() == ""
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_what_an_unconfined_guest_started_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    """No namespace ends it, and a session of its own leaves the guest's group."""
+    session, kernel, results = tmp_path / "session", tmp_path / "kernel", tmp_path / "results"
+    for folder in (kernel, results):
+        folder.mkdir()
+    (kernel / "linux").write_text(
+        "#!/bin/sh\n"
+        f"setsid sh -c 'echo $$ >{session}; exec sleep 300' &\n"
+        f"until [ -s {session} ]; do sleep 0.01; done; {'sleep 300' if hangs else 'exit 3'}\n"
+    )
+    (kernel / "linux").chmod(0o755)
+    monkeypatch.setattr(boot, "why_not_confined", lambda: "no namespaces")
+    core = min(os.sched_getaffinity(0))
+    guest = boot.Boot(kernel, core, (), 3.0, lambda: session.exists() and hangs)
+    if hangs:
+        with pytest.raises(Cancelled):
+            boot.boot(guest, results, ())
+    else:
+        ended = boot.boot(guest, results, ())
+        assert ended.status == 3
+    assert not alive(int(session.read_text()))

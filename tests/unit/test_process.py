@@ -65,10 +65,36 @@ def test_what_we_start_dies_with_us(call: str) -> None:
     wait_until(lambda: not alive(child))
 
 
+SESSIONS = "setsid sh -c '(sleep 300 & echo $! >&3) & exec sleep 300' & echo $! >&3; "
+SESSIONS += "sh -c 'setsid sleep 300 & echo $! >&3'; "
+
+
+@pytest.mark.parametrize("how", ["exit 5", "kill -TERM $$", "TERM", "died"])
+def test_the_guard_ends_all_that_a_program_started(tmp_path: Path, how: str) -> None:
+    script = f"{SESSIONS} echo all >&3; {how if ' ' in how else 'sleep 300'}"
+    out = tmp_path / "started"
+    # in between, a shell that dies and leaves the guard alone
+    words = ("sh", "-c", f'"$@" 3>{out} & echo $! >{tmp_path}/guard; wait $!', "sh")
+    with subprocess.Popen([*words, str(GUARD), "--all", "sh", "-c", script]) as parent:
+        wait_until(lambda: out.exists() and out.read_text().endswith("all\n"))
+        guard = int((tmp_path / "guard").read_text())
+        if how == "TERM":
+            os.kill(guard, signal.SIGTERM)
+        elif how == "died":
+            parent.kill()
+        parent.wait()
+    wait_until(lambda: not alive(guard))
+    statuses = {"exit 5": 5, "kill -TERM $$": 128 + signal.SIGTERM, "TERM": 128 + signal.SIGKILL}
+    assert parent.returncode == statuses.get(how, -signal.SIGKILL)
+    started = [int(line) for line in out.read_text().split()[:-1]]
+    assert len(started) == 3
+    assert not any(map(alive, started))
+
+
 def test_the_guard_says_what_is_wrong(tmp_path: Path) -> None:
     path = {"PATH": str(tmp_path)}  # ours may have folders that this user may not search
     for words, status, said in (
-        ((), 2, "usage: testbed-guard PROGRAM"),
+        ((), 2, "usage: testbed-guard [--all] PROGRAM"),
         (("no-such-program",), 127, "testbed-guard: no-such-program: No such file"),
     ):
         done = run((str(GUARD), *words), check=False, env=path)
