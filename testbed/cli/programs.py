@@ -267,7 +267,7 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     for finding in run.findings:
         _tell(str(finding))
     if program.captured:
-        captures = number_of(len(list((out / CAPTURES_FOLDER).iterdir())), "capture")
+        captures = number_of(run.captures, "capture")
         _tell(f"{captures} in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}")
         _tell(f"`testbed report {out}` makes a page of it")
     files = f"{number_of(end.files, 'file')} in {out / MACHINE_FILES}"

@@ -67,6 +67,7 @@ class ProgramRun:
     wall_s: float
     notes: Sequence[str]
     findings: Sequence[LaboratoryFinding]
+    captures: int = 0  # without those files that are none
 
 
 class Output(Protocol):
@@ -122,7 +123,8 @@ def run_in_folder(
         findings = laboratory_findings(observation, at_once=end.at_finding)
         damaged = _write_flows(place) if program.captured else []
         notes = [*_notes(end, place / MACHINE_ERRORS), *damaged]
-        run = ProgramRun(end, wall_s, notes, findings)
+        captures = len([*(place / CAPTURES_FOLDER).glob("*")]) - len(damaged)
+        run = ProgramRun(end, wall_s, notes, findings, captures)
         (place / LABORATORY_FINDINGS).write_text(record_text([asdict(each) for each in findings]))
         (place / MACHINE_RECORD).write_text(_record(program, kernel, run))
         if program.captured:

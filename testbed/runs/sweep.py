@@ -253,6 +253,7 @@ class _Runner:
         begun, wall_clock = time.monotonic(), time.time()
         missing = engine.missing(task.plan.needs)
         peak_mb = network_up_s = waited_s = 0.0
+        warnings: tuple[str, ...] = ()  # of the engine, however the trial ended
         if missing:
             record = unsupported(engine, missing)
         else:
@@ -260,9 +261,9 @@ class _Runner:
                 prepare_folders(task.scenario.flows, folder)
                 outcome = engine.run(folder, task, job)
                 peak_mb, waited_s = outcome.peak_memory_mb, outcome.waited_s
+                warnings = outcome.warnings
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock - waited_s
                 record = _read_record(folder, task.scenario, outcome)
-                record = _with_warnings(record, outcome.warnings)
                 _convert_captures(folder, record, job.cancel)
             except Cancelled:
                 raise
@@ -275,6 +276,7 @@ class _Runner:
             engine=engine.name,
             virtual_time=engine.virtual_time,
             engine_reason=self._choice.reason,
+            warnings=(*record.warnings, *warnings),
             seed=job.seed,
             network_up_s=round(max(0.0, network_up_s), 3),
             wall_s=round(time.monotonic() - begun - waited_s, 3),
@@ -333,10 +335,6 @@ def _failed(error: TestbedError | OSError) -> Record:
         return Record(Status.FAILED, error.message, error.hint)
     where = f"{error.filename}: " if error.filename else ""
     return Record(Status.FAILED, f"{where}{error.strerror or error}", hint_for(error))
-
-
-def _with_warnings(record: Record, more: tuple[str, ...]) -> Record:
-    return dataclasses.replace(record, warnings=(*record.warnings, *more))
 
 
 def _modified(path: Path) -> float:

@@ -170,12 +170,16 @@ def test_files_that_were_written_before_a_disk_was_full(tmp_path: Path) -> None:
 
 def test_a_capture_that_is_none_is_a_line(tmp_path: Path) -> None:
     """And the other results stay, what was observed and sampled among them."""
-    (tmp_path / "lab.py").write_text("open('/proc/1/cwd/captures/h1.pcapng', 'w').write('none')\n")
+    lines = [f"open('/proc/1/cwd/captures/h{n}.pcapng', 'w').write('none')\n" for n in (1, 2)]
+    (tmp_path / "lab.py").write_text("".join(lines))
     words = [sys.executable, "-m", "experiments", "mininet", "--capture", "h1", "--out", "out"]
     done = subprocess.run(
         [*words, "lab.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert "captures/h1.pcapng: not a pcap or pcapng capture" in done.stderr, done.stderr
+    for number in (1, 2):
+        line = f"captures/h{number}.pcapng: not a pcap or pcapng capture"
+        assert done.stderr.count(line) == 1, done.stderr
+    assert "testbed: 0 captures in out/captures, " in done.stderr
     assert done.returncode == 0
     left = {path.name for path in (tmp_path / "out").iterdir()}
     assert left >= {"machine.json", "findings.json", "flows.csv", "observed.txt", "captures"}

@@ -66,7 +66,7 @@ class FakeEngine:
 
     def run(self, folder: Path, _task: Task, job: Job) -> ProcessOutcome:
         self._act(folder, job)
-        return ProcessOutcome(0, 12.5, "last words")
+        return ProcessOutcome(0, 12.5, "last words", ("1 thing was not taken",))
 
 
 def succeed(folder: Path, job: Job) -> None:
@@ -201,6 +201,7 @@ def test_a_failed_trial_is_kept_with_its_reason_and_run_again(tmp_path: Path) ->
 def test_a_trial_that_dies_without_a_record_says_its_last_words(tmp_path: Path) -> None:
     done = sweep(tmp_path / "out", FakeEngine(lambda _folder, _job: None), seeds=1)
     assert done[0].record.reason == "the trial died (exit status 0): last words"
+    assert done[0].record.warnings == ("1 thing was not taken",)
 
 
 def test_unsupported_names_the_feature(tmp_path: Path) -> None:
