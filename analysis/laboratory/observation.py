@@ -20,9 +20,9 @@ from urllib.parse import unquote
 from testbed.machine.safe_files import read_text
 
 SOCKET = re.compile(
-    r"^.+ (?P<seconds>\d+\.\d+): inet_sock_set_state: .*sport=(?P<sport>\d+)"
-    r" dport=(?P<dport>\d+) saddr=(?P<saddr>\S+) daddr=(?P<daddr>\S+) .*"
-    r"oldstate=TCP_(?P<old>\w+) newstate=TCP_(?P<new>\w+)"
+    r"^(?>.+ (?P<seconds>\d++\.\d++): inet_sock_set_state: )(?>.*?sport=)(?P<sport>\d++)"
+    r" dport=(?P<dport>\d++) saddr=(?P<saddr>\S++) daddr=(?P<daddr>\S++) (?>.*?oldstate=TCP_)"
+    r"(?P<old>\w++) newstate=TCP_(?P<new>\w++)"
 )
 MAX_OBSERVED_BYTES = 1 << 25  # observer.c writes half as many
 MAX_SOCKET_LINE = 1000  # characters

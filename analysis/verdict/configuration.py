@@ -25,7 +25,8 @@ OWN_SOCKETS = "a program's sockets come and go between the samples"
 # the local version of a user's own kernel ends with its name (own.sh); that of an image of Debian's
 # that looks for errors with `+debug` (kernel/debug/)
 RELEASE = re.compile(
-    r"Linux (?P<version>\d+\.\d+)\S*?-testbed(?:-(?P<name>\S+)|\+(?P<flavour>debug))?(?=\s|$)"
+    r"Linux (?P<version>\d+\.\d++)(?>\S*?-testbed)"
+    r"(?:-(?P<name>\S+)|\+(?P<flavour>debug))?(?=\s|$)"
 )
 SETTING_CHARACTERS = 60  # in a message
 
