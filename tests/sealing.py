@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.machine import json_files
+from testbed.runs.sweep import with_files
 from testbed.store.names import RECORD, REDUCED, VERDICT_FILE
 from testbed.store.records import Record
-from testbed.trial.file_table import with_files
 
 
 def seal(trial: Path) -> Path:

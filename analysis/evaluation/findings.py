@@ -1,9 +1,12 @@
-"""What an evaluation found, in a sentence and in a table, computed from its rows."""
+"""What an evaluation found, in a sentence, in a table and as data, computed from its rows."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -12,6 +15,8 @@ from analysis.evaluation.trial_view import MORE, Score
 from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
+from analysis.results import reduction
+from analysis.results.experiment_results import ResultSet
 from analysis.statistics.intervals import compare_paired, half_width, known
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key
@@ -102,3 +107,31 @@ def text_table(table: pd.DataFrame, scores: Sequence[Score]) -> TextTable:
 def better_words(score: Score) -> str:
     """Say whether more or less of a score is better."""
     return "more is better" if score.better == MORE else "less is better"
+
+
+def evaluation_document(
+    found: ResultSet, subject: str, others: Sequence[str], said: Sequence[str], table: TextTable
+) -> dict[str, Any]:
+    """Return what an evaluation found, with the revision, kernels, seeds and trials behind it.
+
+    A trial's identity is a hash of its scenario, its commands, the programs and the kernel;
+    `trials` is a hash of all of them, the same wherever the same trials ran.
+    """
+    trials = list(found.trials)
+    identities = sorted(trial.record.identity for trial in trials)
+    return {
+        "subject": subject,
+        "others": list(others),
+        "conclusions": list(said),
+        "made_with": {
+            "testbed": importlib.metadata.version("tcp-testbed"),
+            "reduction": reduction.revision(),
+            "trials": hashlib.sha256("\n".join(identities).encode()).hexdigest(),
+            "engines": sorted({trial.record.engine for trial in trials}),
+            "kernels": sorted({trial.record.kernel for trial in trials}),
+        },
+        "seeds": sorted({trial.scenario.seed for trial in trials}),
+        "experiments": {each.experiment: len(each.trials) for each in found.experiments},
+        "table": [dict(zip(table.header, row, strict=True)) for row in table.rows],
+        "note": table.note,
+    }

@@ -12,10 +12,14 @@ import pandas as pd
 from analysis.metrics.datagrams import DATAGRAM_GROUP
 from analysis.metrics.delays import DELAY_GROUP
 from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_rows
-from analysis.metrics.limit_columns import LIMIT_GROUP
 from analysis.metrics.loss_columns import LOSS_GROUP
 from analysis.metrics.metric import MeasuredFlow, Row
-from analysis.metrics.packet_counts import KERNEL_COUNT_GROUP, PACKET_COUNT_GROUP, REORDERING_GROUP
+from analysis.metrics.packet_counts import (
+    KERNEL_COUNT_GROUP,
+    LIMIT_GROUP,
+    PACKET_COUNT_GROUP,
+    REORDERING_GROUP,
+)
 from analysis.metrics.rates import (
     COMPLETION_GROUP,
     FAIRNESS_GROUP,

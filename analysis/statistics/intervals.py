@@ -7,18 +7,26 @@ divide by; how surely they differ then follows from their number alone (`_exact`
 Student's distribution is scipy.special's: the tests of scipy.stats give the same numbers, but take
 a millisecond each, and a report makes thousands. What else is needed of scipy.stats is imported
 where it is: loading it takes longer than most commands.
+
+Whether a run has enough seeds (`--until ci=2%`) is said by its widest interval.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import special
+
+from analysis.metrics.columns import CELL_COLUMNS
+from analysis.metrics.metric_rows import counted
+from testbed.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
 
@@ -189,3 +197,50 @@ def _t_test(difference: float, error: float, freedom: float) -> tuple[float, flo
     half = student_quantile(freedom) * error
     p = 2 * float(special.stdtr(freedom, -abs(difference) / error))
     return difference - half, difference + half, p
+
+
+MIN_SEEDS_OF_A_SPREAD = 3  # fewer say nothing about their spread
+
+
+@dataclass(frozen=True)
+class WidestCell:
+    """The cell with the widest confidence interval."""
+
+    variant: str
+    relative: float  # half of the 95 % interval over the mean; infinite where not known
+
+
+def parse_target(text: str) -> float:
+    """Read `ci=2%` as 0.02."""
+    match = re.fullmatch(r"ci=(\d+\.?\d*|\.\d+)%", text)
+    target = float(match[1]) / 100 if match else 0.0
+    if target <= 0:
+        raise UsageError(f"--until {text}: not ci=N%", "e.g. --until ci=2%")
+    return target
+
+
+def widest(metrics: pd.DataFrame, metric: str) -> WidestCell:
+    """Return the cell of TCP flows and videos with the widest interval of the mean."""
+    rows = counted(metrics)
+    rows = rows[rows["kind"] != "cbr"]
+    worst = WidestCell("", math.inf) if rows.empty else WidestCell("", -1.0)
+    for _, cell in rows.groupby(list(CELL_COLUMNS), sort=False, dropna=False):
+        values = known(cell[metric])
+        half = half_width(values)
+        relative = half / abs(float(values.mean())) if half else 0.0
+        if math.isnan(relative):
+            relative = math.inf
+        if relative > worst.relative:
+            worst = WidestCell(str(cell["variant"].iloc[0]), relative)
+    return worst
+
+
+def seeds_needed(seeds: int, relative: float, target: float, most: int) -> int:
+    """Return how many seeds to try next; intervals shrink with the square root of the number.
+
+    At most twice as many as before.
+    """
+    if not math.isfinite(relative):
+        return min(most, 2 * seeds)
+    wanted = math.ceil(seeds * (relative / target) ** 2)
+    return min(most, max(seeds + 1, min(wanted, 2 * seeds)))

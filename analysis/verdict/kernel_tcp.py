@@ -1,4 +1,4 @@
-"""Checks of the kernel's TCP_INFO and counters against the sender's capture."""
+"""Checks of the kernel's TCP_INFO and counters against the capture; what limited the sender."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.tcp import SYN
-from analysis.trials.packets import capture_ns, epoch_ns
+from analysis.trials.limits import sender_limits
+from analysis.trials.packets import capture_ns, epoch_ns, measured_interval
 from analysis.trials.samples import read_counters, read_iperf3
 from analysis.trials.tcp_stream import Segments, pruned
 from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
@@ -299,3 +300,28 @@ def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:
 def _read_ns(evidence: Evidence) -> Integers:
     """Return the time at which the hosts' counters were read, on the captures' clock."""
     return np.array([epoch_ns(evidence.trial) + round(evidence.samples.last_s() * 1e9) - RETIRE_NS])
+
+
+WINDOW_WAS_SET = "the scenario sets this window"
+
+
+def what_limited(evidence: Evidence) -> Iterator[Check]:
+    """Check that neither the receiver's window nor the send buffer limited TCP flows for long."""
+    for flow in evidence.tcp:
+        interval = measured_interval(evidence.trial, flow)
+        found = sender_limits(evidence.trial, evidence.samples.flow(flow), interval)
+        if found is None:
+            yield unknown("receive window", flow.name, NOT_SAMPLED)
+            yield unknown("send buffer", flow.name, NOT_SAMPLED)
+            continue
+        yield _receive_window(evidence, flow, found.receive_window)
+        yield compare("send buffer", flow.name, evidence.virtual_time, found.send_buffer, 0)
+
+
+def _receive_window(evidence: Evidence, flow: FlowRecord, share: float) -> Check:
+    """Check how long the receiver's window limited a flow; one that the scenario sets may."""
+    virtual = evidence.virtual_time
+    if evidence.trial.scenario.flow(flow.name).window_bytes is None:
+        return compare("receive window", flow.name, virtual, share, 0)
+    note = WINDOW_WAS_SET if share else ""
+    return compare("receive window", flow.name, virtual, share, 0, deviation=0, note=note)

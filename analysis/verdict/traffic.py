@@ -1,10 +1,16 @@
-"""Checks of what flows do: videos, the user's programs, and CBR with pauses."""
+"""Checks of what flows do: videos, calls, the user's programs, and CBR with pauses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.trials.documents import FileSizes, PlayerReport, ProgramRecords, read_trial_document
+from analysis.trials.documents import (
+    CallReport,
+    FileSizes,
+    PlayerReport,
+    ProgramRecords,
+    read_trial_document,
+)
 from analysis.trials.packets import PORTS, FlowTables
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
@@ -21,7 +27,7 @@ from analysis.verdict.sender_queue import own_queue_ns
 from testbed.errors import printable
 from testbed.machine import safe_files
 from testbed.scenario.model import FlowKind
-from testbed.store.names import errors_file, programs_file
+from testbed.store.names import errors_file, programs_file, report_file
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, ProgramRecord
 
@@ -153,3 +159,20 @@ def pauses(evidence: Evidence) -> Iterator[Check]:
         on_ns, turn_ns = wanted.on_s * 1e9, (wanted.on_s + wanted.off_s) * 1e9
         in_pauses = int(((times_ns - times_ns[0]) % round(turn_ns) >= on_ns + late_ns).sum())
         yield compare("pauses", flow.name, evidence.virtual_time, in_pauses, 0)
+
+
+def calls(evidence: Evidence) -> Iterator[Check]:
+    """Check that a call's receiver read every byte that came to its host."""
+    for flow in evidence.flows:
+        if evidence.trial.scenario.flow(flow.name).kind is not FlowKind.CALL:
+            continue
+        report = read_trial_document(evidence.trial, report_file(flow.name, "server"), CallReport)
+        packets = evidence.packets.part("receiver", flow)
+        if report is None or packets is None:
+            yield unknown("goodput", flow.name, NOT_CAPTURED if report else NOT_RECORDED)
+            continue
+        seconds = flow.stopped_s - flow.started_s
+        read, captured = report["bytes"], int(packets.data["payload"].sum())
+        note = f"{read} bytes by its receiver, {captured} in the capture" * (read != captured)
+        measured, expected = (size * 8e-6 / seconds for size in (read, captured))
+        yield compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)

@@ -12,7 +12,6 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Samples
 from analysis.verdict import (
-    calls,
     changing_links,
     configuration,
     iperf3,
@@ -20,7 +19,6 @@ from analysis.verdict import (
     links,
     queues,
     recording,
-    sender_limits,
     traffic,
     transfers,
 )
@@ -79,10 +77,10 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     kernel_tcp.hosts,
     kernel_tcp.receivers,
     kernel_tcp.offered_windows,
-    sender_limits.limits,
+    kernel_tcp.what_limited,
     iperf3.tcp,
     iperf3.udp,
-    calls.received,
+    traffic.calls,
     queues.marks_received,
     traffic.videos,
     transfers.transfers,

@@ -22,7 +22,7 @@ from benchmarks.ns2_dumbbell import (
     queue_runs,
 )
 from benchmarks.simulators import has_ns2
-from experiments.kapre_saxena_joshi_hattikar import phase_figure
+from experiments.kapre_saxena_joshi_hattikar import beside_ns2
 from experiments.kapre_saxena_joshi_hattikar.beside_ns2 import load_tables
 from experiments.kapre_saxena_joshi_hattikar.simulated import ns2_metrics
 from tests.papers import answers
@@ -135,5 +135,5 @@ def test_linux_beside_ns2(tmp_path: Path) -> None:
 
 
 def test_the_stored_phases_are_read() -> None:
-    phases = phase_figure.ns2_rows(phase_figure.ORACLE)
+    phases = beside_ns2.ns2_rows(beside_ns2.ORACLE)
     assert set(phases["variant"]) == {"vegas", "newreno"} and phases["more_ms"].min() == 0

@@ -334,7 +334,7 @@ def _report(
     evaluation: StandardEvaluation, found: ResultSet, page: Path, table: TextTable, sheet: Sheet
 ) -> None:
     """Write the page and the JSON beside it, and print the summary and the conclusions."""
-    from analysis.evaluation.evaluation_document import evaluation_document
+    from analysis.evaluation.findings import evaluation_document
     from analysis.report import make_report
     from analysis.report.page import Standings
 

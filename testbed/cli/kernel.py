@@ -214,8 +214,13 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Run Linux's own tests on kernels, and print what they say as KTAP."""
-    from testbed.kernels.kunit import KUNIT, run_kunit
-    from testbed.kernels.queue_tests import TC_TESTING, queues_with_tests, run_queue_tests
+    from testbed.kernels.kernel_tests import (
+        KUNIT,
+        TC_TESTING,
+        queues_with_tests,
+        run_kunit,
+        run_queue_tests,
+    )
     from testbed.kernels.selftests import selftests
 
     if not words:

@@ -114,7 +114,7 @@ class CompletedRun:
 def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener) -> PlannedRun:
     """Plan a run's trials, choose their engine, and build the kernels that they need."""
     if options.until:  # a typing error in it is reported before anything runs
-        from analysis.statistics.precision import MIN_SEEDS_OF_A_SPREAD, parse_target
+        from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, parse_target
 
         parse_target(options.until)
         options = dataclasses.replace(options, seeds=max(options.seeds, MIN_SEEDS_OF_A_SPREAD))
@@ -271,21 +271,21 @@ def _add_seeds(
 ) -> list[TrialFinished]:
     """Add seeds until the main metric is precise enough, or `max_seeds` have run."""
     from analysis.results.tables import write_metrics
-    from analysis.statistics import precision
+    from analysis.statistics import intervals
 
     options, selection, seeds = run.options, run.selection, run.options.seeds
-    target = precision.parse_target(options.until)
+    target = intervals.parse_target(options.until)
     while True:
         names = {each.path.name for each in done}
         frame = write_metrics(run.out)
-        widest = precision.widest(frame[frame["trial"].isin(names)], selection.metric)
+        widest = intervals.widest(frame[frame["trial"].isin(names)], selection.metric)
         listener.say(
             f"{seeds} seeds: {selection.metric} is known to ± {100 * widest.relative:.2g} % "
             f"or better ({widest.variant})"
         )
         if widest.relative <= target or seeds >= options.max_seeds:
             return done
-        seeds = precision.seeds_needed(seeds, widest.relative, target, options.max_seeds)
+        seeds = intervals.seeds_needed(seeds, widest.relative, target, options.max_seeds)
         known_tasks = {each.scenario.name: each.task for each in done}
         scenarios = selection.scenarios(seeds)
         planned = [known_tasks.get(each.name) or Task(each, make_plan(each)) for each in scenarios]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import random
 import shutil
 import threading
@@ -27,11 +28,17 @@ from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import compiled_for, require_compiled
 from testbed.scenario import variants
 from testbed.scenario.model import Scenario
-from testbed.store.names import NETWORK_UP, RAW_CAPTURE, RECORD, SCENARIO, trial_folder
+from testbed.store.names import (
+    NETWORK_UP,
+    RAW_CAPTURE,
+    RECORD,
+    SCENARIO,
+    is_file_name,
+    trial_folder,
+)
 from testbed.store.reading import is_trial, open_trial, record_faults, scenario_text
-from testbed.store.records import DAMAGED, Record, Status
+from testbed.store.records import DAMAGED, Record, Status, file_record
 from testbed.traffic.command_flow import prepare_folders
-from testbed.trial.file_table import with_files
 from testbed.trial.parts.pcapng import Source, convert
 
 
@@ -362,3 +369,33 @@ def _convert_captures(folder: Path, record: Record, cancel: threading.Event) -> 
             application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
             convert(pcap, pcapng, Source(capture.interface, capture.node, application), cancel)
             pcap.unlink()
+
+
+def with_files(
+    record: Record, folder: Path, before_piece: Callable[[], None] = lambda: None
+) -> Record:
+    """Return the record with all files of the trial's folder, itself excepted.
+
+    `before_piece` may raise an error to end it: captures can take a while.
+    """
+    files = {name: file_record(folder / name, before_piece) for name in _files_below(folder)}
+    captures = tuple(
+        dataclasses.replace(each, sha256=files[each.file].sha256) if each.file in files else each
+        for each in record.captures
+    )
+    return dataclasses.replace(record, files=files, captures=captures)
+
+
+def _files_below(folder: Path) -> list[str]:
+    """Return the paths of all plain files in a folder and below it, without recursion."""
+    names, folders = list[str](), [""]
+    while folders:
+        above = folders.pop()
+        with os.scandir(folder / above) as entries:
+            for each in entries:
+                name = f"{above}{each.name}"
+                if each.is_dir(follow_symlinks=False):
+                    folders.append(f"{name}/")
+                elif each.is_file(follow_symlinks=False) and is_file_name(name):
+                    names.append(name)
+    return sorted({*names} - {RECORD})

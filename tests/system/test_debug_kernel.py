@@ -14,7 +14,7 @@ from testbed.engine import Job
 from testbed.errors import TestbedError
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
-from testbed.kernels.kunit import run_kunit
+from testbed.kernels.kernel_tests import run_kunit
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.store.names import COVERAGE_FOLDER, KERNEL_LOG

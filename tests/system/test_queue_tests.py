@@ -8,7 +8,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.guest.kernels import default_kernel
-from testbed.kernels.queue_tests import QUEUE_TESTS, run_queue_tests
+from testbed.kernels.kernel_tests import QUEUE_TESTS, run_queue_tests
 
 TDC = """
 import json, pathlib, subprocess, sys

@@ -11,10 +11,8 @@ import pandas as pd
 import pytest
 
 from analysis.results import reducing, reduction
-from analysis.results.reducing import MANY, Incoming
+from analysis.results.reducing import MANY, Incoming, settle
 from analysis.results.reduction import reduce_trial, reduction_of
-from analysis.trials import retention
-from analysis.trials.retention import settle
 from testbed.errors import TestbedError, UsageError
 from testbed.machine import safe_files
 from testbed.store.names import REDUCED
@@ -81,7 +79,7 @@ def test_an_interrupted_settling_loses_nothing(
     def fail(_path: Path, _write: object, **_how: bool) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(retention, "replace", fail)
+    monkeypatch.setattr(reducing, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
         settle(trial, "drop")
     assert open_trial(trial.path).record == trial.record
@@ -103,7 +101,7 @@ def test_the_record_is_on_the_disk_before_captures_are_removed(
         steps.append("removed")
 
     monkeypatch.setattr(safe_files, "sync", sync)
-    monkeypatch.setattr(retention, "remove_file", remove)
+    monkeypatch.setattr(reducing, "remove_file", remove)
     settle(trial, "drop")
     assert steps == ["synced"] + ["removed"] * len(trial.record.captures)
 

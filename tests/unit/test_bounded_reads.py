@@ -42,7 +42,7 @@ GUESTS = "it runs in a guest"
 TRUSTED = "who sends it may run code here"
 EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these modules may have it
     (".read_text", OF_KERNELS): "cli/kernel cli/machine kernels/guest_under_gdb guest/machine"
-    " kernels/kernel_sources guest/kernels kernels/kunit guest/engine guest/worker"
+    " kernels/kernel_sources guest/kernels kernels/kernel_tests guest/engine guest/worker"
     " programs/program_runs",
     (".read_text", OF_HOST): "guest/boot machine/journal machine/leftovers machine/locks"
     " machine/safe_files machine/sysctl_guard machine/tracefs host/engine",
@@ -72,7 +72,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("mmap.mmap", GUESTS): "programs/script_lines",
     ("mmap.mmap", STREAMED): "captures/pcap",
     ("open", CHECKED): "machine/safe_files",
-    ("os.fdopen", STREAMED): "results/workers trials/retention",
+    ("os.fdopen", STREAMED): "results/workers results/reducing",
     ("pandas.read_csv", STREAMED): "captures/tshark",
     ("pandas.read_csv", OURS): "claims/samples",
     ("pandas.read_csv", CHECKED): "laboratory/program_results trials/samples",

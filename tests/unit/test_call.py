@@ -13,9 +13,9 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from analysis.verdict.calls import received
 from analysis.verdict.checks import Grade
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.traffic import calls
 from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
@@ -95,7 +95,7 @@ def test_a_receiver_must_have_read_what_its_capture_has(
         packets=SimpleNamespace(part=lambda _role, _flow: captured),
         virtual_time=True,
     )
-    (check,) = received(cast("Evidence", evidence))
+    (check,) = calls(cast("Evidence", evidence))
     assert (check.name, check.subject, check.verdict) == ("goodput", "call", grade)
     assert check.measured == pytest.approx(read * 8e-6)
     assert check.expected == pytest.approx(0.008)

@@ -10,8 +10,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.guest import kernels
 from testbed.guest.debug_kernel import first_report, looks_for_errors, reports_raised
-from testbed.kernels.kernel_tests import ktap_plan, ktap_suite
-from testbed.kernels.kunit import read_suites
+from testbed.kernels.kernel_tests import ktap_plan, ktap_suite, read_suites
 from testbed.store.names import GUEST_CONSOLE, KERNEL_LOG
 
 LOG = """[    0.000000] Linux version 6.1.192-testbed

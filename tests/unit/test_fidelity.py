@@ -17,7 +17,7 @@ from analysis.captures.packet_matching import Pairs
 from analysis.captures.tcp import CE, SYN, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
-from analysis.statistics.precision import widest
+from analysis.statistics.intervals import widest
 from analysis.trials.accurate_ecn import AE, CWR, ECE, RESET
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.queue_transit import QueueTransit

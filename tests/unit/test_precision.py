@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.columns import METRIC_COLUMNS
-from analysis.statistics.precision import parse_target, seeds_needed, widest
+from analysis.statistics.intervals import parse_target, seeds_needed, widest
 from testbed.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 from testbed.cli.entry import main
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.kernels.queue_tests import QUEUE_TESTS, queues_with_tests, read_results
+from testbed.kernels.kernel_tests import QUEUE_TESTS, queues_with_tests, read_results
 
 SAID = """Test 8b6e: Create RED with no flags
 ok 1 0000 - not a result

@@ -17,8 +17,7 @@ from testbed.runner.spoken import spoken
 from testbed.store.names import COMMANDS
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import add_veth
-from testbed.trial.parts.sample_rows import Rows, TableKind
-from testbed.trial.parts.sampling import SocketProbe
+from testbed.trial.parts.sampling import Rows, SocketProbe, TableKind
 from tests.lab import alive
 from tests.obeyed import NEEDS_ROOT, obeyed
 

@@ -11,8 +11,14 @@ import pytest
 
 from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
 from testbed.store.writing import csv_text
-from testbed.trial.parts.sample_rows import QueueRow, Rows, TableKind
-from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO
+from testbed.trial.parts.sampling import (
+    INET_DIAG_CONG,
+    INET_DIAG_INFO,
+    INET_DIAG_SKMEMINFO,
+    QueueRow,
+    Rows,
+    TableKind,
+)
 
 NEW_QDISC, NOTHING = 36, 2  # types of answers
 BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/rtnetlink.h)

@@ -22,8 +22,8 @@ from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.queues import DISCIPLINES, DUALPI2_PACKETS
+from testbed.trial.parts import kernel_state as verification
 from testbed.trial.parts import snapshot
-from testbed.trial.parts import verify as verification
 from testbed.trial.parts.snapshot import (
     ConfigurationReading,
     InterfaceReport,

@@ -1,5 +1,5 @@
 /*
- * The kernel's answers about sockets and queues, as rows of CSV, for sample_rows.py.
+ * The kernel's answers about sockets and queues, as rows of CSV, for sampling.py.
  *
  * A trial has tens of thousands of answers. A row is written anew only if what it says has changed,
  * and numbers are written as Python writes them.
@@ -38,7 +38,7 @@ struct text {
 	size_t size, room;
 };
 
-struct seen { /* of a socket; sample_rows.py has it too */
+struct seen { /* of a socket; sampling.py has it too */
 	uint64_t cookie; /* 0: no such socket so far */
 	int32_t options; /* of TCP_INFO, since it was established; -1: it never was */
 	char variant[20];
