@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from PIL import Image
-
 from analysis.claims.ledger import Answer
 from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
@@ -129,6 +127,8 @@ def _file(path: Path, single: bool) -> tuple[str, str]:
 
 def _with_few_colours(png: bytes) -> bytes:
     """Return a figure's PNG with a palette: a third of the size, with no visible difference."""
+    from PIL import Image  # matplotlib brings it
+
     packed = io.BytesIO()
     few = Image.open(io.BytesIO(png)).convert("RGB").quantize(FIGURE_COLOURS)
     few.save(packed, "png", optimize=True)

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from testbed.errors import TestbedError
 from testbed.machine.process import CHROMIUM, require, run
 from testbed.scenario.model import Scenario
 from testbed.scenario.programs import PROGRAM_PATH
@@ -25,6 +26,8 @@ VERSION_COMMANDS = {
     "nginx": ("nginx", "-v"),
     "tcpdump": ("tcpdump", "--version"),
 }
+VIDEO_PACKAGE = "aioquic"
+VIDEO_HINT = "pip install 'tcp-testbed[video]' (./setup.sh does it)"
 _ON_THE_HOST = ("tcpdump", "iproute2", "mininet")
 _IN_THE_GUEST = ("iproute2",)
 
@@ -36,7 +39,7 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
     radios = any(link.forward.radio for link in scenario.network.links)
     return (
         "iperf3",
-        *(("nginx", "aioquic") if videos else ()),
+        *(("nginx", VIDEO_PACKAGE) if videos else ()),
         *(("chromium",) if browsers else ()),
         *(("hostapd", "iw") if radios else ()),
     )
@@ -96,9 +99,18 @@ def versions_for(scenario: Scenario, *, in_guest: bool) -> Mapping[str, str]:
 @functools.cache
 def _version(name: str) -> str:
     if name not in VERSION_COMMANDS:
-        return importlib.metadata.version(name)
+        return _package_version(name)
     program, *options = VERSION_COMMANDS[name]
     # an ordinary user's PATH has no sbin, where nginx and hostapd are
     done = run([require(program), *options], check=False)
     match = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
     return match[0] if match else "unknown"
+
+
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError as error:
+        if name != VIDEO_PACKAGE:
+            raise
+        raise TestbedError(f"{name} is not installed: videos need it", VIDEO_HINT) from error

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from benchmarks import papers
 from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import PROBLEM, Requirements, equipment
+from testbed.machine.process import run
 from testbed.plan.plan import Plan, make_plan, tasks
 from testbed.plan.requirements import Need
 from testbed.runs import behaviour, provenance, sources
@@ -287,3 +290,23 @@ def test_files_of_a_flow_count_by_name_and_content_and_not_by_place(tmp_path: Pa
         )
         == here
     )
+
+
+def test_a_video_without_its_package_is_one_line_with_what_to_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    provenance._version.cache_clear()
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(TestbedError) as raised:
+        provenance.programs(video())
+    assert raised.value.message == "aioquic is not installed: videos need it"
+    assert raised.value.hint.startswith("pip install 'tcp-testbed[video]'")
+
+
+def test_nothing_but_videos_loads_their_packages() -> None:
+    program = "import sys, testbed.runs.sweep, testbed.trial.make, analysis.report.make\n"
+    program += "print({'aioquic', 'cryptography'} & set(sys.modules))"
+    assert run([sys.executable, "-c", program]).stdout == "set()\n"
