@@ -6,6 +6,7 @@ import errno
 import functools
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -15,7 +16,13 @@ from pathlib import Path
 
 from testbed.engine import Cancelled, ProcessOutcome
 from testbed.errors import TestbedError, UsageError
-from testbed.guest.worker import GUEST_PATH, HIDDEN, guest_command, wait_for_guest
+from testbed.guest.worker import (
+    FULL_DISK_BYTES,
+    GUEST_PATH,
+    HIDDEN,
+    guest_command,
+    wait_for_guest,
+)
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.compiled import LIBRARIES, require_built
@@ -137,6 +144,11 @@ def run_in_guest(
             str(ended.taken), "is there a program in the trial that you do not trust?"
         )
     if status is None:
+        if shutil.disk_usage(folder).free < FULL_DISK_BYTES:
+            raise TestbedError(
+                f"{folder.resolve().parent}: the disk is full",
+                "make room, or name another folder: --out, or TMPDIR for temporary ones",
+            )
         why = errors or f"it ended with status {ended.status} and no message"
         raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
     warnings = (*ended.warnings, *filter(None, [str(ended.taken)]))

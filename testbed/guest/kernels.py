@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +73,13 @@ def built_folder(name: str, *, machine: bool = False) -> Path | None:
 def _ask_script(*words: str) -> Completed:
     """Run the script that knows where a kernel is."""
     with _scripts_environment() as environment:
-        return run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
+        done = run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
+    if done.status and os.strerror(errno.ENOSPC) in done.stderr:
+        raise TestbedError(
+            f"{tempfile.gettempdir()}: the disk is full",
+            "make room, or name another: TMPDIR=FOLDER",
+        )
+    return done
 
 
 @contextlib.contextmanager

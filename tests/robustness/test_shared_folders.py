@@ -166,3 +166,50 @@ def test_clean_on_another_machine_and_in_a_container(
     assert lab.left() == left
     assert "removed unfinished" in lab.clean()
     assert lab.left() == []
+
+
+# a disk of its own, of a size, below the working folder: with results and temporary files
+ON_DISK = (
+    "mkdir disk && mount -t tmpfs -o size=$0 disk disk && mkdir disk/tmp || exit; "
+    'TMPDIR=$PWD/disk/tmp "$@" 2>&1 >/dev/null; echo "status $?"; find disk -mindepth 1'
+)
+IN_NAMESPACE = ("unshare", "-U", "--map-current-user", "--keep-caps", "-m", "sh", "-c", ON_DISK)
+SCRIPT = "head -c 8000000 /dev/urandom >large"
+
+
+@pytest.mark.skipif(
+    bool(subprocess.run([*IN_NAMESPACE[:-1], "true"], check=False, capture_output=True).returncode),
+    reason="needs a user namespace, to mount a disk",
+)
+@pytest.mark.parametrize(
+    ("size", "words", "place"),
+    [
+        ("100k", ("exec", "--out", "disk/x", "--", "true"), "disk/tmp"),
+        ("4m", ("exec", "--out", "disk/x", "--", "sh", "-c", SCRIPT), "disk"),
+        ("600k", ("run", "asked.json", "--engine", "guest", "--out", "disk/out"), "disk/out"),
+    ],
+    ids=["temporary-files", "a-program", "a-trial"],
+)
+def test_a_disk_that_is_too_small_is_one_line(
+    tmp_path: Path, size: str, words: tuple[str, ...], place: str
+) -> None:
+    """The guest sees another size than the disk has: that of its own is fixed."""
+    large = router(variant="cubic", duration_s=3, rate_mbit=20)
+    (tmp_path / "asked.json").write_text(large.to_json())
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = subprocess.run(
+        [*IN_NAMESPACE, size, sys.executable, "-m", "experiments", *words],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout.splitlines()
+    first = next((n for n, each in enumerate(said) if each.startswith("testbed: ")), 0)
+    line, hint, status, *left = said[first:]
+    assert line.endswith(f"{place}: the disk is full")
+    assert hint.startswith("    hint: ")
+    assert "make room, or name another" in hint
+    assert status == "status 1"
+    assert {"disk/tmp"} <= set(left) <= {"disk/tmp", "disk/out"}
