@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -218,6 +219,39 @@ def test_what_is_done_to_the_guests_folder_is_a_line(
     assert (tmp_path / "precious").read_text() == "precious"
     assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["out"]
     assert not [path for path in out.rglob("*") if path.is_symlink() or path.is_fifo()]
+
+
+BAD_FILES = """
+import os, socket, stat
+os.mkfifo("pipe")
+socket.socket(socket.AF_UNIX).bind("socket")
+os.mknod("device", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+os.symlink("/etc/passwd", "link")
+open("plain", "w").write("kept")
+os.link("plain", "hard")
+open("hole", "w").truncate(1 << 40)
+name = b"\\n\\x1b]0;x\\x07$(id)\\xff" + bytes(range(1, 47)) + bytes(range(128, 256))
+open(name.ljust(255, b"x"), "w").write("kept")
+for mode in (0, 0o111, 0o311):
+    os.mkdir(f"{mode:o}")
+    open(f"{mode:o}/in", "w").write("kept")
+    os.chmod(f"{mode:o}", mode)
+"""
+
+
+def test_of_strange_files_of_a_program_the_plain_ones_come_back(tmp_path: Path) -> None:
+    done = execute(tmp_path, f"python3 -c '{BAD_FILES}'")
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "not brought back" in line]
+    assert said == ["testbed: 5 links, devices or files over 1 GiB were not brought back"]
+    left = [*(tmp_path / "work" / "out" / MACHINE_FILES).rglob("*")]
+    folders = {path.name for path in left if path.is_dir() and not path.is_symlink()}
+    files = [path for path in left if path.name not in folders]
+    assert folders == {"0", "111", "311"} and len(files) == 6
+    assert all(stat.S_ISREG(path.lstat().st_mode) for path in files)
+    assert {path.read_text() for path in files} == {"kept"}
+    assert max(len(os.fsencode(path.name)) for path in files) == 255
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["out"]
 
 
 def test_endless_output(

@@ -111,7 +111,7 @@ def strange_names(_victim: Path) -> None:
     for where in ("", "flows/", "files/"):
         for first in (b"\n", b"\x1b]0;x\x07", b"\xff", b"$(id)", b"-rf ", b"' \" ;"):
             name = first + bytes(range(1, 47)) + bytes(range(128, 255))
-            Path(os.fsdecode(where.encode() + name[:255])).touch()
+            Path(os.fsdecode(where.encode() + name.ljust(255, b"\x7f")[:255])).touch()
 
 
 def planted_names(_victim: Path) -> None:

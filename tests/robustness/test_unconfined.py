@@ -18,6 +18,7 @@ from testbed.guest.boot import why_not_confined
 from testbed.machine.process import Completed
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
+from testbed.store.names import GUEST_CONSOLE, GUEST_OUTPUT
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 from tests.lab import alive
@@ -150,6 +151,11 @@ def test_what_stays_is_remembered(answers: list[str]) -> None:
     assert why_not_confined() == ""
 
 
+# what goes on while the guest ends, and while its files are taken
+CHANGES = f"while :; do for f in {GUEST_OUTPUT} x; do rm -rf $f; ln -s /etc/passwd $f; rm $f; "
+CHANGES += "mkfifo $f; rm $f; mkdir $f; chmod 0 $f; rmdir $f; echo 1 >$f; done; done"
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_what_an_unconfined_guest_started_ends_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
@@ -160,7 +166,7 @@ def test_what_an_unconfined_guest_started_ends_with_it(
         folder.mkdir()
     (kernel / "linux").write_text(
         "#!/bin/sh\n"
-        f"setsid sh -c 'echo $$ >{session}; exec sleep 300' &\n"
+        f"setsid sh -c 'echo $$ >{session}; {CHANGES}' &\n"
         f"until [ -s {session} ]; do sleep 0.01; done; {'sleep 300' if hangs else 'exit 3'}\n"
     )
     (kernel / "linux").chmod(0o755)
@@ -169,8 +175,11 @@ def test_what_an_unconfined_guest_started_ends_with_it(
     guest = boot.Boot(kernel, core, (), 3.0, lambda: session.exists() and hangs)
     if hangs:
         with pytest.raises(Cancelled):
-            boot.boot(guest, results, ())
+            boot.boot(guest, results, boot.LEFT_BY_GUESTS)
     else:
-        ended = boot.boot(guest, results, ())
+        ended = boot.boot(guest, results, boot.LEFT_BY_GUESTS)
         assert ended.status == 3
     assert not alive(int(session.read_text()))
+    left = [*results.iterdir()]
+    assert {path.name for path in left} <= {GUEST_OUTPUT, GUEST_CONSOLE}
+    assert all(path.is_file() and not path.is_symlink() for path in left)
