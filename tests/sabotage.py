@@ -25,7 +25,6 @@ from testbed.store.reading import Trial
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import make
-from testbed.trial.parts import all_parts
 from testbed.trial.parts.capture import GuestCaptures
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
@@ -51,7 +50,7 @@ def run_sabotaged(fault: str, scenario: Scenario, out: Path) -> Trial:
 
 def add_part(patch: Patch, part: type[Part]) -> None:
     """Give every trial one more part."""
-    patch.setattr(all_parts, "PARTS", (*all_parts.PARTS, part))
+    patch.setattr(make, "PARTS", (*make.PARTS, part))
 
 
 def pause(programme: Programme, seconds: float) -> None:

@@ -36,7 +36,6 @@ from testbed.runner.programme import NS
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.reading import read_scenario
 from testbed.trial import make
-from testbed.trial.parts import all_parts
 from testbed.trial.parts.part import Part
 
 ODD_S = 0.0123
@@ -204,7 +203,7 @@ def varied(name: str) -> Iterator[None]:
             first = type("First", (Variation,), {"name": name, "place": _acting("cabled")})
             steps = {"place": _acting("placed"), "join": _acting("joined")}
             last = type("Last", (Variation,), {"name": name, **steps})
-            patch.setattr(all_parts, "PARTS", (first, *all_parts.PARTS, last))
+            patch.setattr(make, "PARTS", (first, *make.PARTS, last))
         yield
 
 

@@ -139,8 +139,9 @@ def _stairs(colour: str, time_s: Floats, value: Any) -> Iterator[str]:
             yield f"line {end:.6f} {low} {end:.6f} {high}"
 
 
-EXPORTS: Mapping[str, tuple[str, Callable[[Trial, FlowRecord], str]]] = {
-    "qlog": ("qlog", as_qlog),
-    "perfetto": ("json", as_perfetto),
-    "xplot": ("xpl", as_xplot),
+# by format: the viewer, its files' suffix, and the function
+EXPORTS: Mapping[str, tuple[str, str, Callable[[Trial, FlowRecord], str]]] = {
+    "qlog": ("qvis", "qlog", as_qlog),
+    "perfetto": ("ui.perfetto.dev", "json", as_perfetto),
+    "xplot": ("xplot.org", "xpl", as_xplot),
 }

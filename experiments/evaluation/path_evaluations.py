@@ -13,8 +13,7 @@ from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Change, Graph, Link, Node
-from testbed.scenario.path_file import PATH_FILE_HINT, read_path_file
-from testbed.scenario.trace import read_trace
+from testbed.scenario.trace import PATH_FILE_HINT, read_path_file, read_trace
 from testbed.scenario.transfers import rate_per_s
 from testbed.scenario.workload import Arrivals, Sizes, Workload
 
@@ -197,7 +196,7 @@ def leo_trial(*, variant: str, queue: str, path: str, duration_s: float, seed: i
         sender1 ── left ══ right ── receiver1      what the path has, and 10 ms
 
     `leo` is a model; `--set path=FILE.csv` reads any path, with the columns time_s, delay_ms,
-    rate_mbit and up (`testbed/scenario/path_file.py`). The buffer is one bandwidth–delay product at
+    rate_mbit and up (`testbed/scenario/trace.py`). The buffer is one bandwidth–delay product at
     the path's first rate and delay.
     """
     changes = tuple(leo_changes()) if path == LEO else read_path_file(Path(path))

@@ -9,8 +9,6 @@ from testbed.machine.atomic import replace
 from testbed.runs.console import console
 from testbed.store.reading import open_named_trial
 
-VIEWERS = {"qlog": "qvis", "perfetto": "ui.perfetto.dev", "xplot": "xplot.org"}
-
 
 def export(options: argparse.Namespace) -> int:
     """Run `testbed export`: write the flow's file, and name the viewer that opens it."""
@@ -21,11 +19,9 @@ def export(options: argparse.Namespace) -> int:
     flow = flow_record(trial, options.flow)
     if flow.protocol != "tcp":
         raise UsageError(f"{flow.name}: a flow of {flow.protocol}", "name one of TCP with --flow")
-    suffix, text_of = EXPORTS[options.format]
+    viewer, suffix, text_of = EXPORTS[options.format]
     out = options.out or trial.path.parent / f"{trial.path.name}-{flow.name}.{suffix}"
     text = text_of(trial, flow)
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
-    console.print(
-        f"{options.format}: {out} (open it with {VIEWERS[options.format]})", soft_wrap=True
-    )
+    console.print(f"{options.format}: {out} (open it with {viewer})", soft_wrap=True)
     return 0

@@ -331,11 +331,11 @@ def _report_options(parser: Parser) -> None:
 
 
 def _export_options(parser: Parser) -> None:
-    from testbed.cli.export import VIEWERS
+    from analysis.export.formats import EXPORTS
 
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _value(
-        parser, "--format", None, "whose format (perfetto)", choices=[*VIEWERS], default="perfetto"
+        parser, "--format", None, "whose format (perfetto)", choices=[*EXPORTS], default="perfetto"
     )
     _value(parser, "--flow", "NAME", "the flow (the first)", default="")
     _value(parser, "--out", "FILE", "the file (beside the trial)", type=Path)

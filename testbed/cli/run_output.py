@@ -76,15 +76,15 @@ def print_results(
 
 def print_table(table: text_tables.TextTable, printed: Printed) -> None:
     """Print one table, as Markdown or LaTeX if that was asked for."""
-    from analysis.statistics import table_layout, text_tables
+    from analysis.statistics import text_tables
 
     if printed.format == "md":
         sys.stdout.write(text_tables.as_markdown(table))
     elif printed.format == "latex":
-        sys.stdout.write(table_layout.as_latex(table))
+        sys.stdout.write(text_tables.as_latex(table))
     else:
-        narrow = table_layout.narrowed(table, console.width)
-        for part in table_layout.blocks(narrow, console.width):
+        narrow = text_tables.narrowed(table, console.width)
+        for part in text_tables.blocks(narrow, console.width):
             _print_table(part)
 
 
@@ -92,7 +92,7 @@ VERDICT_STYLES = {"invalid": "red", "suspect": "yellow", "failed": "red", "valid
 
 
 def _print_table(shown: text_tables.TextTable) -> None:
-    from analysis.statistics.table_layout import headings, is_number
+    from analysis.statistics.text_tables import headings, is_number
 
     table = Table(box=None, header_style="")
     cells = shown.rows[0] if shown.rows else shown.header

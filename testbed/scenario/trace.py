@@ -1,25 +1,32 @@
-"""Traces in Mahimahi's format: the milliseconds at which a link can send 1500 bytes.
+"""Links that change by a file: Mahimahi's traces, and CSV of delays, rates and outages.
 
+A trace has the milliseconds at which a link can send 1500 bytes.
 A scenario holds a trace as the lines of its file, separated by blanks; `7*3` stands for three
 lines of 7. A scenario's file and `--set` name a trace by its file, which is read here.
+
+A path that changes, such as over low-orbit satellites, is a CSV file. The header has `time_s` and
+one or more of `delay_ms` (one way), `rate_mbit` and `up` (0 during an outage). A line holds from
+its time on, and an empty field keeps the value before it. The first line is at second 0.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import itertools
+import math
 import operator
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import UsageError, hint_for, nearest, quoted
-from testbed.scenario.network import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, MAX_CHANGES, Change
 
 OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
 TUN_BYTES = 4
@@ -236,3 +243,86 @@ def traces_by_name(values: Sequence[str]) -> list[tuple[str, str]]:
             if found.setdefault(name, content) != content:
                 raise UsageError(f"--set: two traces are named {quoted(name)}", "rename one")
     return list(found.items())
+
+
+PATH_COLUMNS = ("time_s", "delay_ms", "rate_mbit", "up")
+PATH_FILE_HINT = "a header time_s,delay_ms,rate_mbit,up, and lines such as 15,32.5,48,1"
+UP_WORDS = {"0": False, "1": True}
+MAX_PATH_FILE_BYTES = 1 << 20
+
+
+def read_path_file(path: Path) -> tuple[Change, ...]:
+    """Return a path's changes, the first of them at second 0."""
+    try:
+        with path.open(encoding="ascii") as file:
+            text = file.read(MAX_PATH_FILE_BYTES + 1)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a path: not text", PATH_FILE_HINT) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint_for(error) or PATH_FILE_HINT) from error
+    if len(text) > MAX_PATH_FILE_BYTES:
+        raise UsageError(f"{path}: not a path: longer than 1 MB", PATH_FILE_HINT)
+    return path_changes(text, str(path))
+
+
+def path_changes(text: str, where: str) -> tuple[Change, ...]:
+    """Return the changes of a file's text; raise with the line that is wrong."""
+    rows = _rows(text, where)
+    header = [name.strip() for name in next(rows, [])]
+    unknown = [name for name in header if name not in PATH_COLUMNS]
+    if "time_s" not in header or len(set(header)) < max(2, len(header)) or unknown:
+        raise UsageError(f"{where}: line 1: {quoted(','.join(header))}: not a path", PATH_FILE_HINT)
+    changes = tuple(_changes(header, rows, where))
+    if not changes or changes[0].at_s != 0:
+        raise UsageError(f"{where}: no line is at second 0", PATH_FILE_HINT)
+    if len(changes) > MAX_CHANGES:
+        raise UsageError(f"{where}: {len(changes)} changes; at most {MAX_CHANGES}", "fewer lines")
+    return changes
+
+
+def _rows(text: str, where: str) -> Iterator[list[str]]:
+    reader = csv.reader(text.splitlines())
+    try:
+        yield from reader
+    except csv.Error as error:  # a field that is too long
+        place = f"{where}: line {reader.line_num}"
+        raise UsageError(f"{place}: {error}", PATH_FILE_HINT) from error
+
+
+def _changes(header: Sequence[str], rows: Iterator[list[str]], where: str) -> Iterator[Change]:
+    before_s = -math.inf
+    for line, fields in enumerate(rows, start=2):
+        place = f"{where}: line {line}"
+        if len(fields) != len(header):
+            raise UsageError(f"{place}: {len(fields)} of {len(header)} fields", PATH_FILE_HINT)
+        values = {name: field.strip() for name, field in zip(header, fields, strict=True)}
+        given = {name: text for name, text in values.items() if text}
+        change = Change(
+            _number(given, "time_s", place) or 0.0,
+            _number(given, "rate_mbit", place),
+            _number(given, "delay_ms", place),
+            up=_is_up(given, place),
+        )
+        if change.at_s <= before_s or "time_s" not in given:
+            raise UsageError(f"{place}: time_s is not later than the line before", PATH_FILE_HINT)
+        before_s = change.at_s
+        yield change
+
+
+def _number(given: Mapping[str, str], name: str, place: str) -> float | None:
+    if name not in given:
+        return None
+    try:
+        value = float(given[name])
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf or (name == "rate_mbit" and not value):
+        raise UsageError(f"{place}: {name} {quoted(given[name])}: not valid", PATH_FILE_HINT)
+    return value
+
+
+def _is_up(given: Mapping[str, str], place: str) -> bool | None:
+    text = given.get("up")
+    if text is not None and text not in UP_WORDS:
+        raise UsageError(f"{place}: up {quoted(text)}: not 0 or 1", PATH_FILE_HINT)
+    return None if text is None else UP_WORDS[text]

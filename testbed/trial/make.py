@@ -1,4 +1,4 @@
-"""From a plan to a programme, and from its answers to a trial's files and record."""
+"""From a plan to a programme, and from its answers to a trial's files and record, part by part."""
 
 from __future__ import annotations
 
@@ -23,9 +23,34 @@ from testbed.runner.spoken import spoken
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.store.names import ANSWERS, NETWORK_UP, PROGRAMME
 from testbed.store.records import DAMAGED, Record, Status
-from testbed.trial.parts import all_parts
-from testbed.trial.parts.part import PlannedTrial, TrialTimeline
+from testbed.trial.parts.capture import GuestCaptures, HostCaptures
+from testbed.trial.parts.cpu_load import CpuLoad
+from testbed.trial.parts.flow_traffic import FlowTraffic
+from testbed.trial.parts.idle_rtt import IdleRtt
+from testbed.trial.parts.kernel_state import KernelState
+from testbed.trial.parts.link_changes import LinkChanges
+from testbed.trial.parts.losses import DeliberateLosses
+from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
+from testbed.trial.parts.radio import RadioLink
+from testbed.trial.parts.receivers import MisbehavingReceivers
+from testbed.trial.parts.sampling import Sampling
+from testbed.trial.parts.session_delays import SessionRoundTrips
 from testbed.trial.parts.snapshot import sysctl_file
+
+PARTS: tuple[type[Part], ...] = (
+    KernelState,  # before any other program runs
+    IdleRtt,
+    FlowTraffic,
+    SessionRoundTrips,
+    DeliberateLosses,
+    MisbehavingReceivers,
+    GuestCaptures,
+    HostCaptures,
+    Sampling,  # rehearses once all other programs are ready
+    LinkChanges,
+    CpuLoad,
+    RadioLink,  # ends the medium once the kernel's final state has been read
+)
 
 RUNNER = LIBRARIES / "testbed-runner"  # built from runner/
 # The guest's four beginnings; each part of a set-up takes far less than 100 s. On the host there
@@ -63,7 +88,7 @@ class Programmed:
         self.trial = PlannedTrial(task.scenario, task.plan, folder, virtual_time)
         self._controls = controls
         self._namespaces = namespaces
-        for kind in all_parts.PARTS:
+        for kind in PARTS:
             if kind.wanted(self.trial):
                 self.trial.parts.append(kind(self.trial))
         self._set_up()
@@ -123,8 +148,6 @@ class Programmed:
             programme.replace(number, "ended", programme.length, *checks[number])
         end.write(programme)
         for part in trial.parts:
-            part.stop()
-        for part in trial.parts:
             part.collect()
         for part in trial.parts:
             part.close()
@@ -138,7 +161,7 @@ class Programmed:
         trial = self.trial
         checks: dict[int, Sequence[object]] = {}
         programs = [program for part in trial.parts for program in part.ends_with]
-        if programs and all(part.may_end for part in trial.parts):
+        if programs:
             first_s = math.ceil(max(flow.start_s for flow in trial.plan.flows))
             last_s = max(flow.stop_s for flow in trial.plan.flows)
             words = (round(last_s * NS), *programs)

@@ -25,9 +25,8 @@ from testbed.kernels.packetdrill import ScriptEnd, ScriptRun, output_lines
 from testbed.own_files.scenario_file import document_from_options
 from testbed.plan.plan import tasks
 from testbed.programs.expectations import read_expectations
-from testbed.scenario.path_file import read_path_file
 from testbed.scenario.reading import read_document, read_scenario
-from testbed.scenario.trace import parse_trace, read_trace
+from testbed.scenario.trace import parse_trace, read_path_file, read_trace
 from testbed.store.names import (
     GUEST_ERRORS,
     GUEST_OUTPUT,

@@ -18,8 +18,7 @@ from rich.table import Table
 from analysis.captures.tables import csv_text, json_text
 from analysis.report.page import fill
 from analysis.report.page_plot import script_json
-from analysis.statistics.table_layout import as_latex
-from analysis.statistics.text_tables import TextTable, as_csv, as_markdown
+from analysis.statistics.text_tables import TextTable, as_csv, as_latex, as_markdown
 from testbed.cli.programs import PrintableOutput
 from testbed.errors import printable_lines
 from testbed.runs.console import PrintableConsole

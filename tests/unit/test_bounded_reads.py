@@ -62,7 +62,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("csv.DictReader", OURS): "host/kernel_trace",
     ("csv.DictReader", CHECKED): "programs/expectations",
     ("csv.reader", OURS): "machine/installed_packages captures/inspection",
-    ("csv.reader", CHECKED): "scenario/path_file",
+    ("csv.reader", CHECKED): "scenario/trace",
     ("io.FileIO", STREAMED): "parts/pcapng",
     ("json.loads", OURS): "api/run kernels/comparison_trials kernels/gdb_script runs/behaviour"
     " runs/estimate statistics/comparison statistics/text_tables",

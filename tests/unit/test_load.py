@@ -11,7 +11,7 @@ import pytest
 from testbed.plan.plan import make_plan
 from testbed.store.names import CPU_LOAD, PROCESS_TIMES
 from testbed.trial.parts.cpu_load import CpuLoad, Scheduled, read_schedstats, read_stat, shares
-from testbed.trial.parts.part import PlannedTrial
+from testbed.trial.parts.part import PlannedTrial, TrialTimeline
 from tests.obeyed import made_up
 from tests.scenarios import router
 
@@ -71,7 +71,9 @@ def test_both_files(part: CpuLoad, tmp_path: Path) -> None:
     for at in (100, 101):
         part._look(at)
     part.flow_ends("server it")
-    part.stop()
+    end = TrialTimeline()
+    part.schedule_end(end, 5)
+    end.write(part._programme)
     programme = part._programme.text.splitlines()
     assert programme[0] == "read\t-\t/proc/{pid:server it}/task/*/schedstat"
     assert programme[2] == programme[3] == "read\t-\t/proc/stat"

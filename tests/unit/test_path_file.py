@@ -10,7 +10,7 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.scenario.network import Change
-from testbed.scenario.path_file import path_changes, read_path_file
+from testbed.scenario.trace import path_changes, read_path_file
 
 HANDOVER = """time_s,delay_ms,rate_mbit,up
 0,20,10,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.statistics.table_layout import as_latex, blocks, narrowed, width_of
-from analysis.statistics.text_tables import TextTable
+from analysis.statistics.text_tables import TextTable, as_latex, blocks, narrowed, width_of
 
 TABLE = TextTable(
     ("queue", "goodput Mbit/s", "retrans.", "status"),

@@ -103,9 +103,9 @@ class CpuLoad(Part):
         for program in programs:
             self._last.setdefault(program, []).append(self._read(program))
 
-    def stop(self) -> None:
+    def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
         """Read all processes once more."""
-        self.flow_ends(*self._first)
+        timeline.at(end_s, lambda _at: self.flow_ends(*self._first))
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Write the tables that are not empty."""

@@ -88,14 +88,10 @@ class FlowTraffic(Part):
             flow.collect()
 
     @property
-    def may_end(self) -> bool:
-        """True if every flow may finish early: a fixed number of bytes, or a video."""
-        return all(flow.may_end for flow in self._flows)
-
-    @property
     def ends_with(self) -> tuple[str, ...]:
-        """The clients, each of which ends with its flow."""
-        return tuple(flow.client for flow in self._flows)
+        """The clients, if every flow may finish early: a fixed number of bytes, or a video."""
+        early = all(flow.may_end for flow in self._flows)
+        return tuple(flow.client for flow in self._flows) if early else ()
 
     def check(self, answers: Answers) -> None:
         """Check the reports of all flows."""

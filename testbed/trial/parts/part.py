@@ -1,7 +1,7 @@
 """The interface of a trial's parts: one feature each.
 
 A part writes its instructions into the programme before the trial, and reads their answers
-afterwards. The same method is called on all parts, in the order of the table in all_parts.py,
+afterwards. The same method is called on all parts, in the order of the table in make.py,
 before the next method: that table thus determines the order of effects.
 """
 
@@ -105,9 +105,6 @@ class Part:
     def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
         """Put the final actions on the timeline of the trial's end."""
 
-    def stop(self) -> None:
-        """Stop recording; all actions are done."""
-
     def collect(self) -> None:
         """Wait for the part's programs, and read what is to be read at the end."""
 
@@ -115,13 +112,8 @@ class Part:
         """End what the other parts needed until now."""
 
     @property
-    def may_end(self) -> bool:
-        """True if this part allows the trial to end early."""
-        return True
-
-    @property
     def ends_with(self) -> tuple[str, ...]:
-        """The programs of this part whose ends may end the trial early."""
+        """The programs that end the trial early if all of them have ended; none: it does not."""
         return ()
 
     def process_started(self, name: str, node: str, program: str) -> None:
