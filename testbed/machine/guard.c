@@ -19,20 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int fail(const char *what)
-{
-	fprintf(stderr, "testbed-guard: %s: %s\n", what, strerror(errno));
-	return 127;
-}
-
-static int become(char **program)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return fail("the parent-death signal");
-	execvp(program[0], program);
-	return fail(program[0]);
-}
-
 /* Wait for a child's end, or end it when told to; return its status as waitpid has it. */
 static int wait_for(pid_t child, const sigset_t *heard)
 {
@@ -65,7 +51,8 @@ static bool kill_children(void)
 	return killed;
 }
 
-static int end_with(char **program)
+/* Stay while a child becomes the program: return its status, or -1 in the child. */
+static int hold(void)
 {
 	sigset_t heard, before;
 	pid_t here = getpid(), child;
@@ -75,15 +62,15 @@ static int end_with(char **program)
 	sigaddset(&heard, SIGTERM);
 	sigaddset(&heard, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &heard, &before);
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_CHILD_SUBREAPER, 1))
-		return fail("prctl");
-	child = fork();
-	if (child < 0)
-		return fail("cannot fork");
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || prctl(PR_SET_CHILD_SUBREAPER, 1) ||
+	    (child = fork()) < 0) {
+		fprintf(stderr, "testbed-guard: cannot hold a program: %s\n", strerror(errno));
+		return 127;
+	}
 	if (!child) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(getppid() == here ? become(program) : 127);
+		return getppid() == here ? -1 : 127;
 	}
 	status = wait_for(child, &heard);
 	/* those of a child that ends become ours, so that there may be more each time */
@@ -98,10 +85,16 @@ static int end_with(char **program)
 int main(int count, char **words)
 {
 	bool all = count > 2 && !strcmp(words[1], "--all");
+	int status = all ? hold() : -1;
 
-	if (count < 2) {
-		fputs("usage: testbed-guard [--all] PROGRAM [ARGUMENT ...]\n", stderr);
+	if (status >= 0)
+		return status;
+	words += 1 + all;
+	if (count < 2 || prctl(PR_SET_PDEATHSIG, SIGKILL)) {
+		fprintf(stderr, "usage: testbed-guard [--all] PROGRAM [ARGUMENT ...]\n");
 		return 2;
 	}
-	return all ? end_with(words + 2) : become(words + 1);
+	execvp(words[0], words);
+	fprintf(stderr, "testbed-guard: %s: %s\n", words[0], strerror(errno));
+	return 127;
 }

@@ -47,6 +47,9 @@ NOT_REACHED = {
         f"{RUNNER}/files.c answer_whole",
     ),
     "only the user's own programs get another user": (f"{RUNNER}/programs.c has_become",),
+    "it holds a guest that cannot be confined": (
+        "testbed/machine/guard.c hold kill_children wait_for",
+    ),
     "a connection of a workload was lost": ("testbed/traffic/workload/client.c lose",),
     "`testbed-medium rates`, which no trial calls": (
         "testbed/trial/medium/main.c print_rates",

@@ -71,8 +71,9 @@ SESSIONS += "sh -c 'setsid sleep 300 & echo $! >&3'; "
 
 @pytest.mark.parametrize("how", ["exit 5", "kill -TERM $$", "TERM", "died"])
 def test_the_guard_ends_all_that_a_program_started(tmp_path: Path, how: str) -> None:
-    script = f"{SESSIONS} echo all >&3; {how if ' ' in how else 'sleep 300'}"
     out = tmp_path / "started"
+    script = f"{SESSIONS} until [ $(wc -l <{out}) = 3 ]; do sleep 0.01; done; echo all >&3; "
+    script += how if " " in how else "sleep 300"
     # in between, a shell that dies and leaves the guard alone
     words = ("sh", "-c", f'"$@" 3>{out} & echo $! >{tmp_path}/guard; wait $!', "sh")
     with subprocess.Popen([*words, str(GUARD), "--all", "sh", "-c", script]) as parent:
