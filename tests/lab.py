@@ -30,6 +30,7 @@ from testbed.store.names import trial_folder
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 
+PATIENCE_S = 300.0  # longer than a busy machine takes: what has not happened then will not
 ON_FIRST = kernels.default_kernel() == BASE_KERNEL  # that of the stored numbers
 
 
@@ -142,7 +143,7 @@ def has_no_tracing() -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     """Wait for something to happen."""
     deadline = time.monotonic() + seconds
     while not condition():

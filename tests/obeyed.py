@@ -11,9 +11,9 @@ import pytest
 
 from testbed.runner.programme import Answers, Programme
 from testbed.trial.make import RUNNER
+from tests.lab import PATIENCE_S
 
 NEEDS_ROOT = pytest.mark.root("makes namespaces on the host")
-PATIENCE_S = 30
 
 
 def obeyed(folder: Path, programme: Programme, zero: int = -1) -> Answers:

@@ -32,7 +32,7 @@ from testbed.store.names import SCENARIO
 from testbed.store.reading import Trial, trials_in
 from testbed.store.records import Status
 from tests import report_writer
-from tests.lab import planned_here, wait_until
+from tests.lab import PATIENCE_S, planned_here, wait_until
 from tests.scenarios import router
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,6 @@ IMPORTED = (
     "analysis.statistics.text_tables",
     "experiments.command",
 )
-PATIENCE_S = 5.0
 KILLED = -signal.SIGKILL
 KILL = "kill"  # what a file that releases a run may say
 SHORT = router(variant="cubic", duration_s=0.5, seed=1)

@@ -20,7 +20,7 @@ from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Profile
 from testbed.trial.make import RUNNER
-from tests.lab import has_no_tracing, wait_until
+from tests.lab import PATIENCE_S, has_no_tracing, wait_until
 from tests.left_behind import HYSTART, browsers, commands_of, marks_of, seen
 from tests.robustness.killing import KILLED, SHORT, Laboratory, moments, written
 from tests.scenarios import near_video, router
@@ -60,11 +60,11 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
     if engine == "host":
         assert f"hystart: {HYSTART.read_text()}" not in before.settings
     run.send_signal(how)
-    _, said = run.communicate(timeout=30)
+    _, said = run.communicate(timeout=PATIENCE_S)
     if how is signal.SIGKILL:
         wait_until(lambda: not seen(marks).processes - before.processes)
         clean = started([testbed, "clean"], env)
-        text, _ = clean.communicate(timeout=30)
+        text, _ = clean.communicate(timeout=PATIENCE_S)
         assert "removed unfinished" in text
         assert clean.returncode == 0
     else:
@@ -87,7 +87,7 @@ def test_killed_inside_the_trial(tmp_path: Path, root: Path) -> None:
     marks = marks_of(tmp_path / "state")
     (trial,) = [pid for pid, words in commands_of(marks).items() if words[0] == str(RUNNER)]
     os.kill(trial, signal.SIGKILL)
-    text, _ = run.communicate(timeout=30)
+    text, _ = run.communicate(timeout=PATIENCE_S)
     assert run.returncode == 1
     assert "failed: the trial died (exit status -9)" in text.replace("\n", " ")
     wait_until(lambda: seen(marks).beyond(before) == [])
@@ -125,9 +125,9 @@ def test_no_trace_instance_and_no_mount_stay(
     wait_until(lambda: has_instance(journal.stem))
     assert mounts(tmp_path) == before
     run.send_signal(how)
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE_S)
     if how is signal.SIGKILL:
-        said, _ = started([testbed, "clean"], env).communicate(timeout=60)
+        said, _ = started([testbed, "clean"], env).communicate(timeout=PATIENCE_S)
         assert f"trace instance {tracefs.instance_name(journal.stem)}" in said
     assert not has_instance(journal.stem)
     assert mounts(tmp_path) == before
@@ -163,15 +163,15 @@ def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.S
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
     out = tmp_path / "out"
     run = started([testbed, "run", str(path), "--engine", "host", "--out", str(out)], env)
-    wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")), 60)
+    wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")))
     marks = marks_of(tmp_path / "state")
     assert browsers(marks)
     run.send_signal(how)
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE_S)
     if how is signal.SIGKILL:
-        wait_until(lambda: not browsers(marks), 60)
+        wait_until(lambda: not browsers(marks))
         clean = started([testbed, "clean"], env)
-        clean.communicate(timeout=60)
+        clean.communicate(timeout=PATIENCE_S)
         assert clean.returncode == 0
     assert browsers(marks) == []
     assert list(out.iterdir()) == []

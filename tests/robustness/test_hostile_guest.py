@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
 from testbed.store.names import GUEST_COMMAND
 from testbed.store.names import GUEST_MEMORY as MEMORY
-from tests.lab import alive, run_trials, wait_until
+from tests.lab import PATIENCE_S, alive, run_trials, wait_until
 from tests.scenarios import router
 
 HERE = Path(__file__).parent
@@ -65,7 +64,7 @@ class Target:
     def confined(self, *argv: str) -> dict[str, str]:
         """What a confined command says of each way that it tried."""
         start = ("taskset", "-c", "0", str(self.confine), MEMORY)
-        said, _ = self.run(*start, *argv).communicate(timeout=120)
+        said, _ = self.run(*start, *argv).communicate(timeout=PATIENCE_S)
         return answers(said)
 
     @property
@@ -135,7 +134,7 @@ def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
 def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:
     before = (target.victim / "file").stat()
     guest = boot(target, "/bin/sh", "/run/trial/attack.sh", str(target.victim), str(target.pid))
-    said, _ = guest.communicate(timeout=120)
+    said, _ = guest.communicate(timeout=PATIENCE_S)
     assert guest.returncode == 0, said
     found = answers((target.folder / "guest.out").read_text())
     assert len(found) > 20, found
@@ -170,7 +169,7 @@ def test_a_system_call_that_is_not_on_the_list_is_refused_and_named(target: Targ
     """Each once, by its number, and by its name if it is one of those that reach the host."""
     # its site would look for the name of the user, which may ask a service
     start = (str(target.confine), MEMORY, "/usr/bin/python3", "-S", "-c", REFUSED_CALLS)
-    said, _ = target.run(*start).communicate(timeout=60)
+    said, _ = target.run(*start).communicate(timeout=PATIENCE_S)
     lines = said.splitlines()
     told = sorted(line for line in lines if line.startswith("testbed-confine: "))
     numbers = ("1000", "165 mount", "191", "41 socket", "460")
@@ -217,7 +216,9 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_calls_are_refused_too_where_a_container_listens_to_its_own(target: Target) -> None:
     """There can be but one listener, so that nobody names them."""
     start = ("/usr/bin/python3", "-c", WITH_A_LISTENER, str(target.confine), MEMORY)
-    said, _ = target.run(*start, "/usr/bin/python3", "-c", REFUSED_CALLS).communicate(timeout=60)
+    said, _ = target.run(*start, "/usr/bin/python3", "-c", REFUSED_CALLS).communicate(
+        timeout=PATIENCE_S
+    )
     refused = [f"call: {number} -1 1" for number in (41, 41, 165, 191, 460, 1000)]
     assert said.splitlines() == [*refused, "call: 39 True"]
 
@@ -225,29 +226,22 @@ def test_calls_are_refused_too_where_a_container_listens_to_its_own(target: Targ
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> None:
     guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
-    deadline = time.monotonic() + 30
-    while len(descendants(guest.pid)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(descendants(guest.pid)) > 2)
     left = descendants(guest.pid)
     guest.send_signal(by)
-    guest.wait(10)
-    while any(map(alive, left)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert left
-    assert not [pid for pid in left if alive(pid)]
+    guest.wait(PATIENCE_S)
+    wait_until(lambda: not any(map(alive, left)))
     assert not list((target.folder / MEMORY).iterdir())
 
 
 def test_a_guest_whose_kernel_panics_ends(target: Target) -> None:
     """Its first process has one on the host, as all others have; without it, the kernel panics."""
     guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
-    deadline = time.monotonic() + 30
-    while len(descendants(guest.pid)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(descendants(guest.pid)) > 2)
     _kernel, *processes = sorted(descendants(guest.pid))
     for pid in processes:
         os.kill(pid, signal.SIGKILL)
-    assert guest.wait(60)
+    assert guest.wait(PATIENCE_S)
 
 
 @pytest.mark.root("acts as two users")
@@ -280,7 +274,7 @@ def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
                 assert subprocess.run([*other, "sh", "-c", way, shell], check=False).returncode
         finally:
             run.terminate()
-            run.wait(30)
+            run.wait(PATIENCE_S)
         assert list((folder / "out").iterdir()) == []
 
 

@@ -17,7 +17,7 @@ import pytest
 from experiments.command import main
 from testbed.programs import program_runs as programs
 from testbed.store.names import MACHINE_FILES
-from tests.lab import alive, wait_until
+from tests.lab import PATIENCE_S, alive, wait_until
 
 TESTBED = (sys.executable, "-m", "experiments", "exec", "--out", "out")
 FORKS = "/usr/bin/python3 -c 'import os\nwhile True: os.fork()'"
@@ -282,7 +282,7 @@ def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert children
     os.killpg(process.pid, signal.SIGINT)
-    _out, said = process.communicate(timeout=30)
+    _out, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130 and "interrupted" in said
     wait_until(lambda: not any(alive(int(child)) for child in children))
     assert list((tmp_path / "work").iterdir()) == []

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab import PATIENCE_S
+
 LIMITS = {
     "150 MB of addresses": (resource.RLIMIT_AS, 150 << 20),
     "64 descriptors": (resource.RLIMIT_NOFILE, 64),
@@ -30,7 +32,7 @@ def list_within(limit: Callable[[], None]) -> str:
         [sys.executable, "-c", PROGRAM],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
         preexec_fn=limit,
     )
@@ -58,7 +60,7 @@ def test_too_few_addresses_are_a_line(verb: str, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
     )
@@ -82,7 +84,9 @@ def test_the_systems_programs_are_found_without_a_path() -> None:
     def said(path: str) -> str:
         argv = [sys.executable, "-c", program]
         env = os.environ | {"PATH": path}
-        run = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
+        run = subprocess.run(
+            argv, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        )
         return run.stdout
 
     usual = said(os.environ["PATH"])

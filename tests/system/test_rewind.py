@@ -10,7 +10,7 @@ import pytest
 
 from testbed.guest import kernels
 from testbed.store.reading import Trial
-from tests.lab import run_trials
+from tests.lab import PATIENCE_S, run_trials
 from tests.scenarios import router
 
 KERNEL = kernels.default_kernel()
@@ -33,7 +33,7 @@ def rewound(trial: Trial, *words: str, typed: str = "") -> subprocess.CompletedP
     """What the command said of the trial."""
     argv = [TESTBED, "rewind", str(trial.path), *words]
     return subprocess.run(
-        argv, input=typed, capture_output=True, text=True, check=False, timeout=120
+        argv, input=typed, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.runs.sources import PROJECT
+from tests.lab import PATIENCE_S
 
 # Two threads write blocks until they are ended, as iperf3's do; what arrives is counted.
 SENDERS = """
@@ -54,7 +55,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_threads_together_send_exactly_the_limit(library: Path, limit: int) -> None:
     env = {**os.environ, "LD_PRELOAD": str(library), "LIMIT_BYTES": str(limit)}
     argv = [sys.executable, "-c", SENDERS]
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=True, timeout=20)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env=env, check=True, timeout=PATIENCE_S
+    )
     assert int(done.stdout) == limit
     told, at_ns = done.stderr.split()
     assert told == "acknowledged" and int(at_ns) > 0

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
+from tests.lab import PATIENCE_S
 
 # `ask` reads as C programs do: by libc's read(), which is the preloaded one
 PRELUDE = """
@@ -30,7 +31,9 @@ writer.send(b"ten bytes.")
 def preloaded(script: str) -> list[str]:
     env = {**os.environ, "LD_PRELOAD": str(PRELOAD)}
     argv = [sys.executable, "-c", PRELUDE + script]
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=True, timeout=20)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env=env, check=True, timeout=PATIENCE_S
+    )
     return done.stdout.split()
 
 

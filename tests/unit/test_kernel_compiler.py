@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.guest.kernels import SOURCE_FOLDER
+from tests.lab import PATIENCE_S
 
 KERNEL = ("-D__KERNEL__", '-DKBUILD_MODNAME="one"', "-O2", "-c", "-o", "one.o", "one.c")
 BODY = "int of_header(void);\nint twice(int n) { return ONCE + n; }\n"
@@ -28,7 +29,7 @@ def compiled(place: Path, *words: str, **env: str) -> subprocess.CompletedProces
     argv = [str(SOURCE_FOLDER / "cc"), *(words or KERNEL)]
     told = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HEADERS": str(place), **env}
     return subprocess.run(
-        argv, cwd=place, env=told, capture_output=True, text=True, check=False, timeout=60
+        argv, cwd=place, env=told, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 

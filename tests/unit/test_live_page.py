@@ -22,7 +22,7 @@ from testbed.plan.plan import Task, tasks
 from testbed.store.reading import open_trial
 from tests import report_writer
 from tests.browser import Tab, browser
-from tests.lab import wait_until
+from tests.lab import PATIENCE_S, wait_until
 
 
 class Clock:
@@ -71,7 +71,7 @@ def asked(
 ) -> tuple[int, bytes, dict[str, str]]:
     """The status, the content and the headers of an answer."""
     where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.netloc, timeout=20)
+    connection = http.client.HTTPConnection(where.netloc, timeout=PATIENCE_S)
     connection.request(method, path or where.path, headers={"Host": host or where.netloc})
     answer = connection.getresponse()
     found = answer.status, answer.read(), dict(answer.getheaders())
@@ -147,7 +147,7 @@ def test_no_answer_gives_the_token_away(server: LoopbackServer) -> None:
 
 def connect(server: LoopbackServer) -> socket.socket:
     where = urlsplit(server.url)
-    return socket.create_connection((where.hostname, where.port or 0), timeout=20)
+    return socket.create_connection((where.hostname, where.port or 0), timeout=PATIENCE_S)
 
 
 def answering() -> int:

@@ -16,6 +16,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
+from tests.lab import PATIENCE_S
 from tests.trial_writer import write_trial
 
 NOTEBOOK = Path("docs", "results.ipynb")
@@ -90,7 +91,7 @@ def test_it_runs_in_jupyters_kernel(root: Path, tmp_path: Path) -> None:
     client = manager.client()
     try:
         client.start_channels()
-        client.wait_for_ready(timeout=60)
+        client.wait_for_ready(timeout=PATIENCE_S)
         _outputs(client, instead_of_trials(tmp_path))
         shown = [_outputs(client, "".join(cell["source"])) for cell in code_cells(root)]
     finally:
@@ -106,7 +107,7 @@ def _outputs(client: Any, source: str) -> list[str]:
     asked = client.execute(source)
     kinds: list[str] = []
     while True:
-        message = client.get_iopub_msg(timeout=60)
+        message = client.get_iopub_msg(timeout=PATIENCE_S)
         if message["parent_header"].get("msg_id") != asked:
             continue
         kind, content = message["msg_type"], message["content"]

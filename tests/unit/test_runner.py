@@ -18,7 +18,7 @@ from testbed.store.names import COMMANDS
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import add_veth
 from testbed.trial.parts.sampling import Rows, SocketProbe, TableKind
-from tests.lab import alive
+from tests.lab import alive, wait_until
 from tests.obeyed import NEEDS_ROOT, obeyed
 
 VEILED = "a tab\t, a line\n, a backslash \\ and \\t, \\n, \\\\"
@@ -175,13 +175,11 @@ def test_what_is_never_ready(
 def test_nothing_outlives_the_programme(programme: Programme, tmp_path: Path) -> None:
     script = "sleep 300 & echo $! $$; exec sleep 300"
     programme.start("it", HOME, ("sh", "-c", script), "pids", "/dev/null")
-    programme.add("await", "it", 5 * NS, "says", "pids", "\n")
+    programme.add("await", "it", 60 * NS, "says", "pids", "\n")
     obeyed(tmp_path, programme)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    until = time.monotonic() + 5
-    while any(map(alive, pids)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert len(pids) == 2 and not any(map(alive, pids))
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(alive, pids)))
 
 
 def test_the_clock_and_a_due_time(programme: Programme, tmp_path: Path) -> None:
@@ -189,10 +187,10 @@ def test_the_clock_and_a_due_time(programme: Programme, tmp_path: Path) -> None:
     times = [programme.add("at", round(time_s * NS)) for time_s in (0, 0.1, 0.05)]
     before = time.time()
     answers = obeyed(tmp_path, programme, zero)
-    assert before < answers.epoch_s < before + 5
+    assert before < answers.epoch_s < time.time()
     first, second, late = (answers.time_s(number) for number in times)
     assert first is not None and second is not None and late is not None
-    assert 0 <= first < 0.1 <= second <= late
+    assert 0 <= first < second <= late and second >= 0.1
 
 
 def test_the_end_comes_early_where_all_have_ended(programme: Programme, tmp_path: Path) -> None:
@@ -207,7 +205,7 @@ def test_the_end_comes_early_where_all_have_ended(programme: Programme, tmp_path
     answers = obeyed(tmp_path, programme, zero)
     assert check in answers and answers.time_s(skipped) is None
     time_s = answers.time_s(last)
-    assert time_s is not None and 0.1 <= time_s < 10
+    assert time_s is not None and 0.1 <= time_s < 50
 
 
 def test_the_end_does_not_come_early_while_one_runs(programme: Programme, tmp_path: Path) -> None:

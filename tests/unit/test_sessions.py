@@ -41,6 +41,7 @@ from testbed.scenario.workload import (
 )
 from testbed.store.records import FlowRecord, QueueRecord
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
+from tests.lab import PATIENCE_S
 from tests.scenarios import background, router, with_network, with_sessions
 from tests.sealing import file_in
 
@@ -227,7 +228,9 @@ def free_ports(count: int) -> int:
 def asked(port: int, sessions: int, table: Path) -> dict[str, Any]:
     """Return the client's log, once it has ended by itself."""
     words = ("ask", "127.0.0.1", str(port), str(sessions), "31000", "0", "1000", str(table))
-    done = subprocess.run((str(BUILT_PROGRAM), *words), capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        (str(BUILT_PROGRAM), *words), capture_output=True, check=True, timeout=PATIENCE_S
+    )
     log: dict[str, Any] = json.loads(done.stdout)
     return log
 

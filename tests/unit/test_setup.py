@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from testbed.machine.process import run
+from tests.lab import wait_until
 
 
 def test_help_names_the_three_forms(root: Path) -> None:
@@ -51,10 +51,8 @@ def test_a_failure_ends_the_kernels_compiler(stubbed: Path) -> None:
     assert done.status == 1
     assert "building, once, while the rest is installed" in done.stdout
     process = Path("/proc") / (stubbed / "pid").read_text().strip()
-    deadline = time.monotonic() + 10  # it is ended by a signal, and setup.sh waits for none of it
-    while process.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not process.exists()
+    # it is ended by a signal, and setup.sh waits for none of it
+    wait_until(lambda: not process.exists())
 
 
 @pytest.mark.parametrize(
