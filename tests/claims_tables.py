@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
 from analysis.metrics.digest import SECOND_PREFIX, SECOND_VALUES, SERIES_COLUMNS
 from analysis.metrics.metric_rows import write_axes
-from analysis.results.reduction import typed_flows
+from analysis.results import reduction
+from analysis.results.reduction import Reduction, typed_flows
+from analysis.results.stored_tables import as_arrow
 from testbed.store.names import RECORD, SCENARIO
 from testbed.store.reading import open_trial
 from testbed.store.records import Record, Status
-from tests.report_writer import store_tables
+from tests.report_writer import tables_of
 from tests.scenarios import router
 from tests.sealing import seal
 
@@ -260,6 +263,7 @@ def write_trials(
     from analysis.metrics.metric_rows import read_axes
 
     scenario, record = router().to_json(), Record(Status.OK).to_json()
+    tables: dict[str, pa.Table] = {}  # but for their series, the trials are alike
     for (name, axes, seed), rows in metrics.groupby(["trial", "axes", "seed"]):
         place, first = read_axes(str(axes)), int(str(seed)[0])
         trial = folder / str(name)
@@ -282,7 +286,9 @@ def write_trials(
             ]
         stored = open_trial(trial)
         flows = pd.DataFrame({"flow": [flow.name for flow in stored.scenario.flows]})
-        store_tables(stored, typed_flows(flows.assign(trial=trial.name)), _digest(courses))
+        tables = tables or tables_of(stored, typed_flows(flows))
+        series = as_arrow(_digest(courses))
+        reduction.store(Reduction(stored, {**tables, "series": series}))
     return folder
 
 

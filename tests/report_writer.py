@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from analysis.figures.general import presentation
@@ -25,7 +26,7 @@ from analysis.metrics.identification import identity_rows
 from analysis.metrics.links import link_table
 from analysis.results import reduction
 from analysis.results.reduction import Reduction
-from analysis.results.stored_tables import TABLES, as_arrow
+from analysis.results.stored_tables import as_arrow
 from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude
@@ -211,9 +212,14 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
 
 def store_tables(trial: Trial, flows: pd.DataFrame, series: pd.DataFrame) -> None:
     """Write a reduction with these tables of flows and series."""
-    links, transfers = link_table(trial, None), transfer_table(trial, None)
-    frames = map(as_arrow, (flows, links, transfers, series))
-    reduction.store(Reduction(trial, dict(zip(TABLES, frames, strict=True))))
+    reduction.store(Reduction(trial, {**tables_of(trial, flows), "series": as_arrow(series)}))
+
+
+def tables_of(trial: Trial, flows: pd.DataFrame) -> dict[str, pa.Table]:
+    """Return the tables of a reduction with this one of flows, but for its series."""
+    frames = {"flows": flows, "links": link_table(trial, None)}
+    frames["transfers"] = transfer_table(trial, None)
+    return {name: as_arrow(frame) for name, frame in frames.items()}
 
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:

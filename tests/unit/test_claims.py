@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -232,6 +233,36 @@ def test_open_with_one_seed(once: dict[str, Answer], claim: str) -> None:
     assert answer.computed is ClaimVerdict.OPEN, answer.statement
     assert answer.verdict is answered(claim, ClaimVerdict.OPEN)
     assert "--seeds" in answer.why and answer.rows
+
+
+NO_NUMBER = {*ClaimVerdict, "not known", "the model does not hold"}
+
+
+@pytest.fixture(scope="module")
+def worlds(held: dict[str, Answer], refuted: dict[str, Answer]) -> list[Answer]:
+    """Every claim where all is as the papers say, and where all is reversed."""
+    return [*held.values(), *refuted.values()]
+
+
+def test_what_an_answer_prints_is_numbers(worlds: list[Answer]) -> None:
+    for answer in worlds:
+        assert re.search(r"\d", answer.statement), answer.statement
+        for row in answer.rows:
+            said = row.ours in NO_NUMBER or re.search(r"\d", row.ours)
+            assert said or row.what.startswith("settings of"), (answer.id, row)
+
+
+def test_what_an_answer_says_of_its_reasons_is_the_engines(worlds: list[Answer]) -> None:
+    """The same few sentences, or what a claim declares: none of them knows what a trial showed."""
+    known: tuple[str, ...] = (
+        "What earlier runs showed",
+        "The paper does not define",
+        "The interval reaches",
+    )
+    known += ("Whatever difference there is lies within the margin",)
+    known += tuple(c.declared.because for p in PAPERS for c in p.claims if c.declared)
+    for answer in worlds:
+        assert not answer.why or answer.why.startswith(known), (answer.id, answer.why)
 
 
 def test_of_two_likes_the_share_is_the_first_flows(held: dict[str, Answer]) -> None:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from analysis.claims.comparisons import RATE, spread, within
 from analysis.claims.judgement import ClaimPart, ClaimVerdict, Finding, NumberRow
-from analysis.claims.ledger import Answer, Claim, Paper
+from analysis.claims.ledger import Claim, Paper
 from analysis.claims.samples import Group, sample
 from tests import papers
 from tests.claims_tables import fairness_metrics
-from tests.unit.test_claims import on_disk, tables
-
-NO_NUMBER = {*ClaimVerdict, "not known", "the model does not hold"}
 
 
 def half_of_the_link(group: Group) -> Finding:
@@ -49,39 +45,6 @@ def test_a_judge_has_no_place_for_prose() -> None:
     """Its findings are comparisons and numbers: an explanation would be a constant."""
     assert [field.name for field in fields(Finding)] == ["parts", "rows"]
     assert "cause" not in {field.name for field in fields(ClaimPart)}
-
-
-@pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Answer]:
-    """Every claim where all is as the papers say, and where all is reversed."""
-    return tuple(_worlds(tmp_path_factory.mktemp("worlds")))
-
-
-def _worlds(folder: Path) -> Iterator[Answer]:
-    for claimed in (True, False):
-        found: dict[str, pd.DataFrame] = tables(2, claimed)
-        yield from papers.answers(found, on_disk(folder / str(claimed), found, claimed))
-
-
-def test_what_an_answer_prints_is_numbers(worlds: Sequence[Answer]) -> None:
-    for answer in worlds:
-        assert re.search(r"\d", answer.statement), answer.statement
-        for row in answer.rows:
-            said = row.ours in NO_NUMBER or re.search(r"\d", row.ours)
-            assert said or row.what.startswith("settings of"), (answer.id, row)
-
-
-def test_what_an_answer_says_of_its_reasons_is_the_engines(worlds: Sequence[Answer]) -> None:
-    """The same few sentences, or what a claim declares: none of them knows what a trial showed."""
-    known: tuple[str, ...] = (
-        "What earlier runs showed",
-        "The paper does not define",
-        "The interval reaches",
-    )
-    known += ("Whatever difference there is lies within the margin",)
-    known += tuple(c.declared.because for p in papers.PAPERS for c in p.claims if c.declared)
-    for answer in worlds:
-        assert not answer.why or answer.why.startswith(known), (answer.id, answer.why)
 
 
 PAPERS_WORDS = (
