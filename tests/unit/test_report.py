@@ -120,7 +120,8 @@ def test_a_page_shows_what_was_run_and_its_figures_first(
 ) -> None:
     folder = tmp_path / "fairness"
     report_writer.write_experiment(folder, "router-fairness", 2)
-    assert main(["report", str(folder)]) == 0
+    with report_writer.first_figures():
+        assert main(["report", str(folder)]) == 0
     assert capsys.readouterr().out == f"report: {folder / 'report.html'}\n"
     assert sorted(path.name for path in folder.glob("report-claims*")) == []
     html = (folder / "report.html").read_text()

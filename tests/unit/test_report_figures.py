@@ -22,11 +22,9 @@ from matplotlib.text import Text
 
 from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
-from analysis.figures.general import presentation
 from analysis.figures.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
 from analysis.report.facts import command, command_note
-from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
 from tests.made_up_answers import TrialEvidence, made_up
@@ -75,10 +73,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class Made:
-    """The report's page, and the figures that were drawn for it."""
+    """The report's page, and the figures as matplotlib drew them for it."""
 
     page: Path
-    figures: list[Figure]
+    pictures: list[Picture]
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +87,18 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
         made_up("KS1.1", "supported", (TrialEvidence("dumbbell-load", some, "load"),)),
         made_up("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
-    drawn: list[Figure] = []
-    draw = presentation.figures
+    pictures: list[Picture] = []
+    draw = static_renderer.draw
 
-    def figures(results: ExperimentResults) -> Iterator[Figure]:
-        for figure in draw(results):
-            drawn.append(figure)
-            yield figure
+    def noted(figure: Figure) -> DrawnFigure:
+        drawn = draw(figure)
+        pictures.append(Picture(figure.stem, (figure.caption, figure.reading), drawn))
+        return drawn
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(presentation, "figures", figures)
+        patch.setattr(static_renderer, "draw", noted)
         out = tmp_path_factory.mktemp("out") / "report.html"
-        return Made(make_report(collect(folders, EXPERIMENTS), out, answers), drawn)
+        return Made(make_report(collect(folders, EXPERIMENTS), out, answers), pictures)
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +109,9 @@ def page(made: Made) -> Path:
 @pytest.fixture(scope="module")
 def drawn(made: Made) -> list[Picture]:
     """Every figure of every experiment, as matplotlib draws it."""
-    pictures = []
-    for each in made.figures:
-        figure = static_renderer.draw(each)
-        figure.draw_without_rendering()
-        pictures.append(Picture(each.stem, (each.caption, each.reading), figure))
-    return pictures
+    files = made.page.with_name("report-figures").glob("*.png")
+    assert {each.stem for each in made.pictures} == {path.stem for path in files}
+    return made.pictures
 
 
 @pytest.fixture(scope="module")
