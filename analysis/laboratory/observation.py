@@ -20,8 +20,8 @@ from urllib.parse import unquote
 from testbed.machine.safe_files import read_text
 
 SOCKET = re.compile(
-    r"^(?>.+ (?P<seconds>\d++\.\d++): inet_sock_set_state: )(?>.*?sport=)(?P<sport>\d++)"
-    r" dport=(?P<dport>\d++) saddr=(?P<saddr>\S++) daddr=(?P<daddr>\S++) (?>.*?oldstate=TCP_)"
+    r"^(?>.+ (?P<seconds>\d{1,10}+\.\d++): inet_sock_set_state: )(?>.*?sport=)(?P<sport>\d{1,5}+)"
+    r" dport=(?P<dport>\d{1,5}+) saddr=(?P<saddr>\S++) daddr=(?P<daddr>\S++) (?>.*?oldstate=TCP_)"
     r"(?P<old>\w++) newstate=TCP_(?P<new>\w++)"
 )
 MAX_OBSERVED_BYTES = 1 << 25  # observer.c writes half as many
@@ -218,6 +218,14 @@ class Observation:
         return self._labels.get(namespace, MACHINE_ITSELF)
 
 
+def _number(text: str) -> int:
+    """Read a number of the observer's: each has at most 64 bits."""
+    value = int(text)
+    if value.bit_length() > 64:
+        raise ValueError("more than 64 bits")
+    return value
+
+
 @functools.lru_cache
 def _word(text: str) -> re.Pattern[str]:
     return re.compile(rf"\b{re.escape(text)}\b")
@@ -254,26 +262,26 @@ class ObservationReader:
         elif found := LOST_SOCKETS.match(line):
             self.sockets_complete = found[1] == found[2]
         elif kind == "began":
-            self.began = (int(words[0]), int(words[1]))
+            self.began = (_number(words[0]), _number(words[1]))
         elif kind == "controls":
             self.controls = words
         elif kind == "unconnected":
             self.sockets_complete = False
         elif kind == "command" and len(words) > 4:
-            self._read_command(int(words[0]), int(words[1]), int(words[2]), words[3], words[4:])
-        elif kind == "exit" and (number := self.pending.pop(int(words[1]), None)) is not None:
-            ended = replace(self.commands[number], ended_ns=int(words[0]), status=int(words[2]))
+            self._read_command(_number(words[0]), _number(words[1]), _number(words[2]), words[3], words[4:])
+        elif kind == "exit" and (number := self.pending.pop(_number(words[1]), None)) is not None:
+            ended = replace(self.commands[number], ended_ns=_number(words[0]), status=_number(words[2]))
             self.commands[number] = ended
             self.ended = number
         elif kind == "namespace":
             control = words[3] if len(words) > 3 else ""
             namespace = ObservedNamespace(
-                self.order, int(words[1]), unquote(words[2]), int(words[0]), control
+                self.order, _number(words[1]), unquote(words[2]), _number(words[0]), control
             )
             self.namespaces.append(namespace)
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
-            self.places.append((int(words[0]), unquote(words[1]), text))
+            self.places.append((_number(words[0]), unquote(words[1]), text))
         elif kind in ("device", "address", "qdisc") and self.namespaces:
             self._read_of_device(kind, words)
 
@@ -306,9 +314,9 @@ class ObservationReader:
         )
 
     def _read_of_device(self, kind: str, words: Sequence[str]) -> None:
-        devices, index = self.namespaces[-1].devices, int(words[0])
+        devices, index = self.namespaces[-1].devices, _number(words[0])
         if kind == "device":
-            peer, received, sent, packets, segments = map(int, words[2:])
+            peer, received, sent, packets, segments = map(_number, words[2:])
             name = unquote(words[1])
             devices[index] = ObservedDevice(
                 index, name, peer, received, sent, packets, bool(segments)
@@ -316,7 +324,7 @@ class ObservationReader:
         elif index in devices and kind == "address":
             devices[index].addresses.append(words[1])
         elif index in devices:
-            sent, packets, drops, limit, rate, *more = map(int, words[2:])
+            sent, packets, drops, limit, rate, *more = map(_number, words[2:])
             waiting, delay_ns, is_root = more or (0, 0, 1)
             most = limit if limit >= 0 else None
             queue = ObservedQueue(

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.figures import figure_cache
+from analysis.laboratory.built import built_networks
+from analysis.laboratory.observation import read_observation
+from analysis.laboratory.rules import laboratory_findings
 from analysis.results.reduction import reduction_of, reductions_of, stored_verdict
 from analysis.statistics.packet_comparison import read_files
 from analysis.trials.samples import read_columns, read_samples
@@ -184,6 +187,12 @@ def read_packetdrill(data: bytes, folder: Path) -> None:
     ET.fromstring(junit([end]).partition("?>")[2])
 
 
+def _judge_observation(path: Path) -> None:
+    observation = read_observation(path, path.parent)
+    laboratory_findings(observation)
+    built_networks(observation)
+
+
 def _read_run(folder: Path) -> None:
     run_command(folder)
     listed_trials(folder)
@@ -197,6 +206,26 @@ PACKETDRILL_OUTPUT = (
 )
 FIGURES = json.dumps({"made_of": "ab", "figures": ["one.png", "two.png"], "own_tables": False})
 RUN = json.dumps({"command": "testbed run variants", "ended": "now", "trials": ["a", "b"]})
+OBSERVED = b"""controls reno cubic
+began 100 200
+command 1000 1 1 cubic /sbin/ip link add h1-eth0 type veth peer name s1-eth0
+exit 1500 1 0
+namespace 2000 2 h1 cubic
+device 2 h1-eth0 3 1000 2000 20 1
+address 2 10.0.0.1/8
+qdisc 2 netem 1000 20 5 1000 0 0 5000000 1
+command 3000 3 2 cubic /sbin/tc qdisc add dev h1-eth0 root handle 5:0 netem delay 5ms limit 10
+exit 3500 3 0
+command 3000 4 2 cubic /sbin/tc qdisc add dev h1-eth0 parent 5:1 tbf rate 10mbit latency 10ms
+exit 3500 4 0
+command 3000 5 2 cubic /usr/bin/iperf3 -c 10.0.0.2 -t 10 -C reno
+namespace 5000 2 h1 reno
+device 2 h1-eth0 3 100000 200000 2000 1
+line 900 /home/user/lab.py:10 link%20delay%205ms
+ x-1 [000] ..... 0.003000: inet_sock_set_state: family=AF_INET sport=5001 dport=80 saddr=10.0.0.1 \
+daddr=10.0.0.2 saddrv6=::1 daddrv6=::1 oldstate=TCP_CLOSE newstate=TCP_SYN_SENT
+# entries-in-buffer/entries-written: 5/5
+"""
 QDISCS = (
     b'{"router": [{"kind": "codel", "handle": "30:", "dev": "router-eth0", '
     b'"packets": 9, "drops": 1, "requeues": 0, "pdrop": 0}]}'
@@ -264,6 +293,11 @@ FORMATS: dict[str, Format] = {
         damaged_text,
     ),
     "packetdrill": Format(lambda: (PACKETDRILL_OUTPUT,), read_packetdrill, damaged_text),
+    "observed": Format(
+        lambda: (OBSERVED,),
+        read_in_folder("observed.txt", lambda folder: _judge_observation(folder / "observed.txt")),
+        damaged_text,
+    ),
     "figures": Format(
         lambda: (FIGURES.encode(),),
         read_in_folder("x.drawn.json", lambda folder: figure_cache.read(folder, "x", "ab")),
