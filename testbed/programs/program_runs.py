@@ -26,6 +26,7 @@ from testbed.store.names import (
     GUEST_SAMPLED,
     LABORATORY_FINDINGS,
     MACHINE_ERRORS,
+    MACHINE_FILES,
     MACHINE_FLOWS,
     MACHINE_OBSERVED,
     MACHINE_OUTPUT,
@@ -118,6 +119,8 @@ def run_in_folder(
         for name, kept in RENAMED.items():
             (place / name).touch()  # unless the program removed it
             (place / name).rename(place / kept)
+        for name in (MACHINE_FILES, *([CAPTURES_FOLDER] if program.captured else ())):
+            (place / name).mkdir(exist_ok=True)  # an empty folder is not brought back
         wall_s = time.monotonic() - begun
         observation = read_observation(place / MACHINE_OBSERVED, program.folder)
         findings = laboratory_findings(observation, at_once=end.at_finding)

@@ -186,6 +186,17 @@ def test_a_capture_that_is_none_is_a_line(tmp_path: Path) -> None:
     assert left >= {"machine.json", "findings.json", "flows.csv", "observed.txt", "captures"}
 
 
+def test_a_script_without_the_interface_that_is_captured(tmp_path: Path) -> None:
+    (tmp_path / "lab.py").touch()
+    words = [sys.executable, "-m", "experiments", "mininet", "--capture", "h1", "--out", "out"]
+    done = subprocess.run(
+        [*words, "lab.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "0 captures in out/captures" in done.stderr, done.stderr
+    assert list((tmp_path / "out" / "captures").iterdir()) == []
+    assert list((tmp_path / "out" / MACHINE_FILES).iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("script", "line"),
     [
