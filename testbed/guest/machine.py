@@ -66,7 +66,7 @@ LEFT_BY_PROGRAMS = (  # what the guest of a whole program may leave
     Rule(GUEST_OBSERVED, 1 << 26),
     Rule(GUEST_SAMPLED, 1 << 30),
     Rule(f"{CAPTURES_FOLDER}/*.pcapng", MAX_GUEST_OUTPUT_BYTES, 10_000),
-    Rule(f"{MACHINE_FILES}/{TREE}", 1 << 30, 500_000, MAX_GUEST_OUTPUT_BYTES),
+    Rule(f"{MACHINE_FILES}/{TREE}", 1 << 30, 500_000),
 )
 
 

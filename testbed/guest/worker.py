@@ -85,7 +85,7 @@ class Shipment(Exchanged):
     options: Sequence[str]  # of the kernel
     patience_s: float
     confined_only: bool  # not on a worker that cannot confine it
-    rules: Sequence[tuple[str, int, int, int]]  # for what the guest may leave, each as a Rule
+    rules: Sequence[tuple[str, int, int]]  # for what the guest may leave, each as a Rule
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class _Library(ctypes.CDLL):
 
 MAX_DEPTH = 100  # of folders in a tree: those who read results recurse
 MAX_PATH_BYTES = 2000  # below a folder of results, whose own path comes before it
+MAX_TOTAL_BYTES = 1 << 36  # of all files, which are hashed or read: most of it may be a hole
 MAX_SHOWN = 3  # of what was not taken
 MAX_NAME_SHOWN = 80
 TREE = "**"  # the end of a rule's path: any files, in any folders
@@ -62,7 +63,6 @@ class Rule:
     path: str
     max_bytes: int  # of one file
     max_files: int = 1  # in a tree: of files and folders
-    max_total_bytes: int = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -155,10 +155,11 @@ class _Taking:
         self, source: int, target: int, handed: Collection[str], rules: Sequence[Rule]
     ) -> None:
         self._tree_files = self._tree_bytes = self._refused = self._unexpected = 0
+        self._total_bytes = 0
         self._shown: list[str] = []
         self._source, self._target, self._handed, self._rules = source, target, handed, rules
         self._files, self._folders = _compiled(tuple(rule.path for rule in rules))
-        self._counts, self._sizes = [0] * len(rules), [0] * len(rules)
+        self._counts = [0] * len(rules)
         self._owner = os.fstat(target).st_uid
 
     def taken(self) -> Taken:
@@ -214,8 +215,8 @@ class _Taking:
             return f"larger than {_amount(rule.max_bytes)}"
         if self._counts[number] >= rule.max_files:
             return f"more than {rule.max_files:,} files"
-        if self._sizes[number] + size > rule.max_total_bytes:
-            return f"more than {_amount(rule.max_total_bytes)} in all"
+        if self._total_bytes + size > MAX_TOTAL_BYTES:
+            return f"more than {_amount(MAX_TOTAL_BYTES)} in all"
         return ""
 
     def _take(self, number: int, parts: tuple[str, ...], source: int, target: int) -> None:
@@ -237,7 +238,7 @@ class _Taking:
         except OSError as error:
             return self._drop(parts, error.strerror or "cannot be moved")
         self._counts[number] += 1
-        self._sizes[number] += about.st_size
+        self._total_bytes += about.st_size
         if self._rules[number].path.endswith(TREE):
             self._tree_files += 1
             self._tree_bytes += about.st_size

@@ -167,6 +167,13 @@ def too_large_in_all(_victim: Path) -> None:
             os.truncate(file.fileno(), 1 << 30)
 
 
+def captures_of_holes(_victim: Path) -> None:
+    """Each as large as one may be, and all of them to be hashed."""
+    for number in range(20):
+        with Path(f"captures/{number}.pcapng").open("wb") as file:
+            os.truncate(file.fileno(), 1 << 36)
+
+
 ATTACKS: dict[str, tuple[Attack, str]] = {  # and the line that says it; empty: nothing is said
     "folder-000": (in_closed_folder(0), "^1 thing .*: samples$"),
     "folder-0111": (in_closed_folder(0o111), "^1 thing .*: samples$"),
@@ -190,6 +197,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {  # and the line that says it; empty: 
     "closed-file": (closed_file, ""),
     "everything-closed": (everything_closed, "^2 things "),
     "loops": (link_to_itself, "^3 things "),
+    "captures-of-holes": (captures_of_holes, r"^19 things .*\(more than 65,536 MiB in all\)"),
     "too-large-in-all": (too_large_in_all, r"^36 things .*\(more than 65,536 MiB in all\)"),
 }
 
