@@ -28,7 +28,8 @@ from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
 from testbed.scenario.reading import checked
 from testbed.store.names import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
-MAX_EXPECTATIONS_BYTES = 1 << 20
+MAX_EXPECTATIONS_BYTES = 1 << 16
+MAX_DOTS = 200  # in a line: a dotted key takes the square of its parts in time and memory
 MAX_MATCHING_S = 10.0  # of processor time, for a pattern in all files
 MAX_MEASURED_BYTES = 1 << 26  # of a file with numbers
 MAX_MEASURED_LINE = 1 << 20  # characters
@@ -126,9 +127,10 @@ def read_expectations(path: Path) -> Expectations:
     """Read a file of expectations, and report all its faults at once."""
     name = path.name
     try:
-        document = tomllib.loads(
-            read_bytes(path, MAX_EXPECTATIONS_BYTES).decode(), parse_float=_finite
-        )
+        text = read_bytes(path, MAX_EXPECTATIONS_BYTES).decode()
+        if any(line.count(".") > MAX_DOTS for line in text.split("\n")):
+            raise ValueError(f"more than {MAX_DOTS} dots in a line")
+        document = tomllib.loads(text, parse_float=_finite)
         data = json.loads(json.dumps(document, default=str))  # without TOML's dates
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file", "name it: --expect FILE") from error

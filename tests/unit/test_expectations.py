@@ -196,6 +196,14 @@ def test_what_cannot_be_read_whole_is_a_line(run: Path, tmp_path: Path) -> None:
         read_network(tmp_path / "lab.toml")
 
 
+@pytest.mark.parametrize("line", ["a" + ".a" * 20_000 + " = 1", "x = {a" + ".a" * 20_000 + " = 1}"])
+def test_keys_of_thousands_of_parts_are_not_parsed(tmp_path: Path, line: str) -> None:
+    """40 kB of them would take 1.5 GB, and half a minute."""
+    (tmp_path / "lab.toml").write_text(line)
+    with pytest.raises(UsageError, match="more than 200 dots in a line"):
+        read_expectations(tmp_path / "lab.toml")
+
+
 @pytest.mark.parametrize("pattern", [r"rtt .* = [\d.]+/([\d.]+)/", r"(?:(?:1|1)+)+(x)"])
 def test_a_pattern_that_tries_for_ever_is_a_missing_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
