@@ -268,17 +268,21 @@ class ObservationReader:
         elif kind == "unconnected":
             self.sockets_complete = False
         elif kind == "command" and len(words) > 4:
-            self._read_command(_number(words[0]), _number(words[1]), _number(words[2]), words[3], words[4:])
+            self._read_command(
+                _number(words[0]), _number(words[1]), _number(words[2]), words[3], words[4:]
+            )
         elif kind == "exit" and (number := self.pending.pop(_number(words[1]), None)) is not None:
-            ended = replace(self.commands[number], ended_ns=_number(words[0]), status=_number(words[2]))
+            ended = replace(
+                self.commands[number], ended_ns=_number(words[0]), status=_number(words[2])
+            )
             self.commands[number] = ended
             self.ended = number
         elif kind == "namespace":
             control = words[3] if len(words) > 3 else ""
-            namespace = ObservedNamespace(
+            seen = ObservedNamespace(
                 self.order, _number(words[1]), unquote(words[2]), _number(words[0]), control
             )
-            self.namespaces.append(namespace)
+            self.namespaces.append(seen)
         elif kind == "line":
             text = " ".join(unquote(words[2]).split())
             self.places.append((_number(words[0]), unquote(words[1]), text))

@@ -262,9 +262,13 @@ def _status(folder: Path) -> int | None:
 
 
 def _last_error_line(folder: Path) -> str:
-    """Return the last line of the guest's console or, without one, of the trial's errors."""
+    """Return the last line of the guest's console or, without one, of the trial's errors.
+
+    A refused call's only if there is no other: it comes after the reason of the end.
+    """
     for name in (GUEST_CONSOLE, GUEST_ERRORS):
-        lines = safe_files.tail(folder / name).splitlines()
-        if any(line.strip() for line in lines):
-            return next(line.strip() for line in reversed(lines) if line.strip())
+        lines = [line.strip() for line in safe_files.tail(folder / name).splitlines()]
+        lines.sort(key=lambda line: bool(line) + bool(line and not REFUSED_CALL.match(line)))
+        if lines and lines[-1]:
+            return lines[-1]
     return ""

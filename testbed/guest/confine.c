@@ -19,7 +19,8 @@
  * refused, each with a line that names it, and so are others with arguments that reach the host
  * (docs/security.md has a table of all).  A set-uid or set-gid mode is such an argument: other
  * users of the host, for whom none of this holds, could run the file while the guest runs.
- * It stays on the processors that it was started on, and leaves no core dumps.
+ * It stays on the processors that it was started on, and leaves no core dumps.  Its standard error
+ * is a pipe to ours, a file that it could otherwise cut: the lines that name calls come last.
  *
  * Exit status: the command's, 128 + N after signal N, and 125 where the host forbids one of these.
  */
@@ -73,16 +74,18 @@ static const char *const devices[][2] = {
 };
 #define DEVICES (sizeof(devices) / sizeof(*devices))
 
+static int errors = STDERR_FILENO; /* ours, when the command has got a pipe in its place */
+
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
 {
 	int why = errno;
 	va_list args;
 
-	fputs("testbed-confine: ", stderr);
+	dprintf(errors, "testbed-confine: ");
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vdprintf(errors, format, args);
 	va_end(args);
-	fprintf(stderr, ": %s\n", strerror(why));
+	dprintf(errors, ": %s\n", strerror(why));
 	_exit(CANNOT);
 }
 
@@ -437,46 +440,69 @@ static void end_first(int signal)
 	kill(first, SIGKILL);
 }
 
-/* Refuse a call, and name it the first time; numbers that Linux has not count as one. */
+static unsigned int refused[CALLS + 1]; /* numbers; those that Linux has not count as one */
+
 static void refuse(int listener)
 {
-	static bool told[CALLS + 1];
 	struct seccomp_notif request = { 0 };
 	struct seccomp_notif_resp answer = { .error = -EPERM };
-	unsigned int number, place;
-	const char *name;
+	unsigned int number;
 
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request))
 		return; /* the process is gone */
 	number = (unsigned int)request.data.nr;
-	place = number < CALLS ? number : CALLS;
-	name = names[place];
-	if (!told[place])
-		fprintf(stderr, "testbed-confine: refused system call %u%s%s\n", number,
-			name ? " " : "", name ? name : "");
-	told[place] = true;
+	refused[number < CALLS ? number : CALLS] = number;
 	answer.id = request.id;
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
+/* Passes on what there is of the command's errors; returns whether there was any. */
+static bool pass_on(int from)
+{
+	char text[65536];
+	ssize_t size = read(from, text, sizeof(text)), passed = 0, now;
+
+	for (; passed < size; passed += now)
+		if ((now = write(errors, text + passed, (size_t)(size - passed))) < 0)
+			break; /* the disk is full */
+	return size > 0;
+}
+
+/* Nothing that the command wrote stands before them in a line, or comes after them. */
+static void name_refused(void)
+{
+	size_t each;
+
+	for (each = 0; each <= CALLS; each++)
+		if (refused[each])
+			dprintf(errors, "\ntestbed-confine: refused system call %u%s%s\n",
+				refused[each], names[each] ? " " : "",
+				names[each] ? names[each] : "");
+}
+
 /* Answer refused calls until the first process has ended: before Linux 6.11 the listener hangs up
  * only after its end has been waited for. */
-static void answer_refused(int told, int ended)
+static void answer_refused(int told, int said, int ended)
 {
 	struct pollfd events[] = { { .fd = told, .events = POLLIN },
+				   { .fd = said, .events = POLLIN },
 				   { .fd = ended, .events = POLLIN } };
 
-	while (!events[1].revents) {
-		if (poll(events, 2, -1) < 0) {
+	while (!events[2].revents) {
+		if (poll(events, 3, -1) < 0) {
 			if (errno != EINTR)
 				fail("cannot wait for system calls");
-		} else if (events[0].fd == told && events[0].revents) {
+			continue;
+		}
+		if (events[1].revents)
+			pass_on(said);
+		if (events[0].fd == told && events[0].revents) {
 			if (read(told, &events[0].fd, sizeof(int)) != sizeof(int))
 				fail("the command is gone");
 		} else if (events[0].revents & POLLIN) {
 			refuse(events[0].fd);
 		} else if (events[0].revents) { /* no process is left that could call */
-			return;
+			events[0].fd = -1;
 		}
 	}
 }
@@ -494,7 +520,7 @@ static int wait_for_first(void)
 int main(int count, char **words)
 {
 	struct sigaction end = { .sa_handler = end_first };
-	int tells[2], ended, here;
+	int tells[2], says[2], ended, here, status;
 
 	if (count < 3) {
 		fputs("usage: testbed-confine MEMORY COMMAND ARGUMENT...\n", stderr);
@@ -503,8 +529,12 @@ int main(int count, char **words)
 	enter_namespaces();
 	limit_files(words[1]);
 	here = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (here < 0 || pipe2(tells, O_CLOEXEC))
+	if (here < 0 || pipe2(tells, O_CLOEXEC) || pipe2(says, O_CLOEXEC) ||
+	    fcntl(says[0], F_SETFL, O_NONBLOCK))
 		fail("a pipe");
+	errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO);
+	if (errors < 0 || dup2(says[1], STDERR_FILENO) < 0)
+		fail("standard error");
 	first = (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD, NULL, &ended, NULL,
 			       0);
 	if (first < 0)
@@ -513,6 +543,10 @@ int main(int count, char **words)
 		run(words + 2, here, tells[1]);
 	/* told to end, we end it and wait: whoever waits for us knows that nothing runs any more */
 	sigaction(SIGTERM, &end, NULL);
-	answer_refused(tells[0], ended);
-	return wait_for_first();
+	answer_refused(tells[0], says[0], ended);
+	status = wait_for_first();
+	while (pass_on(says[0]))
+		;
+	name_refused();
+	return status;
 }

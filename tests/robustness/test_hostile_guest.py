@@ -14,16 +14,17 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from testbed.engine import Job
-from testbed.guest.boot import CONFINE, Boot, guest_options
+from testbed.guest.boot import CONFINE, Boot, _last_error_line, guest_options, refused_calls
 from testbed.guest.engine import GuestEngine
 from testbed.guest.worker import guest_command
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
-from testbed.store.names import GUEST_COMMAND
+from testbed.store.names import GUEST_COMMAND, GUEST_CONSOLE
 from testbed.store.names import GUEST_MEMORY as MEMORY
 from tests.lab import PATIENCE_S, alive, run_trials, wait_until
 from tests.scenarios import router
@@ -48,7 +49,7 @@ class Target:
     kernel: Path
     friend: socket.socket  # listens in the directory, to all who send
 
-    def run(self, *argv: str) -> subprocess.Popen[str]:
+    def run(self, *argv: str, errors: BinaryIO | int = subprocess.STDOUT) -> subprocess.Popen[str]:
         """A command as the user, in the folder."""
         return subprocess.Popen(
             ["setpriv", "--reuid", f"{self.user}", "--clear-groups", "--", *argv]
@@ -57,7 +58,7 @@ class Target:
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "TMPDIR": MEMORY},
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=errors,
             text=True,
         )
 
@@ -177,6 +178,39 @@ def test_a_system_call_that_is_not_on_the_list_is_refused_and_named(target: Targ
     called = [line for line in lines if line.startswith("call:")]
     refused = [f"call: {number} -1 1" for number in (41, 41, 165, 191, 460, 1000)]
     assert called == [*refused, "call: 39 True"]
+
+
+HIDES = """
+import ctypes, os
+os.write(2, b"no end of a line")
+ctypes.CDLL(None).syscall(41, 2, 1, 0)
+try: {}
+except OSError: pass
+os.write(2, b"the end")
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("None", id="in-a-line"),
+        pytest.param("os.ftruncate(2, 0)", id="cut"),
+        pytest.param("os.ftruncate(2, 1 << 40)", id="before-a-hole"),
+        pytest.param("os.open('/proc/self/fd/2', os.O_WRONLY | os.O_TRUNC)", id="opened-again"),
+        pytest.param("os.writev(2, [b'x' * 1000000 + b'\\n'] * 20)", id="before-a-flood"),
+    ],
+)
+def test_a_refused_system_call_cannot_be_hidden(target: Target, how: str) -> None:
+    console = target.folder / GUEST_CONSOLE
+    start = (str(target.confine), MEMORY, "/usr/bin/python3", "-S", "-c", HIDES.format(how))
+    with console.open("wb") as errors:
+        assert target.run(*start, errors=errors).wait(60) == 0
+    assert [*refused_calls(target.folder)] == [
+        "the guest's kernel was refused system call 41 socket"
+    ]
+    assert console.stat().st_size < 1 << 25
+    if how != "os.ftruncate(2, 0)":
+        assert _last_error_line(target.folder).endswith("the end")
 
 
 LOCKS_FIRST = """
