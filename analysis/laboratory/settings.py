@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from analysis.laboratory.observation import ExecutedCommand, Observation
 
 AMOUNT = re.compile(r"([0-9.]{1,30})([a-z]*)", re.IGNORECASE)
-LIMIT = re.compile(r"[0-9]{1,10}")
+PACKET_LIMIT = re.compile(r"[0-9]{1,10}")
 MS_OF_TIMES = {"s": 1e3, "sec": 1e3, "secs": 1e3, "ms": 1.0, "msec": 1.0, "msecs": 1.0}
 MS_OF_TIMES |= {"us": 1e-3, "usec": 1e-3, "usecs": 1e-3, "ns": 1e-6, "nsec": 1e-6, "nsecs": 1e-6}
 MBIT_OF_RATES = {"bit": 1e-6, "kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
@@ -68,7 +68,7 @@ class QueueCommand:
     def limit(self) -> int | None:
         """Return the packets that it may hold, if the command says so."""
         said = self.after("limit")
-        counts = self.kind in ("netem", "pfifo") and LIMIT.fullmatch(said)
+        counts = self.kind in ("netem", "pfifo") and PACKET_LIMIT.fullmatch(said)
         return int(said) if counts else None
 
     @property
