@@ -11,15 +11,15 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit status."""
     _open_standard_streams()
-    # until cli.main takes it, ^C ends the process and says nothing
+    # until entry.main takes it, ^C ends the process and says nothing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which setup.sh blocks
     try:
         from experiments.catalogue import EXPERIMENTS
-        from testbed import cli
+        from testbed.cli import entry
 
-        return cli.main(arguments, EXPERIMENTS)
+        return entry.main(arguments, EXPERIMENTS)
     except Exception:
         from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.figures.general import presentation
-from analysis.metrics.columns import TEXT_COLUMNS
+from analysis.metrics.columns import TEXT_COLUMNS, identity_rows
 from analysis.metrics.digest import (
     DELAY_QUANTILES,
     QUANTILE_FRACTIONS,
@@ -22,7 +22,6 @@ from analysis.metrics.digest import (
     THROUGHPUT_SERIES,
     series_table,
 )
-from analysis.metrics.identification import identity_rows
 from analysis.metrics.links import link_table
 from analysis.results import reduction
 from analysis.results.reduction import Reduction

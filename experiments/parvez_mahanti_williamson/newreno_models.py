@@ -115,6 +115,6 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    from testbed.cli import main
+    from testbed.cli.entry import main
 
     sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

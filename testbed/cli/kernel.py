@@ -30,7 +30,6 @@ CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless 
 SAME_FOLDER = "kernel-same"
 SAME_PACKETS, OTHER_PACKETS, SKIP = 0, 1, 125  # exit statuses for `git bisect run`
 COMPARING = ("same", "compare")  # what ends with them
-FORMATS = ("mail", "md", "json")  # of `compare`
 SAME_EXAMPLE = (
     "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
 )

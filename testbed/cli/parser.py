@@ -310,8 +310,6 @@ def _reduce_options(parser: Parser) -> None:
 
 
 def _report_options(parser: Parser) -> None:
-    from testbed.cli.report import PAGE_STYLE, PAPER_STYLE
-
     about = "results folders, or directories of trials; or that of a program (`testbed mininet`)"
     _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
     _flag(parser, "--claims", "what the results say of the papers' claims")
@@ -320,8 +318,7 @@ def _report_options(parser: Parser) -> None:
     about = "put everything into the page, so that it can be sent as one file"
     _flag(parser, "--single-file", about)
     about = "paper: only figures, a column wide and without titles, as PDF, and their data as CSV"
-    styles = (PAGE_STYLE, PAPER_STYLE)
-    _value(parser, "--style", None, about, choices=styles, default=PAGE_STYLE)
+    _value(parser, "--style", None, about, choices=("page", "paper"), default="page")
     _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
     for name, what in (("start", "from"), ("stop", "to")):
         about = f"{what} this second of the trial"
@@ -371,8 +368,6 @@ def _rewind_options(parser: Parser) -> None:
 
 
 def _kernel_options(parser: Parser) -> None:
-    from testbed.cli.kernel import FORMATS
-
     about = "what to do (list), and with what"
     _value(parser, "words", "list|build|remove|same|compare|test", about, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
@@ -391,7 +386,7 @@ def _kernel_options(parser: Parser) -> None:
     about = "same, compare: results folder (results/kernel-same, results/kernel-compare)"
     _value(parser, "--out", "DIR", about, type=Path)
     about = "compare: the answer as a mail, as Markdown for a pull request, or as JSON"
-    _value(parser, "--format", None, about, choices=FORMATS, default="mail")
+    _value(parser, "--format", None, about, choices=("mail", "md", "json"), default="mail")
     about = "compare: only trials with this in their name, such as cubic or red-ecn"
     _value(parser, "--only", "TEXT", about, default="")
     _number(parser, "--jobs", "compare: number of trials to run in parallel")

@@ -103,8 +103,7 @@ def _report_results(options: argparse.Namespace) -> int:
 
 def _save_for_paper(options: argparse.Namespace) -> int:
     """Write every figure of the results in the style of papers."""
-    from analysis.figures.general.presentation import figures
-    from analysis.figures.paper_style import for_paper
+    from analysis.figures.general.presentation import figures, for_paper
     from analysis.figures.static_renderer import save_pdf
 
     if options.claims or options.single_file or options.reference:
@@ -159,7 +158,7 @@ def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     """Print a trial's verdict check by check, and draw its flow's figures."""
     from analysis.captures.inspection import flow_record
-    from analysis.figures.paper_style import for_paper
+    from analysis.figures.general.presentation import for_paper
     from analysis.figures.static_renderer import save, save_pdf
     from analysis.report.trial_page import write_trial_page
 

@@ -349,7 +349,7 @@ def _modified(path: Path) -> float:
 
 
 def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> Record:
-    """Read the record that the trial wrote, or that a hostile program in it wrote."""
+    """Read the record back: a hostile program may have written the answers that it is made of."""
     try:
         record = Record.from_json(json_files.read_record(folder / RECORD))
     except (OSError, *DAMAGED) as error:

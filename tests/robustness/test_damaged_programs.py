@@ -98,7 +98,7 @@ def test_a_damaged_package_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Whatever its import ended in; where all packages are whole, it is our own error."""
     site = write_package(tmp_path / "site")
     monkeypatch.setattr(installed_packages, "SITE", site)
-    monkeypatch.setattr("testbed.cli.main", lambda *_: int("x"))
+    monkeypatch.setattr("testbed.cli.entry.main", lambda *_: int("x"))
     with pytest.raises(ValueError, match="invalid literal"):
         command.main(["list"])
     (site / "wheel" / "__init__.py").write_text("")

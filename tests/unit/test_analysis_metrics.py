@@ -15,9 +15,8 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import Packets, read_capture
-from analysis.metrics.columns import ALL_METRICS, COLUMN_GROUPS, METRIC_COLUMNS
+from analysis.metrics.columns import ALL_METRICS, COLUMN_GROUPS, METRIC_COLUMNS, settings
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
-from analysis.metrics.identification import settings
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
 from analysis.metrics.rates import (

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.figures.figure import Axis, Curve, Figure, LegendEntry, Panel
-from analysis.figures.paper_style import COLUMN_INCHES, PAGE_INCHES, for_paper
+from analysis.figures.general.presentation import COLUMN_INCHES, PAGE_INCHES, for_paper
 from analysis.figures.static_renderer import draw, save_pdf
 
 
