@@ -2,9 +2,9 @@
 
     .venv/bin/python -m benchmarks.theory [--kernels 6.1 6.12 7.3] [--laws mathis cubic]
 
-Runs the laws' trials (`benchmarks/laws.py`; ten minutes a kernel, half an hour with
-`bbr_beside_cubic`), puts the numbers into docs/theory.csv in place of earlier ones of the same laws
-and kernels, and writes the tables of docs/theory.md from all that is there.
+Runs the laws' trials (`benchmarks/laws.py`), puts the numbers into docs/theory.csv in place of
+earlier ones of the same laws and kernels, and writes the tables of docs/theory.md from all that is
+there. On a busy machine it takes some five minutes a kernel, and twice that for `bbr_beside_cubic`.
 """
 
 from __future__ import annotations
@@ -92,13 +92,16 @@ def share_lines(numbers: pd.DataFrame) -> Iterator[str]:
     own = numbers[numbers["law"] == SHARES.name]
     buffers = [f"{bdp} BDP" for bdp in BUFFERS_BDP]
     models = {"Ware's model": ware_share, "the model, mended": mended_share}
-    rows = [[name, *(f"{model(bdp):.2f}" for bdp in BUFFERS_BDP)] for name, model in models.items()]
+    rows = [[name, *map(_share, map(model, BUFFERS_BDP))] for name, model in models.items()]
     for (kernel, what), group in own.groupby(["kernel", "what"], sort=False):
         label = str(what) if kernel == BASE_KERNEL else f"{what}, Linux {kernel}"
         shares = dict(zip(group["unit"], group["measured"], strict=True))
-        cells = (f"{shares[each]:.2f}" if each in shares else "" for each in buffers)
-        rows.append([label, *cells])
+        rows.append([label, *(_share(shares.get(each, math.nan)) for each in buffers)])
     yield from markdown_lines(("buffer", *buffers), rows)
+
+
+def _share(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.2f}"
 
 
 def theory_tables(numbers: pd.DataFrame) -> str:

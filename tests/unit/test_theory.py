@@ -63,3 +63,4 @@ def test_each_difference_has_a_sentence() -> None:
 def test_wares_numbers_are_those_of_her_equations() -> None:
     shares = [round(ware_share(bdp), 2) for bdp in BUFFERS_BDP]
     assert shares == [0.97, 0.78, 0.63, 0.55, 0.49, 0.44]
+    assert f"| {' | '.join(f'{share:.2f}' for share in shares)} |" in theory.THEORY_PAGE.read_text()
