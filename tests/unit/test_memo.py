@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
+from testbed.machine.file_hashes import hash_of
 from testbed.memo import cached_by_repr
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
@@ -76,6 +78,18 @@ def test_a_source_is_read_again_once_it_is_another(tmp_path: Path) -> None:
     other.replace(file)
     hashes.add(meaning_of(file))
     assert len(hashes) == 3
+
+
+def test_a_file_is_hashed_again_once_it_is_another(tmp_path: Path) -> None:
+    """Of the same length and with the same time, in the same place."""
+    file = tmp_path / "a.pcap"
+    file.write_text("one")
+    before = file.stat()
+    assert hash_of(file) == hashlib.sha256(b"one").hexdigest()
+    while file.stat().st_ctime_ns == before.st_ctime_ns:  # a tick of the kernel's clock
+        file.write_text("two")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert hash_of(file) == hashlib.sha256(b"two").hexdigest()
 
 
 def test_two_plans_of_one_network_keep_their_own() -> None:
