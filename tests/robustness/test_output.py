@@ -108,7 +108,8 @@ def test_no_cell_is_a_formula() -> None:
         assert number == "-0.5"
         found = "".join(csv_text([pa.table({"file": frame["file"], "loss": [-0.5]})]))
         assert not found.splitlines()[1].lstrip('"').startswith(FORMULA_STARTS)
-    assert spreadsheet_cell("-1.5e3") == "-1.5e3"
+    for number in ("-1.5e3", "-1.5 ± 0.2"):
+        assert spreadsheet_cell(number) == number
 
 
 def test_markdown_cells_stay_cells() -> None:
