@@ -297,6 +297,22 @@ def test_a_delay_of_acknowledgements_limits_nothing(
     assert rules(findings(tmp_path, *setting, *seen)) == expected
 
 
+@pytest.mark.parametrize(("sent", "is_found"), [(49_000, True), (60_000, False)])
+def test_small_packets_beside_few_data_are_no_acknowledgements(
+    tmp_path: Path, sent: int, is_found: bool
+) -> None:
+    """What comes in has to be twenty times as much."""
+    packets = sent // 60
+    seen = [
+        f"namespace 9000 {HERE} h2",
+        f"device 8 h2-eth0 9 1000000 {sent} {packets} 0",
+        f"qdisc 8 pfifo {sent} {packets} 0 500 0",
+    ]
+    setting = executed("tc qdisc add dev h2-eth0 root pfifo limit 500")
+    found = rules(findings(tmp_path, *setting, *seen))
+    assert found == (["a queue in the other direction"] if is_found else [])
+
+
 @pytest.mark.parametrize(
     ("limit", "drops", "is_found"),
     [
