@@ -45,6 +45,7 @@ class UsageError(TestbedError):
     """The request itself is wrong (exit status 2), as opposed to its execution (1)."""
 
     faults: Sequence[Any] = ()  # single ones (`testbed/faults.py`), if it is about a document
+    lines: Sequence[str] = ()  # the message in lines, a fault each, if it lists faults
 
 
 def hint_for(error: OSError) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from testbed.errors import (
@@ -82,8 +83,21 @@ def usage_error(faults: Sequence[Fault], where: str = "", hint: str = "") -> Usa
 
     Unless a hint is given, it is that of the first fault that has one.
     """
-    text = f"{where}: {listed(faults)}" if where else listed(faults)
-    return UsageError(text, hint or hint_of(faults))
+    first, *others = _lines(faults)
+    lines = (f"{where}: {first}" if where else first, *others)
+    error = UsageError(FAULT_BREAK.join(lines), hint or hint_of(faults))
+    error.faults, error.lines = tuple(faults), lines
+    return error
+
+
+@contextlib.contextmanager
+def collected(faults: list[Fault], *holder: str | int) -> Iterator[None]:
+    """Append the faults of an error raised inside, as those of a part of what the keys lead to."""
+    try:
+        yield
+    except UsageError as error:
+        raised = error.faults or [Fault((), error.message, error.hint)]
+        faults += [fault.inside(*holder) for fault in raised]
 
 
 def hint_of(faults: Iterable[Fault]) -> str:
@@ -93,13 +107,18 @@ def hint_of(faults: Iterable[Fault]) -> str:
 
 
 def listed(faults: Iterable[Fault]) -> str:
-    """Join the first faults into one line; those that differ in an index alone count once."""
+    """Join the first faults into one line."""
+    return FAULT_BREAK.join(_lines(faults))
+
+
+def _lines(faults: Iterable[Fault]) -> list[str]:
+    """Return the first faults, a line each; those that differ in an index alone count once."""
     alike: dict[tuple[Keys, str], list[Fault]] = {}
     for fault in itertools.islice(faults, MAX_READ_FAULTS):
         keys = tuple("" if isinstance(key, int) else key for key in fault.keys)
         alike.setdefault((keys, fault.words), []).append(fault)
     lines = [_grouped(group) for group in itertools.islice(alike.values(), MAX_FAULTS)]
-    return FAULT_BREAK.join([*lines, *(["and more"] if len(alike) > MAX_FAULTS else [])])
+    return [*lines, *(["and more"] if len(alike) > MAX_FAULTS else [])]
 
 
 def _grouped(faults: Sequence[Fault]) -> str:

@@ -73,7 +73,7 @@ def cells(results: ExperimentResults) -> Sheet:
     heads += [Head(METRIC_HEADS[m], METRIC_UNITS[m], METRIC_DEFINITIONS[m], True) for m in measures]
     lines = []
     for line in found.cells:
-        cells = [Cell(words, words) for words in line.write(found.keys)]
+        cells = [Cell(words, words) for words in line.key_values(found.keys)]
         cells.append(number_cell(line.rows["trial"].nunique()))
         cells += [mean_cell(line.rows[m]) for m in measures]
         lines.append(tuple(cells))

@@ -25,7 +25,7 @@ from analysis.verdict.checks import Grade
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
-from testbed.store.reading import Trial, readable, trial_paths
+from testbed.store.reading import Trial, no_trials, readable, trial_paths
 
 MAX_LEFT_OUT = 10  # trials that are named
 DIGEST_COLUMNS = ("flow", "what", "x", "value", "trial")
@@ -133,10 +133,7 @@ def collect(
     varied = [each for each in found if is_varied(each.trial.scenario)]
     kept = [each for each in found if not is_varied(each.trial.scenario)] or varied
     if not kept:
-        named = ", ".join(map(str, folders))
-        if left_out:
-            raise left_out[0]
-        raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
+        raise left_out[0] if left_out else no_trials(folders[0])
     names = Counter(each.trial.path.name for each in kept)
     apart = tuple(name for name, count in names.items() if count > 1)
     flows, series = metrics_of([own for own, _ in tables]), _together([own for _, own in tables])

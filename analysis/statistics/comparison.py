@@ -26,7 +26,7 @@ from analysis.statistics.packet_comparison import same_captures, setting_json
 from analysis.statistics.tolerances import COMPARABLE, DEFAULT_TOLERANCE, Tolerance
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
-from testbed.store.reading import Trial, trials_in
+from testbed.store.reading import Trial, no_trials, trials_in
 from testbed.store.records import Status
 
 SettingKey = tuple[str, str]  # scenario as JSON, engine where that is part of the match
@@ -156,7 +156,7 @@ def match_trials(first: Path, second: Path) -> tuple[Side, Side]:
     folders = [list(trials_in(first)), list(trials_in(second))]
     for path, trials in zip((first, second), folders, strict=True):
         if not trials:
-            raise TestbedError(f"{path}: holds no trials", "name two results folders")
+            raise no_trials(path)
     engines = [{trial.record.engine for trial in trials} for trials in folders]
     several = max(map(len, engines)) > 1  # only then the engine has to tell trials apart
     if several and engines[0] != engines[1]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.metrics.columns import CELL_COLUMNS
+from analysis.metrics.columns import CELL_COLUMNS, NUMBER_COLUMNS
 from analysis.metrics.metric_rows import all_axes, counted, read_axes, write_axes
 from analysis.statistics.intervals import half_width
 from analysis.trials.labels import variant_key
@@ -53,8 +53,16 @@ class CellSummary:
         """Return half of the mean's confidence interval; NaN for fewer than two seeds."""
         return half_width(self.counted[metric].dropna())
 
-    def write(self, keys: Iterable[CellKey]) -> tuple[str, ...]:
-        """Return the values of the keys; a trial of another experiment may lack an axis."""
+    @cached_property
+    def is_repeated(self) -> bool:
+        """Whether its seeds gave the same numbers, so that an interval would mean nothing."""
+        numbers = self.counted[self.rows.columns.intersection(list(NUMBER_COLUMNS))]
+        return len(numbers) > 1 and bool(
+            numbers.drop(columns="seed").nunique(dropna=False).le(1).all()
+        )
+
+    def key_values(self, keys: Iterable[CellKey]) -> tuple[str, ...]:
+        """Return the cell's key values as text; empty for an axis that its experiment lacks."""
         return tuple(self.keys.get(key, "") for key in keys)
 
 
@@ -92,7 +100,7 @@ def _telling_keys(cells: Sequence[CellSummary]) -> tuple[CellKey, ...]:
     """
 
     def count(keys: Sequence[CellKey]) -> int:
-        return len({cell.write(keys) for cell in cells})
+        return len({cell.key_values(keys) for cell in cells})
 
     axes = dict.fromkeys(key for cell in cells for key in cell.keys if key.axis)
     varying = [key for key in axes if count((key,)) > 1]
@@ -100,12 +108,12 @@ def _telling_keys(cells: Sequence[CellSummary]) -> tuple[CellKey, ...]:
     for key in (*varying, *COLUMN_KEYS):
         if count((*chosen, key)) > count(chosen):
             chosen = (*chosen, key)
-    flows = {cell.write((FLOW_KEY,)) for cell in cells}
+    flows = {cell.key_values((FLOW_KEY,)) for cell in cells}
     others = chosen[len(FLOW_KEYS) :]
     variant_is_axis = any(key.name == VARIANT_KEY.name for key in others)
     if variant_is_axis and count((*others, FLOW_KEY)) == count(chosen):
         return (*others, *((FLOW_KEY,) * (len(flows) > 1)))
-    named_apart = len(flows) > 1 and any(len(set(cell.write(FLOW_KEYS))) > 1 for cell in cells)
+    named_apart = len(flows) > 1 and any(len(set(cell.key_values(FLOW_KEYS))) > 1 for cell in cells)
     return (*others, VARIANT_KEY, *((FLOW_KEY,) * named_apart))
 
 
@@ -120,4 +128,4 @@ def _order(cell: CellSummary, keys: Sequence[CellKey]) -> tuple[object, ...]:
         except ValueError:  # s2 before s10
             return (1, *((0, int(p)) if p.isdigit() else (1, p) for p in DIGITS.split(value) if p))
 
-    return tuple(map(order, keys, cell.write(keys)))
+    return tuple(map(order, keys, cell.key_values(keys)))

@@ -72,6 +72,11 @@ def mean_text(mean: float, half: float = math.nan, decimals: int | None = None) 
     return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
 
 
+REPEATED_NOTE = (
+    "where no interval is shown, all seeds gave the same numbers: nothing in the scenario is "
+    "random (drawn_service_times and start_jitter_ms let seeds draw)"
+)
+
 # Flows
 
 
@@ -154,6 +159,8 @@ def every_column() -> tuple[str, ...]:
 
 
 def _column_hint(name: str) -> str:
+    if longer := [column for column in NUMBER_COLUMNS if name in column.split("_")]:
+        return f"name one of {', '.join(longer)}"
     close = near(name, NUMBER_COLUMNS)
     return f"did you mean {close!r}?" if close else "`testbed columns` lists them"
 
@@ -163,8 +170,8 @@ def parse_columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in NUMBER_COLUMNS and any(metric.name == name for metric in ALL_METRICS):
-            shown = f"the table names variant and flow anyway; {METRICS_CSV} has all columns"
-            raise UsageError(f"--columns {name}: a column of words, not of numbers", shown)
+            hint = f"leave it out: rows are named by what differs; {METRICS_CSV} has all columns"
+            raise UsageError(f"--columns {name}: a column of texts, not of numbers", hint)
         if name not in NUMBER_COLUMNS:
             raise UsageError(f"--columns {name}: no such column", _column_hint(name))
     return names
@@ -194,8 +201,8 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
     rows = []
     for cell in run.cells:
         row = [
-            *cell.write(run.keys),
-            *(c.text(cell.mean(c.metric), cell.half_width(c.metric)) for c in shown),
+            *cell.key_values(run.keys),
+            *(_mean_of(cell, column) for column in shown),
         ]
         if repeats:
             row.append(str(len(cell.counted)))
@@ -203,8 +210,10 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
             row += [_grades(cell), _statuses(cell)]
         rows.append(tuple(row))
     notes = []
-    if any(len(cell.counted) > 1 for cell in run.cells):
+    if any(len(cell.counted) > 1 and not cell.is_repeated for cell in run.cells):
         notes.append(f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds")
+    if any(cell.is_repeated for cell in run.cells):
+        notes.append(REPEATED_NOTE)
     if many:
         notes.append(
             f"a row is the mean over a variant's flows ({', '.join(SUMMED_METRICS)}: their sum); "
@@ -221,6 +230,11 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
         trials = metrics["trial"].nunique()
         notes.append("the trial is valid" if trials == 1 else f"all {trials} trials are valid")
     return TextTable(tuple(header), tuple(rows), "; ".join(notes))
+
+
+def _mean_of(cell: CellSummary, column: SummaryColumn) -> str:
+    half = math.nan if cell.is_repeated else cell.half_width(column.metric)
+    return column.text(cell.mean(column.metric), half)
 
 
 def _starts_at_queue(metrics: pd.DataFrame) -> bool:

@@ -12,7 +12,10 @@ from typing import Any, NoReturn
 
 from testbed.errors import UsageError, near, nearest, quoted
 from testbed.runs.console import console
-from testbed.store.names import METRICS_CSV, REPORT, SCENARIO
+from testbed.store.names import COMMANDS, METRICS_CSV, REPORT, SCENARIO
+
+LOUDNESS = ("-v", "--verbose", "-q", "--quiet")
+LOUDNESS_HINT = f"a trial's {COMMANDS} has all of its commands with their output"
 
 
 class _Help(argparse.HelpFormatter):
@@ -31,13 +34,19 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise our error where an argument is missing; argparse has no exception for that."""
-        if message.startswith("ambiguous"):
-            raise UsageError(message, f"{self.prog} --help")
         required = [action for action in self._actions if action.required]
         missing = [each for each in required if getattr(self._read, each.dest, None) is None]
         verb = self.prog.partition(" ")[2]
         names = ", ".join(map(_name, missing)).upper()
         raise UsageError(f"{verb}: missing {names}", f"{self.epilog}")
+
+    def _get_option_tuples(self, option_string: str) -> list[Any]:
+        """Raise our error for an abbreviation of several options."""
+        options = super()._get_option_tuples(option_string)
+        if len(options) > 1:
+            names = " or ".join(str(option[1]) for option in options)
+            raise UsageError(f"ambiguous option {option_string}", f"write it out: {names}")
+        return options
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise our error for a word that is not one of the choices."""
@@ -88,6 +97,7 @@ class Parser(argparse.ArgumentParser):
             hint = f"did you mean {close!r}?" if close else f"{self.prog} --help lists the options"
             if self._subparsers is not None and not close:
                 hint = f"options stand after the verb: testbed VERB {options[0]}"
+            hint = LOUDNESS_HINT if options[0] in LOUDNESS else hint
             raise UsageError(f"unknown option {options[0]}", hint)
         if unknown:
             raise UsageError(f"one argument too many: {quoted(unknown[0])}", f"{self.prog} --help")

@@ -16,8 +16,9 @@ from testbed.plan.plan import Plan, Task
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.console import console, errors, folding_table, print_folded
+from testbed.runs.engine_choice import ENGINES
 from testbed.runs.experiment_file import files_with_experiments
-from testbed.runs.orchestration import planned_trials
+from testbed.runs.orchestration import planned_trials, refuse_unknown_controls
 from testbed.runs.selection import RunSelection
 from testbed.scenario.model import Scenario
 
@@ -58,10 +59,8 @@ def show_plan(options: argparse.Namespace) -> int:
     for note in selection.notes:
         errors.print(f"testbed: {note}", soft_wrap=True)
     planned = planned_trials(selection, options.seeds, errors.print)
-    for kernel in dict.fromkeys(task.scenario.kernel for task in planned):
-        if kernels.built_folder(kernel) is None and kernel not in kernels.debian_names():
-            missing = kernels.not_built(kernel)
-            errors.print(f"testbed: warning: {missing.message}", soft_wrap=True)
+    kernels.require_known({task.scenario.kernel for task in planned})
+    refuse_unknown_controls(planned, *(engine() for engine in ENGINES.values()))
     check_memory(planned)
     console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)

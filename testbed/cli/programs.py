@@ -273,4 +273,5 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
     files = f"{number_of(end.files, 'file')} in {out / MACHINE_FILES}"
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"
-    _tell(f"{virtual}; {files}")
+    status = f"exit status {end.status}, " if end.status else ""
+    _tell(f"{status}{virtual}; {files}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +39,7 @@ Progress = Callable[[str], None]  # is called with each line that a build prints
 def versions() -> list[str]:
     """Return the versions of Linux that have patches, the oldest first."""
     names = [path.parent.name for path in SOURCE_FOLDER.glob("[0-9]*/patches")]
-    return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
+    return sorted(names, key=_numbers)
 
 
 def debug_name(version: str) -> str:
@@ -168,11 +170,23 @@ def not_built(name: str) -> TestbedError:
     """Return the error that says how to get a kernel that is not built."""
     if name in debian_names():
         return TestbedError(f"kernel {name} is not built", f"testbed kernel build {name}")
-    hint = nearest(name, [*versions(), *custom_names()])
+    close = nearest(name, [*versions(), *custom_names()])
+    if same := [each for each in versions() if _numbers(each)[:1] == _numbers(name)[:1]]:
+        close = f"did you mean {min(same, key=lambda each: _distance(each, name))!r}?"
     return UsageError(
         f"there is no kernel {name}",
-        f"{hint} (one of your own: testbed kernel build --source DIR --name {name})",
+        f"{close} (one of your own: testbed kernel build --source DIR --name {name})",
     )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", version)]
+
+
+def _distance(*two_versions: str) -> list[int]:
+    """Return by how much each number of one version differs from the other's."""
+    numbers = itertools.zip_longest(*map(_numbers, two_versions), fillvalue=0)
+    return [abs(one - other) for one, other in numbers]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import UsageError, quoted
-from testbed.faults import Fault, usage_error, without_consequences
-from testbed.own_files.topo_graph import TopoGraph, split_settings, topo_graph
+from testbed.faults import Fault, collected, refusal, usage_error, without_consequences
+from testbed.own_files.topo_graph import split_settings, topo_graph
 from testbed.plan.check import combined_faults
 from testbed.scenario.model import Flow, plain
 from testbed.scenario.network import NodeKind
@@ -40,6 +40,7 @@ class Document:
 
     data: Any
     left_out: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()  # that the data does not show
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,29 @@ def with_topo_graph(data: Any, folder: Path) -> Document:
         raise UsageError("topology: topo and link are texts", 'like "topo": "tree,2,2"')
     found = topo_graph(name, link, folder)
     rest = {key: value for key, value in data.items() if key != TOPOLOGY_KEY}
-    return Document({**rest, NETWORK_KEY: {**plain(found.graph), **others}}, found.left_out)
+    network = {**plain(found.graph), **others}
+    return Document({**rest, NETWORK_KEY: network}, found.left_out, found.faults)
 
 
 def document_from_options(
     topo: str, link: str, flows: Iterable[str], duration_s: float
 ) -> Document:
     """Return the scenario of `--topo`, `--link`, `--flow` and `--duration`."""
-    found = topo_graph(topo, link)
+    found, faults, read = topo_graph(topo, link), list[Fault](), list[dict[str, Any]]()
+    for text in flows:
+        with collected(faults):
+            read.append(_flow(text))
+    if not (read or faults):
+        hosts = [node.name for node in found.graph.nodes if node.kind is NodeKind.HOST][:2]
+        hint = f"--flow {','.join(hosts)},variant=cubic"
+        faults.append(Fault(("flows",), "there is no flow", hint))
     data = {
         "experiment": found.word,
         NETWORK_KEY: plain(found.graph),
-        "flows": _with_names([_flow(text) for text in flows], found),
+        "flows": _with_names(read),
         "duration_s": duration_s,
     }
-    return Document(data, found.left_out)
+    return Document(data, found.left_out, (*found.faults, *faults))
 
 
 def _flow(text: str) -> dict[str, Any]:
@@ -86,18 +95,16 @@ def _flow(text: str) -> dict[str, Any]:
     words = split_settings(text.split(","))
     ends = [str(each) for each in words.positional]
     if len(ends) != 2:
-        raise UsageError(f"--flow {quoted(text)}: not SRC,DST[,FIELD=VALUE…]", FLOW_HINT)
+        fault = f"not SRC,DST[,FIELD=VALUE…]: --flow {quoted(text)}"
+        raise refusal("flows", words=fault, hint=FLOW_HINT)
     flow: dict[str, Any] = {"kind": "tcp", "src": ends[0], "dst": ends[1], **words.named}
     if flow["kind"] == "tcp":
         flow.setdefault("variant", DEFAULT_VARIANT)
     return flow
 
 
-def _with_names(flows: list[dict[str, Any]], found: TopoGraph) -> list[dict[str, Any]]:
+def _with_names(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the flows, each with a unique name: its ends, and a number if others have the same."""
-    if not flows:
-        names = [node.name for node in found.graph.nodes if node.kind is NodeKind.HOST][:2]
-        raise UsageError("there is no flow", f"--flow {','.join(names)},variant=cubic")
     taken: dict[str, int] = {}
     for flow in flows:
         name = flow.setdefault("name", f"{flow['src']}-{flow['dst']}")
@@ -126,13 +133,12 @@ def in_file(path: Path) -> ScenarioDocument:
 def in_document(document: Document, where: str, folder: Path = Path()) -> ScenarioDocument:
     """Return the scenario of JSON's types; the paths in it begin at `folder`."""
     read, faults = checked_document(document.data, where)
+    faults = [*document.faults, *without_consequences(faults, document.faults)]
     if read is not None:
-        try:
+        with collected(faults):  # of a file that the scenario names
             read = _with_files(read, folder)
-            found = combined_faults(read.scenario, faults)
-            faults += without_consequences(read.in_its_words(found), faults)
-        except UsageError as error:  # of a file that the scenario names
-            faults.append(Fault((), error.message, error.hint))
+            together = combined_faults(read.scenario, faults)
+            faults += without_consequences(read.in_its_words(together), faults)
     if faults or read is None:
         raise usage_error(faults, where)
     return dataclasses.replace(read, left_out=document.left_out)

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from testbed.errors import UsageError, nearest, quoted
+from testbed.faults import Fault, collected, refusal
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.network import MAX_NODES, Direction, Graph, Link, Node, NodeKind, Port, Queue
@@ -40,6 +41,8 @@ MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
 }
 MAX_TOPO_NODES = 10_000  # that are built, before the plan counts them
 PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+
+LINKS = ("network", "links")
 
 Value = str | int | float | bool | None
 
@@ -229,7 +232,7 @@ LINK_CLASSES = ("Link", "TCLink", "TCULink")
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|secs?|ms|msecs?|us|usecs?)")
 _MS = {"s": 1e3, "m": 1.0, "u": 1e-3}  # by the unit's first letter
 
-LinkOptions = Mapping[str, Any]
+LinkOptions = dict[str, Any]
 
 
 def parse_link_options(text: str) -> LinkOptions:
@@ -239,8 +242,9 @@ def parse_link_options(text: str) -> LinkOptions:
     if found.positional or any(
         key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in found.named
     ):
-        raise UsageError(f"--link {text}: not options of a TCLink", "--link bw=10,delay=5ms")
-    return found.named
+        fault = f"not options of a TCLink: --link {text}"
+        raise refusal(*LINKS, words=fault, hint="--link bw=10,delay=5ms")
+    return {**found.named}
 
 
 def link_directions(where: str, options: LinkOptions) -> tuple[Direction, Direction]:
@@ -329,22 +333,24 @@ class TopoGraph:
     word: str
     graph: Graph
     left_out: tuple[str, ...]
+    faults: tuple[Fault, ...]
 
 
 def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
     """Return the network of a Topo by its name; `link` has options for all its links."""
     name = parse_topo_name(text)
     topo = build_topo(name, folder)
+    faults, options = list[Fault](), LinkOptions()
+    with collected(faults):
+        options = parse_link_options(link)
     try:
-        graph = _graph(topo, parse_link_options(link))
+        graph = _graph(topo, options)
     except UsageError as error:
         raise UsageError(f"{text}: {error.message}", error.hint) from error
-    if not any(each.rate_mbit for link in graph.links for each in link.directions):
-        raise UsageError(
-            f"{text}: no link has a bw: nothing would ever queue",
-            "--link bw=10,delay=5ms gives one to all",
-        )
-    return TopoGraph(name.word, graph, tuple(_left_out(topo)))
+    if not (faults or any(each.rate_mbit for link in graph.links for each in link.directions)):
+        hint = "--link bw=10,delay=5ms gives one to all"
+        faults = [Fault(LINKS, "no link has a bw: nothing would ever queue", hint)]
+    return TopoGraph(name.word, graph, tuple(_left_out(topo)), tuple(faults))
 
 
 def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from testbed.errors import FAULT_BREAK, TestbedError, printable, printable_lines
+from testbed.errors import TestbedError, UsageError, printable, printable_lines
 
 
 class PrintableConsole(Console):
@@ -42,8 +42,8 @@ errors = _console(stderr=True)
 def print_error(error: TestbedError, status: int) -> int:
     """Print an error with its hint, and return the exit status."""
     message = f"testbed: {printable(error.message)}"
-    if len(message) > errors.width:  # a fault a line
-        message = message.replace(FAULT_BREAK, "\n    ")
+    if len(message) > errors.width and isinstance(error, UsageError) and error.lines:
+        message = "testbed: " + "\n    ".join(map(printable, error.lines))
     errors.print(message, soft_wrap=True)
     if error.hint:
         errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)

@@ -188,22 +188,32 @@ def choose_engine(planned: Sequence[Task], name: str) -> Choice:
     for tool in TOOLS:
         require(tool)
     require_files(flow for task in planned for flow in task.scenario.flows)
-    names = dict.fromkeys(task.scenario.kernel for task in planned)
+    names = _kernels_of(planned)
     built = next(filter(kernels.built_folder, names), "")  # the others are built later
     if not built and kernels.built_folder(kernels.default_kernel()) is None:
         built = next(iter(names))  # what is missing is said of a kernel that is named
     choice = choose(name, needs, built)
-    controls = [choice.engine.with_kernel(kernel).controls() for kernel in names]
-    asked = (need.name for need in needs if need.kind == "congestion control")
-    refuse_misspelt(asked, choice.engine.controls().union(*controls))
+    refuse_unknown_controls(planned, choice.engine)
     return choice
+
+
+def _kernels_of(planned: Sequence[Task]) -> list[str]:
+    return list(dict.fromkeys(task.scenario.kernel for task in planned))
+
+
+def refuse_unknown_controls(planned: Sequence[Task], *engines: Engine) -> None:
+    """Raise for a congestion control that none of the engines has with any of the kernels."""
+    named = [engine.with_kernel(name) for engine in engines for name in _kernels_of(planned)]
+    needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
+    controls = (need.name for need in needs if need.kind == "congestion control")
+    refuse_misspelt(controls, frozenset().union(*(one.controls() for one in (*engines, *named))))
 
 
 def refuse_misspelt(names: Iterable[str], controls: frozenset[str]) -> None:
     """Raise for a congestion control that neither our table nor Linux nor these kernels have."""
     for name in names:
         if name not in KNOWN_VARIANTS | controls:
-            raise UsageError(f"unknown variant {name!r}", spelling_hint(name))
+            raise UsageError(f"unknown variant {quoted(name)}", spelling_hint(name))
 
 
 def learn_speed(choice: Choice, done: Iterable[TrialFinished]) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import UsageError, near, nearest, quoted
+from testbed.faults import Fault, usage_error
 from testbed.own_files import scenario_file
 from testbed.own_files.python_file import PYTHON_SUFFIX
 from testbed.own_files.scenario_file import JSON_SUFFIX, in_document, in_file
@@ -80,10 +81,26 @@ def select(
         file = load(Path(what), experiments)
         return select_experiment(file.experiment, settings, quick=quick, file=file)
     if what not in experiments:
-        is_topo = f"{PYTHON_SUFFIX}:" in what
-        hint = f"is it a Topo? --topo {what}" if is_topo else nearest(what, experiments)
-        raise UsageError(f"unknown experiment {quoted(what)}", hint)
+        raise _unknown(what, experiments)
     return select_experiment(experiments[what], settings, quick=quick)
+
+
+def _unknown(what: str, experiments: Iterable[str]) -> UsageError:
+    """Return the error of a name that is no experiment's, and does not end as a file's does."""
+    if f"{PYTHON_SUFFIX}:" in what:
+        return UsageError(f"unknown experiment {quoted(what)}", f"is it a Topo? --topo {what}")
+    path, suffixes = Path(what), (JSON_SUFFIX, PYTHON_SUFFIX)
+    files = [str(each) for each in path.parent.glob("*") if each.suffix in suffixes]
+    same_stem = next((each for each in files if each.removesuffix(Path(each).suffix) == what), "")
+    if close := same_stem or near(what, files):
+        return UsageError(f"{quoted(what)}: no such experiment or file", f"did you mean {close!r}?")
+    if not path.exists() and not path.suffix and len(path.parts) == 1:
+        return UsageError(f"unknown experiment {quoted(what)}", nearest(what, experiments))
+    kind = "a folder" if path.is_dir() else "a file of another kind"
+    return UsageError(
+        f"{quoted(what)}: {kind if path.exists() else 'no such file'}",
+        "name an experiment (`testbed list`), a scenario's .json or an experiment's .py",
+    )
 
 
 def select_topo(
@@ -105,8 +122,10 @@ def select_experiment(
     """Return the selection for an experiment, some of whose axes have other values."""
     kernels, settings = split_kernels(settings, experiment.axes)
     if unknown := [key for key in settings if key not in experiment.axes]:
-        hint = nearest(unknown[0], (*experiment.axes, KERNEL_AXIS))
-        raise UsageError(f"--set {unknown[0]}: no such axis", hint)
+        axes = (*experiment.axes, KERNEL_AXIS)
+        raise usage_error(
+            [Fault((f"--set {key}",), "no such axis", nearest(key, axes)) for key in unknown]
+        )
     return RunSelection(
         experiment.name,
         experiment.metric,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from testbed.errors import UsageError, nearest, quoted
-from testbed.faults import Keys, of_axes, usage_error
+from testbed.faults import Fault, Keys, collected, of_axes, usage_error
 from testbed.scenario.experiment import refuse_too_many
 from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.model import Scenario
@@ -63,7 +63,12 @@ def sweep(
     axes = _axes(document, settings)
     points = list(itertools.product(*(dict.fromkeys(axis.values) for axis in axes)))
     refuse_too_many(len(points), seeds)
-    scenarios = [_scenario(document, axes, point) for point in points]
+    faults, scenarios = list[Fault](), list[Scenario]()
+    for point in points:
+        with collected(faults):
+            scenarios.append(_scenario(document, axes, point))
+    if faults:
+        raise usage_error(list(dict.fromkeys(faults)), "--set")
     return [
         dataclasses.replace(each, seed=document.scenario.seed + repeat)
         for repeat in range(seeds)
@@ -109,20 +114,21 @@ def _axes(
     document: ScenarioDocument, settings: Mapping[str, Sequence[str]]
 ) -> tuple[FieldAxis, ...]:
     """Return the settings as axes of their fields, each field once, with the shortest names."""
-    data = document.data
-    found: dict[Keys, str] = {}
+    data, faults = document.data, list[Fault]()
+    places: dict[Keys, str] = {}
     for place in settings:
-        keys = _find(data, place)
-        if keys in found:
-            raise UsageError(
-                f"--set {place}: the same field as {found[keys]}",
-                f"join the values: --set {place}=VALUE,VALUE",
-            )
-        found[keys] = place
-    names = _names(tuple(found), document.scenario.axes, data)
+        with collected(faults, f"--set {place}"):
+            keys = _find(data, place)
+            if keys in places:
+                hint = f"join the values: --set {place}=VALUE,VALUE"
+                raise UsageError(f"the same field as {places[keys]}", hint)
+            places[keys] = place
+    if faults:
+        raise usage_error(faults)
+    names = _shortest_names(tuple(places), document.scenario.axes, data)
     return tuple(
         _axis(name, keys, settings[place], isinstance(_value_at(data, keys), str))
-        for (keys, place), name in zip(found.items(), names, strict=True)
+        for (keys, place), name in zip(places.items(), names, strict=True)
     )
 
 
@@ -137,21 +143,19 @@ def _axis(name: str, keys: Keys, values: Sequence[str], holds_text: bool) -> Fie
 def _find(data: Any, place: str) -> Keys:
     """Return the keys that lead to a field that holds one value."""
     if hint := NOT_AN_AXIS.get(_first(place)):
-        raise UsageError(f"--set {place}: not a field to set", hint)
+        raise UsageError("not a field to set", hint)
     at, keys = data, list[str | int]()
     for part in place.split("."):
-        key = _key(at, part, place, keys)
+        key = _resolve_key(at, part, place, keys)
         keys.append(key)
         at = at.get(key) if isinstance(at, dict) else at[key]
     if isinstance(at, dict | list):
         inner = at if isinstance(at, dict) else map(str, range(len(at)))
-        raise UsageError(
-            f"--set {place}: holds several values", f"name one: {place}.{next(iter(inner), '…')}"
-        )
+        raise UsageError("holds several values", f"name one: {place}.{next(iter(inner), '…')}")
     return tuple(keys)
 
 
-def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | int:
+def _resolve_key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | int:
     where = ".".join(map(str, before)) or "the scenario"
     if isinstance(at, dict):
         if part in at or (before and before[-1] == OPEN_OBJECT):
@@ -159,31 +163,31 @@ def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | i
         deeper = (leaf for leaf, _ in _leaves(at, "") if leaf.endswith(f".{place}"))
         full = "" if before else next(deeper, "")
         hint = f"write its whole place: --set {full}=…" if full else nearest(part, at)
-        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", hint)
+        raise UsageError(f"{where} has no {quoted(part)}", hint)
     if isinstance(at, list):
         known = {str(number): number for number in range(len(at))}
         known |= {each["name"]: n for n, each in enumerate(at) if "name" in each}
         if part in known:
             return known[part]
-        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", nearest(part, known))
+        raise UsageError(f"{where} has no {quoted(part)}", nearest(part, known))
     raise UsageError(
-        f"--set {place}: {where} is {'null' if at is None else quoted(at)}, without fields",
+        f"{where} is {'null' if at is None else quoted(at)}, without fields",
         "`testbed plan` with the file alone lists the fields that can be set",
     )
 
 
-def _names(fields: Sequence[Keys], taken: Mapping[str, str], data: Any) -> Iterator[str]:
+def _shortest_names(fields: Sequence[Keys], taken: Mapping[str, str], data: Any) -> Iterator[str]:
     """Yield for each field the shortest end of its place that is unique.
 
     It may be the name of an axis of the file only if that axis is the field itself.
     """
     for keys in fields:
         ends = (keys[-length:] for length in range(1, len(keys)))
-        free = (end for end in ends if _is_free(keys, end, fields, taken, data))
+        free = (end for end in ends if _is_unambiguous(keys, end, fields, taken, data))
         yield ".".join(map(str, next(free, keys)))
 
 
-def _is_free(
+def _is_unambiguous(
     keys: Keys, end: Keys, fields: Sequence[Keys], taken: Mapping[str, str], data: Any
 ) -> bool:
     if isinstance(end[0], int) or any(o != keys and o[-len(end) :] == end for o in fields):

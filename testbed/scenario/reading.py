@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from testbed.errors import UsageError, near, quoted
-from testbed.faults import FIELD, SPELLING, Fault, Keys, usage_error
+from testbed.faults import FIELD, SPELLING, Fault, Keys, collected, usage_error
 from testbed.scenario.added_fields import field_names
 from testbed.scenario.limits import BEYOND_LIMIT, Range
 from testbed.scenario.losses import LOSS_HINT
@@ -148,10 +148,9 @@ def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph | None, lis
     faults = [fault.inside(TOPOLOGY_KEY) for fault in faults]
     if named is None:
         return None, None, faults
-    try:
+    with collected(faults, TOPOLOGY_KEY):
         return named, named.graph(), faults
-    except UsageError as error:
-        return None, None, [*faults, *(fault.inside(TOPOLOGY_KEY) for fault in error.faults)]
+    return None, None, faults
 
 
 def parsed(text: str | bytes, name: str) -> Any:
@@ -164,18 +163,34 @@ def parsed(text: str | bytes, name: str) -> Any:
             f"{name}: longer than {MAX_SCENARIO_BYTES >> 20} MB: not a scenario", SCENARIO_HINT
         )
     try:
-        text = text.decode() if isinstance(text, bytes) else text
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         return json.loads(text, parse_int=_integer, object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{name}:{line}: not UTF-8: {error.reason}", SCENARIO_HINT) from error
+        raise UsageError(f"{name}:{line}: not UTF-8: {error.reason}", "save it as UTF-8") from error
     except json.JSONDecodeError as error:
-        where = f"{name}:{error.lineno}:{error.colno}"
-        raise UsageError(f"{where}: not JSON: {error.msg}", SCENARIO_HINT) from error
+        raise _not_json(error, name) from error
     except RecursionError as error:
         raise UsageError(f"{name}: lists or objects nested too deeply", SCENARIO_HINT) from error
     except _KeyTwice as error:
         raise UsageError(f"{name}: {error} is given twice in one object", SCENARIO_HINT) from error
+
+
+def _not_json(error: json.JSONDecodeError, name: str) -> UsageError:
+    """Return what is wrong at that place, with what to type there."""
+    place, words, hint = error.pos, error.msg, SCENARIO_HINT
+    before, rest = error.doc[:place].rstrip(), error.doc[place:].strip()
+    if not (before or rest):
+        words = "the file is empty"
+    elif not rest:
+        words, hint = "it ends too early", "is the file complete? each { and [ has an end"
+    elif before.endswith(",") and rest[0] in "]}":
+        place = len(before) - 1
+        words, hint = f"a comma before {rest[0]}", "leave the comma out"
+    elif rest[0] == "'":
+        words, hint = "a text in single quotes", 'JSON has double quotes: "name"'
+    line, column = error.doc.count("\n", 0, place) + 1, place - error.doc.rfind("\n", 0, place)
+    return UsageError(f"{name}:{line}:{column}: not JSON: {words}", hint)
 
 
 class _KeyTwice(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -42,9 +43,6 @@ def read_json(folder: Path, name: str) -> Any:
         return json_files.read(folder / name)
     except (OSError, *DAMAGED):
         return None
-
-
-MAX_BESIDE_S = 1000.0  # before and after a scenario's time, if the host is slow
 
 
 @dataclass(frozen=True)
@@ -171,10 +169,26 @@ def _lacks(path: Path) -> str:
 
 
 def _trial_hint(path: Path) -> str:
-    inside = trial_paths(path) if path.is_dir() else []
-    if inside:
-        return f"name one of those in it: {inside[0]}"
+    for folder in (path, *_results_in(path)) if path.is_dir() else ():
+        if inside := trial_paths(folder):
+            return f"name one of those in it: {inside[0]}"
     return "name a trial's directory, such as results/variants/reno-seed1-…"
+
+
+def _results_in(folder: Path) -> list[Path]:
+    """Return the results folders and runs in a folder."""
+    with contextlib.suppress(OSError):
+        folders = sorted(each for each in folder.iterdir() if not each.is_symlink())
+        return [each for each in folders if (each / RUNS).is_dir() or (each / RUN_FILE).is_file()]
+    return []
+
+
+def no_trials(folder: Path) -> TestbedError:
+    """Return the error of a folder without trials, with one in it that has some."""
+    hint = "name a folder that `testbed run` made"
+    for inside in _results_in(folder)[:1]:
+        hint = f"name one of those in it: {inside}"
+    return TestbedError(f"{folder}: no trials in it", hint)
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:

@@ -412,5 +412,5 @@ def test_the_verb(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
     assert (done.returncode, done.stdout) == (5, f"--odd in {tmp_path.name}\n"), done.stderr
-    assert "1 file in" in done.stderr
+    assert "exit status 5, " in done.stderr and "1 file in" in done.stderr
     assert (tmp_path / "made").read_text() == "made\n"

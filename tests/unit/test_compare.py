@@ -395,5 +395,8 @@ def test_folders_without_trials(
     folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compare", str(folders / "a"), str(tmp_path)]) == 1
-    assert "holds no trials" in capsys.readouterr().err
+    assert "no trials in it" in capsys.readouterr().err
+    (tmp_path / "few" / "runs").mkdir(parents=True)
+    assert main(["compare", str(folders / "a"), str(tmp_path)]) == 1
+    assert f"name one of those in it: {tmp_path / 'few'}" in capsys.readouterr().err
     assert main(["compare", str(folders / "a"), str(tmp_path / "none")]) == 2

@@ -133,6 +133,19 @@ def test_what_it_refuses(settings: dict[str, list[str]], said: str, hint: str) -
     assert said in caught.value.message and hint in caught.value.hint
 
 
+def test_all_faults_of_fields_and_of_values_are_named_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        sweep(FILE, {"seed": ["1"], "nowhere": ["1"], "duration_s": ["5"]}, 1)
+    assert caught.value.message == (
+        "--set seed: not a field to set; --set nowhere: the scenario has no 'nowhere'"
+    )
+    with pytest.raises(UsageError) as caught:
+        sweep(FILE, {"duration_s": ["0", "x", "5"], "snaplen_bytes": ["1", "144"]}, 1)
+    assert [str(fault).partition(": ")[0] for fault in caught.value.faults] == [
+        *("duration_s=0", "snaplen_bytes=1", "duration_s=x")
+    ]
+
+
 def test_axes_have_the_shortest_names_that_tell_them_apart() -> None:
     def axes(*places: str, file: ScenarioDocument = FILE) -> set[str]:
         (made,) = sweep(file, {place: ["5"] for place in places}, 1)

@@ -37,6 +37,8 @@ SCENARIO: dict[str, Any] = {
 # their content, or the place of a value in the scenario and what is there instead
 FILES: dict[str, str | tuple[tuple[str | int, ...], object]] = {
     "broken.json": '{"experiment": "x",}',
+    "quotes.json": "{'experiment': 'x'}",
+    "early.json": '{"experiment":',
     "empty.json": "",
     "list.json": "[]",
     "negative.json": (("duration_s",), -1),
@@ -69,7 +71,10 @@ help | testbed VERB --help
 run | an experiment (`testbed list`), or --topo
 run router-botleneck | did you mean 'router-bottleneck'?
 {RUN} fall-floyd | testbed run --help
-run /tmp | known: aggregation
+run /tmp | name an experiment (`testbed list`), a scenario's .json
+run negative | did you mean 'negative.json'?
+run negative.jsn | did you mean 'negative.json'?
+run text.pcap | name an experiment (`testbed list`), a scenario's .json
 {RUN} --quik | did you mean '--quick'?
 {RUN} --zzzz | testbed run --help lists the options
 {RUN} --seeds 0 | e.g. --seeds 3
@@ -84,7 +89,10 @@ run /tmp | known: aggregation
 {RUN} --name latest | choose another name
 {RUN} --name a/b | names are letters
 {RUN} --name 'my run' | names are letters
-{RUN} --columns goodput | did you mean 'goodput_mbps'?
+{RUN} --columns goodput | name one of goodput_mbps
+{RUN} --columns goodput_mpbs | did you mean 'goodput_mbps'?
+{RUN} --columns flow | leave it out
+{RUN} --verbose | commands.log
 {RUN} --columns goodput_mbps --all | leave out --all
 {RUN} --duration 5 | --set duration_s=
 {RUN} --link bw=10 | --topo tree,2,2 --link bw=10
@@ -112,7 +120,9 @@ run intra-protocol --set flows=1e9 | by default: --set flows=2,4
 run aqm --set traffic=heavyy | by default: --set traffic=mild
 run lossy --set burst=0 | by default: --set burst=1,4
 run nowhere.json | name an experiment
-run broken.json | a scenario, complete, as an example
+run broken.json | leave the comma out
+run quotes.json | JSON has double quotes
+run early.json | is the file complete?
 run empty.json | a scenario, complete, as an example
 run list.json | a scenario, complete, as an example
 run negative.json | above 0, up to 86400
@@ -130,6 +140,8 @@ run module.py | correct that line
 run nothing.py | `testbed new EXPERIMENT_NAME`
 run build.py | correct that line
 run --topo single,2 | --link bw=10,delay=5ms
+plan router-bottleneck --set variant=cubik | did you mean 'cubic'?
+plan router-bottleneck --set kernel=6.13 | did you mean '6.12'?
 run --topo trus --link bw=10 --flow h1,h2 | did you mean 'torus'?
 run --topo torus,3,3 --link bw=10 --flow h1x1,h2x2 | testbed mininet -- mn
 run --topo torus --link bw=10 --flow h1,h2 | tree,depth=2,fanout=2

@@ -202,7 +202,7 @@ def test_nothing_unlike_is_averaged(seed: int) -> None:
         assert (
             len({(a, v) for a, v in zip(cell.rows["axes"], cell.rows["variant"], strict=True)}) == 1
         )
-    shown = {cell.write(found.keys) for cell in found.cells}
+    shown = {cell.key_values(found.keys) for cell in found.cells}
     assert len(shown) == len(found.cells), "two lines look the same"
     varying = {n for n in names if len({read_axes(str(r["axes"]))[n] for r in rows}) > 1}
     assert {key.name for key in found.keys} - {"variant"} <= varying
@@ -216,9 +216,22 @@ def test_columns_that_the_user_names() -> None:
     with pytest.raises(UsageError) as caught:
         parse_columns("goodput")
     assert "goodput_mbps" in caught.value.hint
-    with pytest.raises(UsageError, match="flow: a column of words") as caught:
+    with pytest.raises(UsageError, match="--columns rtt: no such column") as caught:
+        parse_columns("rtt")
+    assert "rtt_mean_ms, rtt_p95_ms" in caught.value.hint
+    with pytest.raises(UsageError, match="flow: a column of texts") as caught:
         parse_columns("flow")
-    assert "variant and flow anyway" in caught.value.hint
+    assert "leave it out" in caught.value.hint
+
+
+def test_seeds_that_change_nothing_have_no_interval() -> None:
+    one = {"goodput_mbps": 9.52, "seed": 1}
+    table = summary(rows_of(one, one | {"seed": 2}))
+    assert cells(table)["goodput Mbit/s"] == "9.52" and cells(table)["n"] == "2"
+    assert "all seeds gave the same numbers" in table.note and "±" not in table.note
+    table = summary(rows_of(one, one | {"seed": 2, "retransmitted": 3.0}, one | {"seed": 3}))
+    assert cells(table)["goodput Mbit/s"] == "9.52 ± 0.00"
+    assert "all seeds" not in table.note
 
 
 def test_formats_for_programs_and_documents() -> None:

@@ -239,6 +239,20 @@ def test_flows_of_the_command_line_have_names_and_any_field() -> None:
     assert scenario.flows[1].start_s == 1.5
 
 
+def test_all_faults_of_a_topo_its_links_and_its_flows_are_named_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = "plan --topo single,2 --link rate=10 --flow h1,h9,varient=bbr --flow h3"
+    assert main(words.split(), {}) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "testbed: --topo single,2: network.links: not options of a TCLink: --link rate=10",
+        "    flows: not SRC,DST[,FIELD=VALUE…]: --flow 'h3'",
+        "    flows[0].varient: unknown field: did you mean 'variant'?",
+        "    flows[0].dst: unknown node 'h9': known: h1, h2",
+        "    hint: --link bw=10,delay=5ms",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
