@@ -41,7 +41,7 @@ COVERED_SOURCES = "net/ipv4/tcp"
 
 @dataclasses.dataclass
 class FileCoverage:
-    """How often each line and each function of a source file ran."""
+    """Counts of how often each line and function of a source file ran."""
 
     lines: Counter[int] = dataclasses.field(default_factory=Counter)
     functions: Counter[str] = dataclasses.field(default_factory=Counter)

@@ -49,7 +49,7 @@ class Cost:
         """The processor time of all processes."""
         return self.own_s + self.children_s
 
-    def to(self, other: Cost) -> str:
+    def ratio_to(self, other: Cost) -> str:
         """Return the ratio to another cost, as text."""
         processors = self.processor_s / other.processor_s
         return f"{self.wall_s / other.wall_s:.3g} ({processors:.3g} of the processor time)"
@@ -118,7 +118,7 @@ def print_costs(
         line += f", {extra}" if (extra := speed(name, spent)) else ""
         for other in to if name not in to else ():
             limit = (at_most or {}).get((name, other))
-            line += f"; to {other}: {spent.to(costs[other])}"
+            line += f"; to {other}: {spent.ratio_to(costs[other])}"
             line += f", at most {limit:.3g}" if limit else ""
         print(line, flush=True)
 

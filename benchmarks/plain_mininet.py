@@ -88,7 +88,7 @@ VARYING = re.compile(r"[0-9a-f]{1,4}(::?[0-9a-f]{1,4})+|\d+(\.\d+)?")  # address
 
 @dataclass(frozen=True)
 class ProgramOutput:
-    """What a program printed."""
+    """The output of a program."""
 
     stdout: str = ""
     stderr: str = ""

@@ -53,8 +53,8 @@ ONE = Case("1 flow at 100 Mbit/s", 1, 100)
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a trial cost, and what came of it."""
+class TrialCost:
+    """The cost of a trial, and its outcome."""
 
     cost: Cost
     packets: int
@@ -71,27 +71,27 @@ def scenario(case: Case, seconds: float) -> Scenario:
     )
 
 
-def ran(wanted: Scenario) -> Ran:
+def ran(wanted: Scenario) -> TrialCost:
     """Run a trial, and judge it when its cost is known."""
     with scratch_folder() as folder:
         (done,), spent = measured(lambda: run_trials([wanted], folder, jobs=1))
         record, flows = done.record, reduction_of(open_trial(done.path)).flows
     spent = dataclasses.replace(spent, memory_mb=record.peak_memory_mb)
     packets, verdicts = max(each.packets for each in record.captures), Counter(flows["verdict"])
-    return Ran(spent, packets, ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()))
+    return TrialCost(spent, packets, ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()))
 
 
-def simulated(case: Case, seconds: float) -> Ran:
+def simulated(case: Case, seconds: float) -> TrialCost:
     """Run a case in ns-3."""
     limit = simulators.queue_packets(case.rate_mbit, SCALE_RTT_MS)
     words = (case.rate_mbit, SCALE_RTT_MS, seconds, limit)
     spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
     flow = simulators.SimulatedFlow(*words, flows=case.flows, spread_s=spread_s)
     done, spent = measured(lambda: simulators.run_ns3(flow, max(os.sched_getaffinity(0))))
-    return Ran(spent, done.packets)
+    return TrialCost(spent, done.packets)
 
 
-def packet_us(short: Ran, long: Ran) -> float:
+def packet_us(short: TrialCost, long: TrialCost) -> float:
     """Return the microseconds of processor time per packet that the longer one has more."""
     return 1e6 * one_more(short.cost, long.cost, long.packets - short.packets).processor_s
 

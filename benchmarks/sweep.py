@@ -19,7 +19,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.results.reducing import MANY, Incoming
+from analysis.results.background_reduction import MANY, ReductionQueue
 from benchmarks import engine as speed
 from benchmarks.harness import (
     Cost,
@@ -79,7 +79,7 @@ def run(scenarios: Sequence[Scenario], jobs: int, expected: int = 0) -> Cost:
             if isinstance(event, TrialFinished):
                 incoming.add(event.path, is_fresh=event.fresh)
 
-        with Incoming("zstd", trials=expected or len(scenarios)) as incoming:
+        with ReductionQueue("zstd", trials=expected or len(scenarios)) as incoming:
             run_trials(scenarios, folder, jobs=jobs, watch=take)
 
     with scratch_folder() as folder:

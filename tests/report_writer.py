@@ -27,8 +27,8 @@ from analysis.results import reduction
 from analysis.results.reduction import Reduction
 from analysis.results.stored_tables import as_arrow
 from analysis.transfers.transfer_rows import transfer_table
-from analysis.verdict.checks import compare, unknown
-from analysis.verdict.verdict import conclude
+from analysis.verdict.checks import make_check, unknown
+from analysis.verdict.verdict import worst_verdict
 from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
@@ -202,8 +202,8 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     rows = _metrics(path, made, status, dice)
     if "verdict" in settings:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
-    checks = (compare("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
-    (path / VERDICT_FILE).write_text(conclude(checks).to_json())
+    checks = (make_check("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
+    (path / VERDICT_FILE).write_text(worst_verdict(checks).to_json())
     series = _digest(made, rows, dice) if status is Status.OK else series_table([])
     store_tables(open_trial(path), rows, series)
     return path

@@ -18,7 +18,7 @@ import pytest
 from testbed.plan.plan import CapturePlan
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.runner.programme import BOOT_NS, NS, Programme
-from testbed.runner.spoken import LINK, spoken
+from testbed.runner.recorded_netlink import LINK, netlink_of
 from testbed.scenario.model import Scenario
 from testbed.store.names import capture_file, planned_file
 from testbed.store.reading import Trial
@@ -73,7 +73,7 @@ def meanwhile(
             if LINK not in argv:
                 self._programme.run(node, argv)
                 return
-            (message,) = spoken(argv[0], (" ".join(argv[1:]),))  # tc alone does not know it
+            (message,) = netlink_of(argv[0], (" ".join(argv[1:]),))  # tc alone does not know it
             places = (("index", offset, name) for offset, name in message.indexes)
             kind, flags = message.kind, message.flags
             self._programme.send(node, kind, flags, message.content, *places)

@@ -190,12 +190,12 @@ def varied(name: str) -> Iterator[None]:
     """Set trials up in this way for the duration of the block."""
     with pytest.MonkeyPatch.context() as patch:
         if name in ("order", "all"):
-            make_it = make.Programmed.__init__
+            make_it = make.TrialProgramme.__init__
 
             def reordered(self: Any, task: Task, *rest: Any, **more: Any) -> None:
                 make_it(self, Task(task.scenario, another_order(task.plan)), *rest, **more)
 
-            patch.setattr(make.Programmed, "__init__", reordered)
+            patch.setattr(make.TrialProgramme, "__init__", reordered)
         if name in ("environment", "all"):
             user = {"LOGNAME": "a-user-with-a-name-of-another-length" * 3}
             patch.setattr(make, "PROGRAM_ENVIRONMENT", {**make.PROGRAM_ENVIRONMENT, **user})

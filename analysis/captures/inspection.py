@@ -57,7 +57,7 @@ class View:
     about: str = ""  # the flow and the point, for people
 
     def narrowed(self, display_filter: str) -> View:
-        """Only those packets that a second filter lets through as well."""
+        """Keep the packets that a second filter lets through, too."""
         both = conjunction(self.display_filter, display_filter)
         return View(self.capture, both, self.about)
 

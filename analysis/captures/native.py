@@ -131,7 +131,7 @@ class Block(ctypes.Structure):
 
 
 class SkippedCount(ctypes.Structure):
-    """So many frames were not read, and why."""
+    """A number of frames that were not read, and the reason."""
 
     _fields_ = (
         ("reason", ctypes.c_uint32),

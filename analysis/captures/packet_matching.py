@@ -26,7 +26,7 @@ class Matches:
 
     @property
     def delay_ns(self) -> npt.NDArray[Any]:
-        """How long each packet took."""
+        """The time that each packet took, in nanoseconds."""
         return np.asarray(self.time_ns - self.before_ns)
 
 
@@ -169,7 +169,7 @@ class Pairs:
 
 
 def pair(before: Rows, after: Rows) -> Integers:
-    """For each packet of `after` its place in `before`, NOWHERE if it is not there.
+    """Return the place in `before` of each packet of `after`; NOWHERE if it is not there.
 
     Packets that look alike are paired in their order. Where some of them did not pass (a lost
     SYN-ACK is sent again a second later), each that did is the last that keeps its place among its

@@ -112,7 +112,7 @@ class _Plain:
         return self._missing <= 0
 
     def readinto(self, into: memoryview) -> int:
-        """As of any file."""
+        """Fill a buffer, as any file does."""
         size = self._file.readinto(into)
         self._missing -= size
         return size

@@ -11,7 +11,7 @@ from analysis.captures.native import Core, SkippedCount
 
 
 class SkipReason(IntEnum):
-    """enum why of core.h."""
+    """Why a frame was skipped: the values of `enum why` in core.h."""
 
     BROKEN = 1
     LINK = 2
@@ -94,13 +94,13 @@ OPTIONAL = ("VXLAN", "GENEVE")
 
 @dataclass(frozen=True)
 class SkippedFrames:
-    """How many frames were not read, by what they are."""
+    """Counts of the frames that were not read, by their kind."""
 
     reasons: Mapping[str, int]
 
     @property
     def frames(self) -> int:
-        """All of them."""
+        """The number of skipped frames."""
         return sum(self.reasons.values())
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class SkippedFrames:
         return ", ".join(f"{frames} {what}" for what, frames in ordered)
 
     def warnings(self, file: str, frames: int) -> tuple[str, ...]:
-        """For the user, in one line."""
+        """Return a warning of one line; none if every frame was read."""
         if not self.reasons:
             return ()
         hint = ""

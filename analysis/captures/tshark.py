@@ -362,7 +362,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _numbers(texts: pd.Series[str], base: int, missing: int) -> Array:
-    """Each different text is read once."""
+    """Parse a column of numbers; each distinct text is parsed once."""
     codes, unique = pd.factorize(texts)
     values = [int(text, base) for text in unique]
     return np.array([*values, missing], dtype=np.int64)[codes]

@@ -22,7 +22,7 @@ class ClaimVerdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class DeclaredAnswer:
-    """What a claim can be answered at best in this laboratory, and why; the test is shown."""
+    """The best answer that this laboratory can give to a claim, and why; the test is shown."""
 
     verdict: ClaimVerdict
     because: str  # a sentence

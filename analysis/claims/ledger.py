@@ -147,7 +147,7 @@ class Answer:
 
     @property
     def out_of(self) -> str:
-        """How many seeds the answer is of, and what dropped out."""
+        """The number of seeds behind the answer, and what dropped out."""
         seeds = f"{self.n} of {self.seeds}" if self.n < self.seeds else f"{self.n}"
         return f"{seeds}; {self.unusable} trials left out" if self.unusable else seeds
 
@@ -438,7 +438,7 @@ def _varied(
 
 
 def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
-    """Return whether the answer would be another one without the varied trials."""
+    """Return whether the answer changes if the varied trials are left out."""
     if rest.rows.empty:
         return True
     without, _ = _answer(paper, claim, rest)

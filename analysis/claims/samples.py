@@ -111,7 +111,7 @@ class Group:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What distinguishes the group from the others of its claim."""
+        """The values that distinguish the group from the others of its claim."""
         return (self.profile, self.window, self.setting, self.reading)
 
     def where(self, **axes: object) -> Group:

@@ -15,7 +15,7 @@ from testbed.store.reading import open_trial
 
 
 def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
-    """By seed: the tables of the group's trials."""
+    """Map each seed to its trials' second-by-second tables."""
     if group.folder is None:
         raise NotMeasured("the trials' folder is not available, only their metrics")
     found: dict[int, list[pd.DataFrame]] = {}

@@ -68,7 +68,7 @@ def _mean(name: str, found: dict[str, dict[int, float]]) -> str:
 def cells(
     table: pd.DataFrame, scores: Sequence[Score]
 ) -> Iterator[tuple[dict[str, str], str, tuple[pd.Series, ...]]]:
-    """Each setting and subject, with the values of every score."""
+    """Return each setting and subject with the values of every score."""
     varied = [name for name in setting_columns(table) if table[name].nunique(dropna=False) > 1]
     groups = table.groupby([*varied, SUBJECT], sort=False, dropna=False)
     for key, rows in sorted(groups, key=lambda group: _order(group[0])):

@@ -27,7 +27,7 @@ UNKNOWN = "–"
 
 
 class Standing(enum.StrEnum):
-    """How a subject stands beside another."""
+    """A subject compared with another."""
 
     BETTER = "better"
     WORSE = "worse"

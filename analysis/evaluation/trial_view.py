@@ -62,7 +62,7 @@ class TrialView:
 
     @property
     def end_s(self) -> float:
-        """When the last flow stopped, which ends the measured part of the trial."""
+        """The time at which the last flow stopped: the end of the measured part."""
         return max(each.stopped_s for each in self.trial.record.flows)
 
     @property

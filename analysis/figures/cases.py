@@ -41,7 +41,7 @@ def split(
 
 
 def case(axes: Sequence[str], values: Iterable[Any]) -> dict[str, str]:
-    """Write the axes that have a value with their values."""
+    """Map each axis that has a value to its value as text."""
     pairs = zip(axes, values, strict=True)
     return {name: text(value) for name, value in pairs if not pd.isna(value)}
 
@@ -63,7 +63,7 @@ def _place(values: Sequence[object]) -> list[tuple[object, ...]]:
 
 
 def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
-    """At most `most` of the sorted values: both ends, and evenly spaced ones between them."""
+    """Return at most `most` of the sorted values: both ends, and evenly spaced ones between."""
     if len(values) <= most:
         return list(values)
     places = np.linspace(0, len(values) - 1, most).round().astype(int)

@@ -85,7 +85,7 @@ REFERENCE_COLOUR, TEXT_COLOUR = "#666666", "#000000"
 
 @dataclass(frozen=True, eq=False)
 class PointEvidence:
-    """What is behind each point: the ends of its interval, n, and the trials' names."""
+    """The evidence behind each point: the ends of its interval, n, and the trials' names."""
 
     low: Sequence[float] = ()
     high: Sequence[float] = ()

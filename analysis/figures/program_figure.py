@@ -32,11 +32,11 @@ from analysis.figures.style import (
     VERMILLION,
     WINE,
 )
-from analysis.laboratory.built import CLASSFUL
 from analysis.laboratory.observation import ExecutedCommand
+from analysis.laboratory.observed_network import CLASSFUL
 from analysis.laboratory.program_results import ProgramResults
 from analysis.laboratory.settings import SETTERS
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 
 FLOW_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INDIGO, BROWN)
 QUEUE_COLOURS = (TEAL, WINE, MOSS, ROSE)
@@ -144,7 +144,7 @@ def _sockets(
 
 def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
     """Yield the queues of the fullest interfaces, without parents that hold the same packets."""
-    queues = run.queues[run.queues["node"] != WIRES]
+    queues = run.queues[run.queues["node"] != DELAY_NODE]
     places = ["node", "interface"]
     fullest = queues.groupby(places, sort=False)["backlog_packets"].max()
     fullest = fullest[fullest > 1].sort_values(ascending=False, kind="stable")

@@ -113,7 +113,7 @@ class SocketChange:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """All that was observed of a program."""
+    """A program's run as it was observed."""
 
     commands: Sequence[ExecutedCommand]
     namespaces: Sequence[ObservedNamespace]

@@ -37,7 +37,7 @@ FLOW = ["kind", "src", "dst"]  # what a flow is known by in each capture on its 
 
 @dataclass(frozen=True)
 class MachineRecord:
-    """How a whole program was started, and how it ended."""
+    """A whole program's start and end."""
 
     words: Sequence[str]
     folder: str
@@ -76,7 +76,7 @@ class ProgramResults:
 
     @functools.cached_property
     def rates(self) -> pd.DataFrame:
-        """Each flow's throughput over time, at the capture that is nearest to its sender."""
+        """Return each flow's throughput over time at the capture nearest to its sender."""
         tables = list(map(self._bins, self.captures))
         rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
         if rows.empty:

@@ -25,7 +25,7 @@ from analysis.laboratory.settings import (
     server_of,
     time_ms,
 )
-from analysis.laboratory.silent_settings import with_silent_settings
+from analysis.laboratory.uncommanded_settings import with_silent_settings
 from testbed.scenario.network import FRAME_BYTES
 
 SMALL_NUMBER = 1000  # who writes a delay of more without a unit knows that they are µs

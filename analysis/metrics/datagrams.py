@@ -59,7 +59,7 @@ def overtaken(sent_places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 def _measure(flow: MeasuredFlow) -> Row:
-    sender, receiver = flow.part("sender"), flow.part("receiver")
+    sender, receiver = flow.packets_at("sender"), flow.packets_at("receiver")
     if flow.is_tcp or sender is None or receiver is None:
         return {}
     holds = flow.interval.holds

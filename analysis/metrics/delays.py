@@ -69,7 +69,7 @@ def _round_trips(flow: MeasuredFlow) -> Row:
 
 
 def _ack_rtt_mean_ms(flow: MeasuredFlow) -> float:
-    sender = flow.measured_part("sender")
+    sender = flow.measured_packets("sender")
     if sender is None:
         return NAN
     times = sender.acks["ack_rtt_ms"][sender.acks[ACKED_DATA]]
@@ -83,7 +83,10 @@ def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
 
 def _waits(flow: MeasuredFlow) -> pd.DataFrame | None:
     """Return the times of data packets in the bottleneck's queue, until they begin to be sent."""
-    delays, behind = flow.delays("bottleneck-in", "bottleneck-out"), flow.part("bottleneck-out")
+    delays, behind = (
+        flow.delays("bottleneck-in", "bottleneck-out"),
+        flow.packets_at("bottleneck-out"),
+    )
     if delays is None or behind is None:
         return None
     interface = capture_interface(flow.trial, "bottleneck-out", flow.record)

@@ -39,7 +39,7 @@ RTT_QUANTILES = "rtt_ms"  # the same
 def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield a flow's throughput and the quantiles of its delays, as far as its captures reach."""
     receiver, delays, rtts = (
-        flow.part("receiver"),
+        flow.packets_at("receiver"),
         flow.delays("sender", "receiver"),
         flow.round_trips,
     )
@@ -73,7 +73,7 @@ VIDEO_LENGTHS = "lengths "
 
 def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield packets per second and packet lengths at a video's viewer, if that was captured."""
-    receiver = flow.at("receiver") if flow.scenario_flow.kind is FlowKind.VIDEO else None
+    receiver = flow.tables("receiver") if flow.scenario_flow.kind is FlowKind.VIDEO else None
     if receiver is not None:
         yield from video_parts(receiver, flow.record.protocol)
 
@@ -121,7 +121,7 @@ class NotMeasured(TestbedError):
 
 def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield a flow's rate and mean delays second by second; nothing if it was not captured."""
-    receiver = flow.part("receiver")
+    receiver = flow.packets_at("receiver")
     if receiver is None:
         return
     zero, count = epoch_ns(flow.trial), int(np.ceil(flow.trial.scenario.duration_s))

@@ -108,7 +108,7 @@ def _capacity_mbit(trial: Trial, queue: QueueRecord, shown: Interval) -> float:
 
 
 def _interval(trial: Trial, data: Iterable[FlowAtQueue]) -> Interval:
-    """From the first start to the last stop of the flows that cross the queue."""
+    """Return the time from the first start to the last stop of the flows that cross the queue."""
     zero = epoch_ns(trial)
     flows = [each.flow for each in data] or list(trial.record.flows)
     start_s = max(trial.scenario.measure_from_s, min(flow.started_s for flow in flows))

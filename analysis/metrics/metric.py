@@ -53,39 +53,39 @@ class MeasuredFlow:
         """The measured interval, on the captures' clock."""
         return measured_interval(self.trial, self.record)
 
-    def at(self, role: str) -> FlowTables | None:
-        """All of its packets at a capture."""
+    def tables(self, role: str) -> FlowTables | None:
+        """Return the flow's packets at a capture, as tables."""
         return self.packets.flow(role, self.record)
 
-    def settled_at(self, role: str) -> FlowTables | None:
-        """Its packets at a capture, also after its stop, but for those the scenario leaves out."""
-        found, begin_ns = self.at(role), settled_ns(self.trial)
+    def settled_tables(self, role: str) -> FlowTables | None:
+        """Return its packets at a capture, after its stop too, without what the scenario omits."""
+        found, begin_ns = self.tables(role), settled_ns(self.trial)
         if found is None or not begin_ns:
             return found
         data, acks = (rows[rows["time_ns"] >= begin_ns] for rows in (found.data, found.acks))
         return FlowPackets(data, acks)
 
-    def part(self, role: str) -> FlowPackets[PacketArrays] | None:
-        """All of its packets at a capture, as plain arrays."""
+    def packets_at(self, role: str) -> FlowPackets[PacketArrays] | None:
+        """Return the flow's packets at a capture, as arrays."""
         return self.packets.part(role, self.record)
 
-    def measured_part(self, role: str) -> FlowPackets[PacketArrays] | None:
-        """Its packets that pass a capture in the measured interval, as plain arrays."""
-        if role not in self._measured_parts:
-            found = self.part(role)
-            self._measured_parts[role] = found and FlowPackets(
+    def measured_packets(self, role: str) -> FlowPackets[PacketArrays] | None:
+        """Return its packets that pass a capture in the measured interval, as arrays."""
+        if role not in self._measured_packets:
+            found = self.packets_at(role)
+            self._measured_packets[role] = found and FlowPackets(
                 *(rows[self.interval.holds(rows["time_ns"])] for rows in (found.data, found.acks))
             )
-        return self._measured_parts[role]
+        return self._measured_packets[role]
 
     @cached_property
-    def _measured_parts(self) -> dict[str, FlowPackets[PacketArrays] | None]:
+    def _measured_packets(self) -> dict[str, FlowPackets[PacketArrays] | None]:
         return {}
 
     def delays(self, first: str, second: str) -> pd.DataFrame | None:
         """Return the one-way delays between two captures; None if one of them is missing."""
         if (first, second) not in self._delays:
-            before, after = self.part(first), self.part(second)
+            before, after = self.packets_at(first), self.packets_at(second)
             self._delays[first, second] = (
                 None
                 if before is None or after is None
@@ -100,13 +100,13 @@ class MeasuredFlow:
     @cached_property
     def round_trips(self) -> pd.DataFrame | None:
         """A TCP flow's round-trip times at its sender; None if that was not captured."""
-        sender = self.part("sender")
+        sender = self.packets_at("sender")
         return round_trips(sender.acks) if sender and self.is_tcp else None
 
     @cached_property
     def recoveries(self) -> pd.DataFrame | None:
         """The times until its segments were acknowledged, likewise."""
-        sender = self.part("sender")
+        sender = self.packets_at("sender")
         return recovery_latencies(sender.data, sender.acks) if sender and self.is_tcp else None
 
     def measured(self, delays: pd.DataFrame, time: str, delay: str) -> Floats:

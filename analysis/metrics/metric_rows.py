@@ -103,7 +103,7 @@ def joined_by_trial(trials: pd.Series[str], texts: pd.Series[str]) -> pd.Series[
 
 
 def tell_settings_apart(rows: pd.DataFrame) -> pd.DataFrame:
-    """With further axes if flows of one name and variant share a place but not a setting.
+    """Add axes where flows of one name and variant share a place but not a setting.
 
     Such are the trials of several scenario files, which have no axes.
     """

@@ -51,9 +51,9 @@ RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retra
 
 def _measure_counts(flow: MeasuredFlow) -> Row:
     row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
-    if received := flow.measured_part("receiver"):
+    if received := flow.measured_packets("receiver"):
         row["received_packets"] = int((received.data["payload"] > 0).sum())
-    if sent := flow.measured_part("sender"):
+    if sent := flow.measured_packets("sender"):
         row["sent_packets"] = int((sent.data["payload"] > 0).sum())
         if flow.is_tcp:
             row |= {
@@ -64,10 +64,10 @@ def _measure_counts(flow: MeasuredFlow) -> Row:
 
 def _drop_rate(flow: MeasuredFlow) -> float:
     first, last = first_and_last_queue(flow)
-    left = flow.measured_part(f"{last}{BEHIND}")
+    left = flow.measured_packets(f"{last}{BEHIND}")
     if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
         return numbering_drop_rate(left.data)
-    entered, left = flow.part(f"{first}{BEFORE}"), flow.part(f"{last}{BEHIND}")
+    entered, left = flow.packets_at(f"{first}{BEFORE}"), flow.packets_at(f"{last}{BEHIND}")
     if entered is None or left is None:
         return NAN
     interval = flow.interval
@@ -84,7 +84,7 @@ def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
 def mark_rate(flow: MeasuredFlow) -> float:
     """Return the share of the flow's packets that left its last queue with CE."""
     _, last = first_and_last_queue(flow)
-    found = flow.measured_part(f"{last}{BEHIND}") or flow.measured_part("receiver")
+    found = flow.measured_packets(f"{last}{BEHIND}") or flow.measured_packets("receiver")
     if found is None or not len(found.data):
         return NAN
     return float((found.data["ecn"] == CE).mean())
@@ -113,9 +113,9 @@ def _measure_order(flow: MeasuredFlow) -> Row:
     row: Row = {}
     if not flow.is_tcp:
         return row
-    if received := flow.measured_part("receiver"):
+    if received := flow.measured_packets("receiver"):
         row["out_of_order"] = int(received.data["out_of_order"].sum())
-    if sent := flow.measured_part("sender"):
+    if sent := flow.measured_packets("sender"):
         row["out_of_order_sent"] = int(sent.data["out_of_order"].sum())
         row["duplicate_acks"] = int(sent.acks["duplicate_ack"].sum())
     return row

@@ -49,7 +49,7 @@ def goodput_mbps(
 
 
 def _advance(rows: Rows, interval: Interval, *, over_gaps: bool) -> int:
-    """How far one connection's contiguous bytes advanced within the interval."""
+    """Return by how much one connection's contiguous bytes advanced within the interval."""
     delivered = np.concatenate(([0], delivered_bytes(rows, over_gaps=over_gaps)))
     times = np.asarray(rows["time_ns"])
     before = int((times < interval.start_ns).sum())
@@ -64,7 +64,7 @@ def _within(interval: Interval, flow: MeasuredFlow, data: Rows) -> float:
 
 def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
-    if found := flow.part("receiver"):
+    if found := flow.packets_at("receiver"):
         row["throughput_mbps"] = throughput_mbps(found.data, flow.interval)
         row["goodput_mbps"] = _within(flow.interval, flow, found.data)
     return row
@@ -99,7 +99,7 @@ STEADY_DEVIATION = 0.2  # of the mean of the second half
 
 
 def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
-    """Return from when on rates are steady, in seconds after the start; NaN if they are not.
+    """Return the time from which rates stay steady, in s after the start; NaN if they never do.
 
     The rates are in any unit, around these times, on a grid of at most 1 s.
     """
@@ -144,7 +144,7 @@ def steady_after_s(found: FlowPackets[Rows] | None, interval: Interval) -> float
 
 def _measure_steadiness(flow: MeasuredFlow) -> Row:
     whole = whole_interval(flow.trial, flow.record)
-    return {"steady_after_s": steady_after_s(flow.part("receiver"), whole)}
+    return {"steady_after_s": steady_after_s(flow.packets_at("receiver"), whole)}
 
 
 STEADINESS_GROUP = ColumnGroup(
@@ -212,7 +212,7 @@ def _share_a_link(network: Graph, flows: Sequence[Flow]) -> bool:
 
 
 def _goodputs(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> pd.Series[float]:
-    """Those of the rows while all of their flows are measured."""
+    """Return each row's goodput over the time in which all of them are measured."""
     own = [flows.get(str(name)) for name in rows["flow"]]
     common = _common(flow.interval for flow in own if flow is not None)
     known = zip(own, rows["goodput_mbps"], strict=True)
@@ -230,7 +230,7 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     """NaN for an interval of no length, or a flow that was not captured at its receiver."""
     if common == flow.interval:
         return over_its_own
-    found = flow.part("receiver")
+    found = flow.packets_at("receiver")
     if found is None:
         return NAN
     return _within(common, flow, found.data)

@@ -152,7 +152,7 @@ VIDEO_PACKET_COLUMNS = (
 def _measure_video(flow: MeasuredFlow) -> Row:
     if flow.scenario_flow.kind is not FlowKind.VIDEO:
         return {}
-    ends = (flow.settled_at(role) for role in ("sender", "receiver"))
+    ends = (flow.settled_tables(role) for role in ("sender", "receiver"))
     return video_columns(flow.trial, flow.record, *ends)
 
 

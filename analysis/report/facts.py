@@ -26,7 +26,7 @@ def values(results: ExperimentResults, axis: str) -> list[str]:
 
 
 def axes(results: ExperimentResults) -> list[tuple[str, str]]:
-    """Each axis with all its values."""
+    """Map each axis to its values."""
     return [(name, _several(values(results, name), MAX_VALUES_OF_AXIS)) for name in results.axes()]
 
 

@@ -113,7 +113,7 @@ def _necks_meet(columns: Sequence[Sequence[str]], edges: Sequence[Edge]) -> bool
 
 
 def _centred(names: Sequence[str], routers: Collection[str]) -> int:
-    """How many of a column stand around the middle: its routers, with their hosts below, or all."""
+    """Return how many of a column's nodes stand around the middle: its routers, or all."""
     return sum(name in routers for name in names) or len(names)
 
 

@@ -19,7 +19,7 @@ from analysis.metrics.metric_rows import AXIS, INVALID, joined_by_trial
 from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import script_json
 from analysis.results.experiment_results import ExperimentResults
-from analysis.results.plotted import Json
+from analysis.results.page_series import Json
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES
 from testbed.machine.atomic import replace_all

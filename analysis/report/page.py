@@ -91,7 +91,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Standings:
-    """What a page begins with: how an evaluation's subject stands, or the steps of a suite."""
+    """The beginning of a page: an evaluation's outcome, or the steps of a suite."""
 
     title: str
     conclusions: tuple[str, ...]

@@ -30,7 +30,7 @@ from analysis.figures.figure import (
 )
 from analysis.report.inline import ink
 from analysis.report.listing import ranges
-from analysis.results.plotted import Json, packed
+from analysis.results.page_series import Json, packed
 
 INCH = 135  # pixels
 MIN_PACKED = 100  # numbers that are worth packing
@@ -161,7 +161,7 @@ def _mark(mark: Mark, panel: Panel, place: int, numbers: Mapping[str, int]) -> J
                 same = set(mark.labels)
                 found["labels"] = list(mark.labels) if len(same) > 1 else same.pop()
             if not isinstance(mark, SegmentSet) and mark.evidence is not None:
-                found["told"] = _told(mark.evidence, numbers)
+                found["told"] = _hover_data(mark.evidence, numbers)
     if not isinstance(mark, Boxes):
         found["colour"] = ink(mark.colour)
     if isinstance(mark, Annotation | Curve | PointSeries | SegmentSet):
@@ -229,7 +229,7 @@ def _rounded(value: float) -> float | None:
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
 
 
-def _told(evidence: PointEvidence, numbers: Mapping[str, int]) -> Json:
+def _hover_data(evidence: PointEvidence, numbers: Mapping[str, int]) -> Json:
     """Return what is known; one value where all points have the same."""
     found: Json = {}
     for name in ("low", "high", "n"):

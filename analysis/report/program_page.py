@@ -18,7 +18,7 @@ from analysis.figures.figure import Figure
 from analysis.figures.program_figure import program_figure
 from analysis.figures.sheet import Cell, Head, Sheet, as_sheet
 from analysis.figures.static_renderer import save
-from analysis.laboratory.built import BuiltNetwork, LinkEnd, built_networks
+from analysis.laboratory.observed_network import BuiltNetwork, LinkEnd, built_networks
 from analysis.laboratory.program_results import MachineRecord, ProgramResults, open_program_run
 from analysis.laboratory.rules import LaboratoryFinding
 from analysis.laboratory.settings import SETTERS, is_client

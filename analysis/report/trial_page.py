@@ -23,7 +23,7 @@ from analysis.figures.timeline.timeline_figure import drawn
 from analysis.report import inline, page, page_plot
 from analysis.report.facts import settings
 from analysis.report.verdict_tables import CHECK_HEADER, checks_table
-from analysis.results.plotted import packed
+from analysis.results.page_series import packed
 from analysis.results.reduction import verdict_of
 from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary

@@ -62,7 +62,7 @@ class ExperimentResults:
 
     @property
     def key(self) -> str:
-        """Its name in the page's anchors and the figures' file names."""
+        """The experiment's name in the page's anchors and the figures' file names."""
         parts = (self.experiment, self.engine or "none", re.sub(r"[^\w.]+", "-", self.folder))
         return "-".join(filter(None, parts))
 
@@ -81,7 +81,7 @@ class ExperimentResults:
 
 @dataclass(frozen=True)
 class ResultSet:
-    """All that was found, and what to distrust."""
+    """The results that were found, and what to distrust."""
 
     experiments: tuple[ExperimentResults, ...]
     warnings: tuple[str, ...]
@@ -91,26 +91,26 @@ class ResultSet:
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """All rows of all experiments."""
+        """The rows of all experiments."""
         own = [each.rows for each in self.experiments]
         others = [all_metrics(self.varied)] if self.varied else []
         return pd.concat([*own, *others], ignore_index=True)
 
     @property
     def not_shown(self) -> Iterator[str]:
-        """What figures and plots lack, and why."""
+        """Sentences on what figures and plots lack, and why."""
         for results in self.experiments:
             yield from results.not_shown
 
     @property
     def grades(self) -> Iterator[Mapping[str, Grade]]:
-        """Each trial's worst grade of each check."""
+        """The worst grade of each check, trial by trial."""
         for results in self.experiments:
             yield from results.grades
 
     @property
     def trials(self) -> Iterator[Trial]:
-        """All trials, in the order of their numbers."""
+        """The trials in the order of their numbers."""
         for results in self.experiments:
             yield from results.trials
 
@@ -127,7 +127,7 @@ def collect(
     paths = [path for folder in folders for path in trial_paths(folder)]
     parts = [*shared_out("the trials", _read, paths)]
     left_out = [error for part in parts for error in part.left_out]
-    found, again = _once(_with_places(parts))
+    found, again = _without_copies(_with_places(parts))
     tables = [(part.flows, part.series) for part in parts if part.flows is not None]
     del parts  # and later the tables: what they hold is held once
     varied = [each for each in found if is_varied(each.trial.scenario)]
@@ -156,9 +156,9 @@ def collect(
     return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart, beside)
 
 
-def _once(every: Iterable[_Found]) -> tuple[list[_Found], list[str]]:
+def _without_copies(every: Iterable[_ReadTrial]) -> tuple[list[_ReadTrial], list[str]]:
     """Return the trials without copies, by name, and the names of the copies."""
-    found: dict[str, list[_Found]] = {}
+    found: dict[str, list[_ReadTrial]] = {}
     again = list[str]()
     for each in every:
         twins = found.setdefault(each.trial.path.name, [])
@@ -170,11 +170,11 @@ def _once(every: Iterable[_Found]) -> tuple[list[_Found], list[str]]:
 
 
 def _grouped(
-    trials: Sequence[_Found], apart: Collection[str]
-) -> dict[tuple[str, str, str], list[_Found]]:
+    trials: Sequence[_ReadTrial], apart: Collection[str]
+) -> dict[tuple[str, str, str], list[_ReadTrial]]:
     """Group trials by experiment and engine; by folder, too, where some have the same names."""
     unlike = {each.trial.scenario.experiment for each in trials if each.trial.path.name in apart}
-    groups: dict[tuple[str, str, str], list[_Found]] = {}
+    groups: dict[tuple[str, str, str], list[_ReadTrial]] = {}
     for each in trials:
         experiment = each.trial.scenario.experiment
         folder = str(each.trial.path.parent) if experiment in unlike else ""
@@ -193,7 +193,7 @@ def _results_of(
     experiment: str,
     engine: str,
     folder: str,
-    members: Sequence[_Found],
+    members: Sequence[_ReadTrial],
     flows: pd.DataFrame,
     series: pa.Table,
     first: int,
@@ -203,7 +203,7 @@ def _results_of(
     own = flows.iloc[_places(each.rows for each in members)]
     rows = with_axes(own.reset_index(drop=True))
     rows["number"] = rows["trial"].map(numbers)
-    rows = tell_settings_apart(_judged(rows))
+    rows = tell_settings_apart(_with_verdict_columns(rows))
     good = counted(rows)
     named = set(good["trial"])
     digest = _digest(
@@ -217,7 +217,7 @@ def _results_of(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ReadTrial:
     """What a page needs of a trial's reduction: thousands of whole ones fill memory.
 
     The trial counts as failed if it cannot be reduced. `rows` are its flows' places among those
@@ -236,7 +236,7 @@ class _Found:
 class _Part:
     """A few trials with their flows and series, if there are any, and what is wrong with others."""
 
-    found: list[_Found]
+    found: list[_ReadTrial]
     flows: pa.Table | None
     series: pa.Table
     left_out: list[TestbedError]
@@ -248,8 +248,8 @@ def _read(paths: Sequence[Path], at_once: int) -> _Part:
     reductions = [*reductions_of(trials, at_once, plots=True)]
     if not reductions:
         return _Part([], None, pa.table({}), left_out)
-    series = [_only(each.tables["series"]) for each in reductions]
-    found = [_found(each, len(steps)) for each, steps in zip(reductions, series, strict=True)]
+    series = [_without_seconds(each.tables["series"]) for each in reductions]
+    found = [_read_trial(each, len(steps)) for each, steps in zip(reductions, series, strict=True)]
     flows = joined([each.tables["flows"] for each in reductions])
     return _Part(found, flows, _together(series).combine_chunks(), left_out)
 
@@ -263,13 +263,13 @@ def _sharing_settings(trials: Iterable[Trial]) -> Iterator[Trial]:
         yield replace(trial, scenario=replace(setting, seed=trial.scenario.seed))
 
 
-def _found(reduction: Reduction, steps: int) -> _Found:
+def _read_trial(reduction: Reduction, steps: int) -> _ReadTrial:
     verdict = None
     with contextlib.suppress(TestbedError, OSError):  # one that is lost is made of the captures
         verdict = reduction.verdict
     grades = _same_grades(tuple(verdict.by_check().items())) if verdict else {}
     places = range(len(reduction.tables["flows"])), range(steps)
-    return _Found(reduction.trial, reduction.plotted, reduction.warnings, grades, *places)
+    return _ReadTrial(reduction.trial, reduction.plotted, reduction.warnings, grades, *places)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -278,7 +278,7 @@ def _same_grades(grades: tuple[tuple[str, Grade], ...]) -> Mapping[str, Grade]:
     return dict(grades)
 
 
-def _with_places(parts: Sequence[_Part]) -> Iterator[_Found]:
+def _with_places(parts: Sequence[_Part]) -> Iterator[_ReadTrial]:
     """Yield all trials, with the places of what is theirs in the tables of all parts together."""
     rows = steps = 0
     for each in itertools.chain.from_iterable(part.found for part in parts):
@@ -296,8 +296,8 @@ def _together(series: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(series).unify_dictionaries()
 
 
-def _only(series: pa.Table) -> pa.Table:
-    """Return the series but those by second: each name is looked at once, not each row."""
+def _without_seconds(series: pa.Table) -> pa.Table:
+    """Drop the series by second; each distinct name is tested, not each row."""
     what = series["what"].combine_chunks()
     names = what.dictionary.to_pylist()
     mask = np.array([not name.startswith(SECOND_PREFIX) for name in names], dtype=bool)
@@ -313,12 +313,14 @@ def _digest(steps: Mapping[str, range], series: pa.Table) -> pd.DataFrame:
         return pd.DataFrame({name: [] for name in DIGEST_COLUMNS})
     places = np.repeat(np.arange(len(steps), dtype=np.int32), [*map(len, steps.values())])
     trials = pa.DictionaryArray.from_arrays(places, pa.array(steps, pa.large_string()))
-    own = pa.concat_tables(series.slice(each.start, len(each)) for each in _runs(steps.values()))
+    own = pa.concat_tables(
+        series.slice(each.start, len(each)) for each in _merged_ranges(steps.values())
+    )
     digest: pd.DataFrame = own.append_column("trial", trials).to_pandas()
     return digest
 
 
-def _runs(ranges: Iterable[range]) -> list[range]:
+def _merged_ranges(ranges: Iterable[range]) -> list[range]:
     """Join ranges that follow each other."""
     runs = list[range]()
     for each in ranges:
@@ -329,8 +331,8 @@ def _runs(ranges: Iterable[range]) -> list[range]:
     return runs
 
 
-def _judged(rows: pd.DataFrame) -> pd.DataFrame:
-    """With a verdict and its reasons in every row, empty where no one judged."""
+def _with_verdict_columns(rows: pd.DataFrame) -> pd.DataFrame:
+    """Fill `verdict` and `why` with empty text where a trial was not judged."""
     for name in ("verdict", "why"):
         texts = rows[name].fillna("").astype("str") if name in rows else ""
         rows[name] = texts

@@ -31,8 +31,8 @@ from analysis.metrics.columns import (
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
-from analysis.results import plotted, stored_tables
-from analysis.results.stored_tables import Stored, as_arrow, decoded, encoded
+from analysis.results import page_series, stored_tables
+from analysis.results.stored_tables import StoredReduction, as_arrow, decoded, encoded
 from analysis.transfers import transfer_rows
 from analysis.trials.damage import damage
 from analysis.trials.packets import TrialPackets
@@ -187,7 +187,7 @@ def _reduced(
 
 
 def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
-    """Return `typed_flows` as Arrow's table, made without pandas: slow for a hundred columns."""
+    """Build the flows' Arrow table directly: pandas is slow for a hundred columns."""
     columns = frame.reindex(columns=list(METRIC_COLUMNS)).to_numpy(dtype=object).T
     arrays = [
         pa.array(
@@ -224,7 +224,9 @@ def _stored(trial: Trial, present: str, *, plots: bool = False) -> Reduction | N
         own = Reduction(trial, tables, (f"{trial.path.name}: {warning}",))
     if not plots:
         return own
-    if found.plotted_by == plotted.PACKED_BY and plotted.is_of(found.plotted, trial):
+    if found.plotted_by == page_series.PACKER_VERSION and page_series.matches_trial(
+        found.plotted, trial
+    ):
         return dataclasses.replace(own, plotted=found.plotted)
     own = _with_plot(own)
     if found.revision == present:
@@ -238,13 +240,13 @@ def _with_plot(reduction: Reduction) -> Reduction:
     if trial.record.status is not Status.OK:
         return reduction
     try:
-        sampled = plotted.read_sampled(trial)
+        sampled = page_series.read_sampled(trial)
     except TestbedError as error:
         said = f"{trial.path.name}: without its samples: {error.message}"
         warnings = (*reduction.warnings, said)
-        text = plotted.trial_text(trial, series)
+        text = page_series.trial_text(trial, series)
         return dataclasses.replace(reduction, plotted=text, warnings=warnings)
-    return dataclasses.replace(reduction, plotted=plotted.trial_text(trial, series, *sampled))
+    return dataclasses.replace(reduction, plotted=page_series.trial_text(trial, series, *sampled))
 
 
 def _has_dropped_captures(trial: Trial) -> bool:
@@ -283,12 +285,12 @@ def reductions_of(
 
 def store(reduction: Reduction, of_revision: str | None = None) -> None:
     """Write a reduction into the trial's directory; do without where that cannot be written."""
-    stored = Stored(
+    stored = StoredReduction(
         of_revision or revision(),
         reduction.warnings,
         reduction.tables,
         reduction.plotted,
-        plotted.PACKED_BY,
+        page_series.PACKER_VERSION,
     )
     with contextlib.suppress(TestbedError):  # another user's results
         if reduction.judged is not None:

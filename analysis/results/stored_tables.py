@@ -45,10 +45,10 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredReduction:
     """What is stored of a trial beside its verdict, and the revision of what computed it.
 
-    `plotted` are the trial's series as `analysis.results.plotted` of version `plotted_by` packs
+    `plotted` are the trial's series as `analysis.results.page_series` of version `plotted_by` packs
     them; empty in documents of others.
     """
 
@@ -59,13 +59,13 @@ class Stored:
     plotted_by: str = ""
 
 
-def write(path: Path, stored: Stored) -> None:
+def write(path: Path, stored: StoredReduction) -> None:
     """Write what is stored of a trial."""
     text = json.dumps(_document(stored), separators=(",", ":"))
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def read(trial: Path) -> Stored | None:
+def read(trial: Path) -> StoredReduction | None:
     """Read what is stored of a trial; None if it is damaged."""
     with contextlib.suppress(OSError, NotImplementedError, zlib.error, *DAMAGED):
         return _checked(_read_document(trial))
@@ -103,7 +103,7 @@ def decoded(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _document(stored: Stored) -> Json:
+def _document(stored: StoredReduction) -> Json:
     return {**vars(stored), "tables": {n: _written(each) for n, each in stored.tables.items()}}
 
 
@@ -147,13 +147,13 @@ def _read_document(trial: Path) -> Json:
     return found
 
 
-def _checked(document: Json) -> Stored:
+def _checked(document: Json) -> StoredReduction:
     tables = {name: _read_table(name, document["tables"][name]) for name in TABLES}
     texts = [document[name] for name in ("revision", "plotted", "plotted_by")]
     warnings = tuple(document["warnings"])
     if not all(isinstance(each, str) for each in (*texts, *warnings)):
         raise TypeError("texts are something else")
-    return Stored(texts[0], warnings, tables, *texts[1:])
+    return StoredReduction(texts[0], warnings, tables, *texts[1:])
 
 
 def _read_table(name: str, table: Json) -> pa.Table:

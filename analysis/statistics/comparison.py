@@ -36,7 +36,7 @@ FlowValues = dict[Path, dict[str, dict[str, float]]]  # trial → flow → metri
 
 
 class Agreement(enum.StrEnum):
-    """How one metric of a cell agrees between A and B.
+    """The agreement of A and B in one metric of a cell.
 
     A question mark says that the interval crosses the tolerance, so other seeds might decide
     otherwise; the observed difference decides.
@@ -114,7 +114,9 @@ def compare_results(
     pairs = [(a[key][s], b[key][s]) for key in common for s in sorted(a[key].keys() & b[key])]
     ran = [pair for pair in pairs if all(trial.record.status is Status.OK for trial in pair)]
     same = frozenset(left.path for left, right in ran if same_captures(left, right))
-    tables = _metrics_of(trial for side in (a, b) for key in common for trial in _ran(side[key]))
+    tables = _metrics_of(
+        trial for side in (a, b) for key in common for trial in _successful(side[key])
+    )
     refused = {path for path, table in tables.items() if invalid(table).any()}
     values = {path: _values_of_flows(table) for path, table in tables.items()}
     metrics: list[ComparedMetric] = []
@@ -165,10 +167,10 @@ def match_trials(first: Path, second: Path) -> tuple[Side, Side]:
             f"{path}: holds trials of several engines: {', '.join(sorted(names))}",
             "compare folders of one engine each: `testbed run … --out DIR`",
         )
-    return _side(first, folders[0], several), _side(second, folders[1], several)
+    return _load_side(first, folders[0], several), _load_side(second, folders[1], several)
 
 
-def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
+def _load_side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
     side: Side = {}
     for trial in trials:
         key = (setting_json(trial), trial.record.engine if by_engine else "")
@@ -233,7 +235,7 @@ def _kernels(trials: Iterable[Trial]) -> str:
 # Comparing
 
 
-def _ran(seeds: TrialsBySeed) -> list[Trial]:
+def _successful(seeds: TrialsBySeed) -> list[Trial]:
     return [trial for trial in seeds.values() if trial.record.status is Status.OK]
 
 
@@ -261,30 +263,36 @@ class _Cells:
     values: FlowValues
 
     @property
-    def paired(self) -> tuple[int, ...]:
-        """The seeds to compare by: those of both, if they are several or all that there are."""
-        first, second = ({trial.scenario.seed for trial in _ran(x)} for x in (self.a, self.b))
+    def paired_seeds(self) -> tuple[int, ...]:
+        """The seeds of a paired comparison: those that A and B share, if several or all."""
+        first, second = (
+            {trial.scenario.seed for trial in _successful(x)} for x in (self.a, self.b)
+        )
         shared = first & second
         return tuple(sorted(shared)) if len(shared) > 1 or first == second else ()
 
     @property
-    def used(self) -> tuple[list[Trial], list[Trial]]:
+    def compared_trials(self) -> tuple[list[Trial], list[Trial]]:
         """The trials that are compared."""
-        if self.paired:
-            return [self.a[seed] for seed in self.paired], [self.b[seed] for seed in self.paired]
-        return _ran(self.a), _ran(self.b)
+        if self.paired_seeds:
+            return [self.a[seed] for seed in self.paired_seeds], [
+                self.b[seed] for seed in self.paired_seeds
+            ]
+        return _successful(self.a), _successful(self.b)
 
     @property
     def count(self) -> str:
-        """How many trials are compared: one number if by seed, else one for each side."""
-        if self.paired:
-            return str(len(self.paired))
-        return " + ".join(str(len(side)) for side in self.used)
+        """The number of compared trials: one if by seed, else one for each side."""
+        if self.paired_seeds:
+            return str(len(self.paired_seeds))
+        return " + ".join(str(len(side)) for side in self.compared_trials)
 
     @property
     def identical(self) -> bool:
         """True if all captures are identical."""
-        return bool(self.paired) and all(trial.path in self.same for trial in self.used[0])
+        return bool(self.paired_seeds) and all(
+            trial.path in self.same for trial in self.compared_trials[0]
+        )
 
     def by_seed(self, trials: Iterable[Trial], flow: str, metric: str) -> dict[int, float]:
         """Return a metric's values by seed."""
@@ -295,7 +303,7 @@ def _compare_setting(
     cells: _Cells, tolerances: Mapping[str, Tolerance]
 ) -> Iterator[ComparedMetric]:
     """Yield each flow's metrics; for identical captures, only metrics that still differ."""
-    if not all(cells.used):
+    if not all(cells.compared_trials):
         return
     if cells.identical:
         yield ComparedMetric(cells.label, "", cells.count, Agreement.IDENTICAL, "all captures")
@@ -310,7 +318,7 @@ def _compare_metric(
     cells: _Cells, flow: str, metric: str, tolerance: Tolerance
 ) -> ComparedMetric | None:
     """Compare one metric of a flow; None if it is known on neither side."""
-    first, second = (cells.by_seed(side, flow, metric) for side in cells.used)
+    first, second = (cells.by_seed(side, flow, metric) for side in cells.compared_trials)
     a, b = known(first.values()), known(second.values())
     if not len(a) and not len(b):
         return None
@@ -320,12 +328,14 @@ def _compare_metric(
         tolerance=tolerance,
     )
     # a metric that is known of other seeds here than there is not the same cell's
-    if cells.paired and [*map(math.isnan, first.values())] != [*map(math.isnan, second.values())]:
+    if cells.paired_seeds and [*map(math.isnan, first.values())] != [
+        *map(math.isnan, second.values())
+    ]:
         return one_sided
     if not len(a) or not len(b):
         return one_sided
-    result = compare_paired(second, first) if cells.paired else compare(b, a)
-    equal = np.array_equal(a, b) if cells.paired else len({*a, *b}) == 1
+    result = compare_paired(second, first) if cells.paired_seeds else compare(b, a)
+    equal = np.array_equal(a, b) if cells.paired_seeds else len({*a, *b}) == 1
     agreement = judge(result.difference, result.low, result.high, tolerance.of(mean_a))
     return dataclasses.replace(
         one_sided,

@@ -104,7 +104,7 @@ def read_files(path: Path) -> TrialFiles:
 
 @dataclass(frozen=True)
 class PacketReport:
-    """What a comparison found: the differences of each trial that has some."""
+    """The result of a comparison: the differences of each trial that has some."""
 
     trials: int  # that were compared
     captures: int
@@ -181,7 +181,7 @@ def capture_differences(left: Trial, right: Trial) -> list[str]:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Where the captures of two trials part first: a packet of each, or of one if it has more."""
+    """The first packets that differ in two trials' captures; one if only one has more."""
 
     interface: str
     number: int  # of the packet in its capture

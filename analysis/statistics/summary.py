@@ -20,7 +20,7 @@ SETTING_HASH_DIGITS = 6  # of a hash
 
 
 class CellKey(NamedTuple):
-    """What may tell cells apart: an axis of the experiment, or a column of the metrics."""
+    """A key that may tell cells apart: an axis of the experiment, or a column of the metrics."""
 
     name: str
     axis: bool = False

@@ -69,7 +69,7 @@ class Capacity:
         return self.megabits(time_s) * 125_000.0
 
     def longest_wait_ns(self, size_bytes: float) -> float:
-        """How long so many bytes take at most."""
+        """Return the longest time that this many bytes take."""
         if self.trace is not None:
             return self.trace.longest_ms(int(-(-size_bytes // OPPORTUNITY_BYTES)) + 1) * 1e6
         return size_bytes * 8e3 / min(self.rate_mbit)

@@ -57,7 +57,7 @@ FileSizes = dict[str, Integer]
 
 @with_config(STRICTLY)
 class Configuration(TypedDict):
-    """Of CONFIGURATION_FILE: what was read back before and after the flows."""
+    """The settings read back before and after the flows, from CONFIGURATION_FILE."""
 
     begin: dict[str, str]
     end: dict[str, str]
@@ -65,7 +65,7 @@ class Configuration(TypedDict):
 
 @with_config(STRICTLY)
 class LinkCapacity(TypedDict):
-    """Of CAPACITY_FILE, for each interface: its trace, or its rates and since when."""
+    """An interface's trace, or its rates and their times, from CAPACITY_FILE."""
 
     trace: NotRequired[Annotated[str, AfterValidator(_sound_trace)]]
     rates: NotRequired[Annotated[list[tuple[Number, Bitrate]], Field(min_length=1)]]
@@ -76,7 +76,7 @@ Capacities = dict[str, LinkCapacity]
 
 @with_config(STRICTLY)
 class DropperCounts(TypedDict):
-    """Of DROPS_FILE, for each flow."""
+    """The counts of one flow's dropper, from DROPS_FILE."""
 
     dropped: Integer
     interface: NotRequired[str]
@@ -109,7 +109,7 @@ class CakeTin(TypedDict):
 
 @with_config(STRICTLY)
 class ShownDiscipline(TypedDict):
-    """Of QDISCS_FILE: what tc shows of a queue discipline."""
+    """A queue discipline as tc shows it, from QDISCS_FILE."""
 
     kind: str
     handle: str
@@ -141,7 +141,7 @@ class OtherStations(TypedDict):
 
 @with_config(STRICTLY)
 class Medium(TypedDict):
-    """Of RADIO_FILE."""
+    """The radio medium's report, from RADIO_FILE."""
 
     signal_dbm: Integer
     joined: bool
@@ -202,7 +202,7 @@ class Iperf3Start(TypedDict, total=False):
 
 @with_config(STRICTLY)
 class Iperf3Report(TypedDict, total=False):
-    """Of `report_file`, by iperf3: whole, or what it wrote until it failed."""
+    """The report of iperf3 (`report_file`): whole, or what it wrote until it failed."""
 
     start: Iperf3Start
     intervals: list[Iperf3Interval]
@@ -211,21 +211,21 @@ class Iperf3Report(TypedDict, total=False):
 
 @with_config(STRICTLY)
 class CallReport(TypedDict):
-    """Of `report_file`, by the receiver of a call."""
+    """The report of a call's receiver (`report_file`)."""
 
     bytes: Integer
 
 
 @with_config(STRICTLY)
 class QuicReport(TypedDict):
-    """Of `report_file`, by the server of a video over QUIC."""
+    """The report of a QUIC video's server (`report_file`)."""
 
     lost_packets: Integer
 
 
 @with_config(STRICTLY)
 class TransferLog(TypedDict):
-    """Of `report_file`, by a workload's client: port, begin, end and bytes of each transfer."""
+    """A workload's client's log (`report_file`): each transfer's port, begin, end and bytes."""
 
     real_zero_ns: Nanoseconds
     transfers: list[tuple[Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]]
@@ -246,7 +246,7 @@ class ServedPort(TypedDict):
 
 @with_config(STRICTLY)
 class ServedPorts(TypedDict):
-    """Of `report_file`, by a workload's server."""
+    """The report of a workload's server (`report_file`)."""
 
     ports: list[ServedPort]
 
@@ -281,7 +281,7 @@ class PlaybackSums(TypedDict):
 
 @with_config(STRICTLY)
 class PlayerReport(TypedDict):
-    """Of `playback_file`: a video player's report."""
+    """The report of a video player (`playback_file`)."""
 
     transport: str
     rule: str

@@ -122,7 +122,7 @@ class TrialPackets:
         return None if path is None else self.read(path)
 
     def read(self, path: Path) -> Packets:
-        """All packets of one of the trial's captures."""
+        """Read the packets of one of the trial's captures."""
         if path not in self._read:
             if not self._checked:
                 self._trial.file(f"{CAPTURES_FOLDER}/{path.name}")

@@ -23,13 +23,13 @@ from testbed.errors import TestbedError, short
 from testbed.machine import safe_files
 from testbed.store.names import (
     COUNTERS_FILE,
+    DELAY_NODE,
     LEAF_HANDLE,
     QDISCS_FILE,
     QUEUE_SAMPLES,
     RADIO_FILE,
     SAMPLED_TEXTS,
     SOCKET_SAMPLES,
-    WIRES,
     Table,
     report_file,
 )
@@ -125,12 +125,12 @@ class Samples:
 
     @cached_property
     def sockets(self) -> pd.DataFrame | None:
-        """All samples of TCP sockets."""
+        """The samples of TCP sockets."""
         return read_samples(self._trial, SOCKET_SAMPLES)
 
     @cached_property
     def queues(self) -> pd.DataFrame | None:
-        """All samples of queues."""
+        """The samples of queues."""
         return read_samples(self._trial, QUEUE_SAMPLES)
 
     def flow(self, flow: FlowRecord) -> pd.DataFrame | None:
@@ -195,7 +195,7 @@ class Disciplines:
 
         netem counts packets that it puts ahead as requeued.
         """
-        links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
+        links = [each for each in self._by_node.get(DELAY_NODE, []) if each["kind"] == "netem"]
         found = ((each.get("options", {}).get("reorder"), each) for each in links)
         return [
             (chance["reorder"], each["requeues"], each["packets"])
@@ -205,7 +205,7 @@ class Disciplines:
 
     def lost_by_netem(self) -> int:
         """Packets that links lost at random, as asked for: netem there drops nothing else."""
-        links = self._by_node.get(WIRES, [])
+        links = self._by_node.get(DELAY_NODE, [])
         return sum(each["drops"] for each in links if each["kind"] == "netem")
 
 

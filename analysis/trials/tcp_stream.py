@@ -120,7 +120,7 @@ def _until_covered(data: Rows, acks: Rows) -> tuple[Integers, Integers]:
 
 
 def why_discarded(trial: Trial, receiver: str) -> str:
-    """Why the host's captures have segments that its TCP had not; empty if they have none."""
+    """Return why the host's captures have segments that its TCP had not; empty if none have."""
     if older := read_counters(trial, receiver).get(OLD_TIMESTAMPS, 0):
         return f"{receiver} discarded {older} segments for their timestamps: older than others'"
     if pruned(trial, receiver):
@@ -129,7 +129,7 @@ def why_discarded(trial: Trial, receiver: str) -> str:
 
 
 def pruned(trial: Trial, receiver: str) -> int:
-    """How often the host threw segments away since a receive buffer was full."""
+    """Count the segments that the host threw away since a receive buffer was full."""
     counters = read_counters(trial, receiver)
     return sum(counters.get(name, 0) for name in PRUNED)
 
@@ -188,7 +188,7 @@ class Segments:
         return np.asarray(np.maximum(0, sent - acked))
 
     def retransmissions(self, until_ns: Integers, late_ns: int = 0) -> Integers:
-        """Count the retransmissions by then, with `late_ns` as above."""
+        """Count the retransmissions that pass the capture by `until_ns + late_ns`."""
         return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
 
     def joined(self, until_ns: Integers) -> Integers:

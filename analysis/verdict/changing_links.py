@@ -21,7 +21,7 @@ from analysis.trials.capacity import (
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, QueueTransit, flows_at_queue
 from analysis.trials.samples import read_samples
-from analysis.verdict.checks import Check, compare, unknown
+from analysis.verdict.checks import Check, make_check, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.trace import OPPORTUNITY_BYTES
@@ -43,7 +43,7 @@ def changes(evidence: Evidence) -> Iterator[Check]:
         off = (rows["time_s"] - rows["planned_s"]).abs().fillna(math.inf)
         worst = int(off.to_numpy().argmax())
         changed_s, planned_s = (float(rows[name].iloc[worst]) for name in ("time_s", "planned_s"))
-        yield compare(
+        yield make_check(
             "link changes",
             str(interface),
             evidence.virtual_time,
@@ -75,7 +75,7 @@ def followed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> I
     if off.any():
         first = int(off.argmax())
         note = f"one left at {since_ns[first] / 1e9:.6f} s, not at {due_ns[first] / 1e9:.6f} s"
-    yield compare("trace", queue.interface, evidence.virtual_time, int(off.sum()), 0, note=note)
+    yield make_check("trace", queue.interface, evidence.virtual_time, int(off.sum()), 0, note=note)
 
 
 def _within(
@@ -103,7 +103,7 @@ def _within(
     allowed = np.diff(capacity.sent_bytes(edges_s))
     over = counted - allowed - spare
     worst = int(over.argmax())
-    return compare(
+    return make_check(
         "capacity",
         queue.interface,
         evidence.virtual_time,
@@ -159,7 +159,7 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
             times_ns = _left_ns(at_queue, received) - epoch_ns(evidence.trial)
             for begin_s, end_s in stretches:
                 arrived += int(((times_ns > begin_s * 1e9) & (times_ns < end_s * 1e9)).sum())
-    yield compare("down", queue.interface, evidence.virtual_time, arrived, 0)
+    yield make_check("down", queue.interface, evidence.virtual_time, arrived, 0)
 
 
 def _left_ns(at_queue: FlowAtQueue, received: FlowPackets[PacketArrays]) -> Integers:

@@ -18,7 +18,7 @@ NO_ROW = "its discipline has no row in testbed/scenario/queues.py"
 
 
 class Grade(enum.StrEnum):
-    """How a check ended; `unknown` (not captured, sampled or recorded) spoils no verdict."""
+    """A check's outcome; `unknown` (not captured, sampled or recorded) spoils no verdict."""
 
     VALID = "valid"
     SUSPECT = "suspect"
@@ -40,7 +40,7 @@ class Check:
     why: str = ""
 
 
-def compare(
+def make_check(
     name: str,
     subject: str,
     virtual_time: bool,

@@ -12,7 +12,7 @@ from analysis.verdict.checks import (
     NOT_RECORDED,
     Check,
     Grade,
-    compare,
+    make_check,
     same,
     unknown,
 )
@@ -94,7 +94,7 @@ def settings(evidence: Evidence) -> Iterator[Check]:
         key = changed[0]
         note = f"{_short(begin.get(key))} became {_short(end.get(key))}"
     subject = changed[0] if changed else "settings"
-    yield compare("configuration", subject, evidence.virtual_time, len(changed), 0, note=note)
+    yield make_check("configuration", subject, evidence.virtual_time, len(changed), 0, note=note)
 
 
 def _short(text: str | None) -> str:
@@ -118,7 +118,7 @@ def offloads(evidence: Evidence) -> Iterator[Check]:
         most = (int(mtu) if mtu.isdigit() else MTU_BYTES) + FRAME_OVERHEAD_BYTES
         over = max(0, longest - most)
         checks.append(
-            compare(
+            make_check(
                 "offloads",
                 capture.interface,
                 evidence.virtual_time,

@@ -14,7 +14,7 @@ from analysis.trials.documents import Iperf3Report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
 from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
-from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
+from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, make_check, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
 from testbed.scenario.model import FlowKind
@@ -79,7 +79,7 @@ def _goodput(
         if reported != captured
         else ""
     )
-    return compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
+    return make_check("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
 
 
 def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
@@ -115,7 +115,7 @@ def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
     high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     high += refused_syns(evidence, flow)
     captured = min(max(reported, low), high)
-    return compare(
+    return make_check(
         "retransmissions", f"{flow.name} iperf3", evidence.virtual_time, reported, captured
     )
 
@@ -233,7 +233,7 @@ def _intervals(
     below, above = within(-READ_EDGE_NS) - late - measured, measured - within(READ_EDGE_NS) - late
     off = np.maximum(0, np.maximum(below, above))
     worst = int(off.argmax())
-    return compare(
+    return make_check(
         "iperf3 intervals",
         flow.name,
         evidence.virtual_time,

@@ -13,7 +13,7 @@ from analysis.trials.limits import sender_limits
 from analysis.trials.packets import capture_ns, epoch_ns, measured_interval
 from analysis.trials.samples import read_counters, read_iperf3
 from analysis.trials.tcp_stream import Segments, pruned
-from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, make_check, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.iperf3 import is_iperf3
 from analysis.verdict.sender_queue import (
@@ -113,7 +113,7 @@ def _retransmissions(
     worst = worst if off else len(sampled) - 1
     note = f"TCP_INFO at {total.index[worst]:.3f} s against the sender's capture" if off else ""
     measured, expected = int(sampled[worst]), int(np.clip(sampled, low, high)[worst])
-    return compare(
+    return make_check(
         "retransmissions",
         flow.name,
         evidence.virtual_time,
@@ -137,7 +137,7 @@ def _outstanding(
     sampled = samples["unacked"].to_numpy(dtype=np.int64)
     worst, off = _furthest(sampled, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""
-    return compare(
+    return make_check(
         "outstanding",
         flow.name,
         evidence.virtual_time,
@@ -190,7 +190,7 @@ def check_window(
     over = np.where(known, segments.outstanding(segments.new_ns) - allowed, -1)
     worst = int(over.argmax())
     sent, window = int(over[worst] + allowed[worst]), int(allowed[worst])
-    return compare(
+    return make_check(
         "window", flow.name, evidence.virtual_time, sent, window, deviation=max(0, int(over[worst]))
     )
 
@@ -214,7 +214,7 @@ def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.D
     sampled, captured = srtt_ms[use], smooth_ms[place[use]]
     off = float(np.median(np.abs(sampled - captured)))
     off = max(0.0, off - own_queue_ns(evidence, flow) / 1e6)
-    return compare(
+    return make_check(
         "RTT",
         flow.name,
         evidence.virtual_time,
@@ -246,7 +246,7 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
         most += sum(_unanswered_end(evidence, flow) for flow in flows)
         captured = min(max(counted - refused, least), most)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
-        yield compare(
+        yield make_check(
             "retransmissions", node, evidence.virtual_time, counted, captured + refused, note=note
         )
 
@@ -256,7 +256,7 @@ def receivers(evidence: Evidence) -> Iterator[Check]:
     trial = evidence.trial
     for node in dict.fromkeys(trial.scenario.flow(flow.name).dst for flow in evidence.tcp):
         if read_counters(trial, node):
-            yield compare("receive buffer", node, evidence.virtual_time, pruned(trial, node), 0)
+            yield make_check("receive buffer", node, evidence.virtual_time, pruned(trial, node), 0)
         else:
             yield unknown("receive buffer", node, NOT_SAMPLED)
 
@@ -280,7 +280,7 @@ def offered_windows(evidence: Evidence) -> Iterator[Check]:
         unit = max(1, int(scale.max(initial=1)))
         widest, limit = int(window.max(initial=0)), -(-allowed // unit) * unit
         over = max(0, widest - limit)
-        yield compare(
+        yield make_check(
             "window offered", flow.name, evidence.virtual_time, widest, limit, deviation=over
         )
 
@@ -315,13 +315,13 @@ def what_limited(evidence: Evidence) -> Iterator[Check]:
             yield unknown("send buffer", flow.name, NOT_SAMPLED)
             continue
         yield _receive_window(evidence, flow, found.receive_window)
-        yield compare("send buffer", flow.name, evidence.virtual_time, found.send_buffer, 0)
+        yield make_check("send buffer", flow.name, evidence.virtual_time, found.send_buffer, 0)
 
 
 def _receive_window(evidence: Evidence, flow: FlowRecord, share: float) -> Check:
     """Check how long the receiver's window limited a flow; one that the scenario sets may."""
     virtual = evidence.virtual_time
     if evidence.trial.scenario.flow(flow.name).window_bytes is None:
-        return compare("receive window", flow.name, virtual, share, 0)
+        return make_check("receive window", flow.name, virtual, share, 0)
     note = WINDOW_WAS_SET if share else ""
-    return compare("receive window", flow.name, virtual, share, 0, deviation=0, note=note)
+    return make_check("receive window", flow.name, virtual, share, 0, deviation=0, note=note)

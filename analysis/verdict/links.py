@@ -18,7 +18,7 @@ from analysis.verdict.checks import (
     NOT_CAPTURED,
     NOT_RECORDED,
     Check,
-    compare,
+    make_check,
     same,
     unknown,
 )
@@ -45,7 +45,7 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         if len(answered) < len(rows) and not lossy:
             expected = float(rows["expected_ms"].iloc[0])
             note = f"{len(rows) - len(answered)} of {len(rows)} echo requests had no reply"
-            yield compare(
+            yield make_check(
                 "idle RTT", str(flow), evidence.virtual_time, math.inf, expected, note=note
             )
             continue
@@ -54,7 +54,7 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         off = np.maximum(0.0, np.abs(rtts - expected_ms) - jitter_ms)
         worst = int(off.argmax())
         rtt, expected = float(rtts[worst]), float(expected_ms[worst])
-        yield compare(
+        yield make_check(
             "idle RTT", str(flow), evidence.virtual_time, rtt, expected, deviation=float(off[worst])
         )
 
@@ -126,9 +126,9 @@ def loss(evidence: Evidence) -> Iterator[Check]:
     strays = [(pair, stray) for pair, _, stray in pairs if stray]
     for pair, stray in strays:
         note = f"{pair.flow.name}: seen at {pair.second}"
-        yield compare("capture gaps", pair.first, evidence.virtual_time, stray, 0, note=note)
+        yield make_check("capture gaps", pair.first, evidence.virtual_time, stray, 0, note=note)
     if not strays:
-        yield compare("capture gaps", "links", evidence.virtual_time, 0, 0)
+        yield make_check("capture gaps", "links", evidence.virtual_time, 0, 0)
     captured = {
         queue.interface: len(evidence.transits[queue.interface].lost_ns)
         - evidence.injected.at_queue(queue)
@@ -142,12 +142,12 @@ def loss(evidence: Evidence) -> Iterator[Check]:
     if total <= elsewhere:
         note = f"{total} lost at queues whose entrance is not captured, or by channels"
         note = note if total else ""
-        yield compare("loss", "links", evidence.virtual_time, total, total, note=note)
+        yield make_check("loss", "links", evidence.virtual_time, total, total, note=note)
         return
     for pair, lost in links:
         if lost:
             name = f"{pair.flow.name} {pair.first} to {pair.second}"
-            yield compare("loss", name, evidence.virtual_time, lost, 0)
+            yield make_check("loss", name, evidence.virtual_time, lost, 0)
 
 
 def overtaking(evidence: Evidence) -> Iterator[Check]:
@@ -164,12 +164,12 @@ def overtaking(evidence: Evidence) -> Iterator[Check]:
     overtook = sum(overtakers(pair.before, pair.after) for pair in pairs)
     ahead = sum(count for _, count, _ in configured)
     over = max(0, overtook - ahead)
-    yield compare("overtaking", "links", evidence.virtual_time, overtook, ahead, deviation=over)
+    yield make_check("overtaking", "links", evidence.virtual_time, overtook, ahead, deviation=over)
     expected = sum(chance * crossed for chance, _, crossed in configured)
     spread = math.sqrt(sum(chance * (1 - chance) * crossed for chance, _, crossed in configured))
     off = abs(ahead - expected) / spread if spread else abs(ahead - expected)
     note = f"{ahead} of {sum(crossed for *_, crossed in configured)} packets"
-    yield compare("share ahead", "links", evidence.virtual_time, off, 0, note=note)
+    yield make_check("share ahead", "links", evidence.virtual_time, off, 0, note=note)
 
 
 def losses_by_chance(evidence: Evidence) -> Iterator[Check]:
@@ -186,7 +186,7 @@ def losses_by_chance(evidence: Evidence) -> Iterator[Check]:
         if passed:
             note = f"{passed} segments passed when the runs had run out"
             name = f"{flow.name} behind its last run"
-            yield compare(BY_CHANCE, name, evidence.virtual_time, passed, 0, note=note)
+            yield make_check(BY_CHANCE, name, evidence.virtual_time, passed, 0, note=note)
         yield _missing_segments(evidence, flow, dropper)
 
 
@@ -202,7 +202,7 @@ def _missing_segments(evidence: Evidence, flow: FlowRecord, dropper: Injected) -
     by_queues = drops.get(dropper.interface, 0) if before.endswith(BEHIND) else sum(drops.values())
     off = max(0, dropper.dropped - missing, missing - dropper.dropped - by_queues)
     note = f"between {before} and {behind}, where queues dropped {by_queues}"
-    return compare(
+    return make_check(
         BY_CHANCE,
         flow.name,
         evidence.virtual_time,
@@ -243,4 +243,4 @@ def radio(evidence: Evidence) -> Iterator[Check]:
         state = [f"{report['signal_dbm']} dBm", *([] if report["joined"] else ["left"])]
         yield same("radio", name, ", ".join(state), f"{planned.signal_dbm} dBm")
         share = report["others"]["air_s"] / report["seconds"]
-        yield compare("radio share", name, evidence.virtual_time, share, planned.busy)
+        yield make_check("radio share", name, evidence.virtual_time, share, planned.busy)

@@ -21,7 +21,7 @@ from analysis.verdict.checks import (
     NOT_CAPTURED,
     NOT_SAMPLED,
     Check,
-    compare,
+    make_check,
     unknown,
 )
 from analysis.verdict.evidence import Evidence
@@ -64,8 +64,8 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     if capacity.changes:
         mean = float(gaps.bits.sum() / (gaps.bits / expected).sum())
     share = gaps.share_off(expected, GAP_TOLERANCE)
-    yield compare("rate", name, evidence.virtual_time, gaps.rate_mbit(), mean)
-    yield compare("gaps", name, evidence.virtual_time, share, 0)
+    yield make_check("rate", name, evidence.virtual_time, gaps.rate_mbit(), mean)
+    yield make_check("gaps", name, evidence.virtual_time, share, 0)
 
 
 def senders(evidence: Evidence) -> Iterator[Check]:
@@ -94,7 +94,7 @@ def senders(evidence: Evidence) -> Iterator[Check]:
         bucket_size = largest_bucket_bytes(queue, capacity)
         share = too_soon(left_ns, length, max(capacity.rate_mbit), bucket_size, GAP_TOLERANCE)
         note = "packets that left sooner than the rate lets them" if share else ""
-        yield compare("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
+        yield make_check("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
 
 
 def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
@@ -111,7 +111,7 @@ def windows(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
         early &= ~transit.is_guess & (transit.left_ns <= evidence.judged_ns)
         if not transit.complete or transit.unmatched:
             early &= transit.arrived_ns != transit.left_ns  # their arrival is not known
-        yield compare("sending", queue.interface, evidence.virtual_time, int(early.sum()), 0)
+        yield make_check("sending", queue.interface, evidence.virtual_time, int(early.sum()), 0)
 
 
 def _in_windows(
@@ -134,7 +134,7 @@ def _in_windows(
     steps = [count - 1 for count in WINDOW_PACKETS if count <= len(left_ns)]
     most = max((float((excess[step:] - excess[:-step]).max()) for step in steps), default=0.0)
     over = max(0.0, most - spare)
-    return compare(
+    return make_check(
         "windows", queue.interface, evidence.virtual_time, max(0.0, most), spare, deviation=over
     )
 
@@ -153,7 +153,7 @@ def bucket(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> It
     least = min(size for size in (buffer_bytes, bdp_bytes) if size)
     share = max(0, largest - FRAME_BYTES) / least
     note = f"{largest} bytes may leave at once" if share else ""
-    yield compare("bucket", queue.interface, evidence.virtual_time, share, 0, note=note)
+    yield make_check("bucket", queue.interface, evidence.virtual_time, share, 0, note=note)
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     else:
         peak = int(samples["backlog_bytes" if in_bytes else "backlog_packets"].max())
         over = max(0, peak - queue.limit)
-        yield compare(
+        yield make_check(
             "buffer", queue.interface, evidence.virtual_time, peak, queue.limit, deviation=over
         )
     row = DISCIPLINES.get(queue.discipline)
@@ -257,7 +257,7 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     least = int((sizes if in_bytes else packets).min())
     limit = queue.limit + 1  # the first that does not fit
     short = max(0, limit - least)
-    yield compare(
+    yield make_check(
         "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
     )
 
@@ -277,7 +277,7 @@ def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     at_passage, at_loss = missing_tokens(transit, rate_mbit)
     most = int(at_passage.max())
     over = 0 if most <= queue.limit + slack else most - queue.limit
-    yield compare("buffer", name, evidence.virtual_time, most, queue.limit, deviation=over)
+    yield make_check("buffer", name, evidence.virtual_time, most, queue.limit, deviation=over)
     if not len(at_loss):
         return
     if not transit.complete or evidence.injected.at_queue(queue):
@@ -285,7 +285,7 @@ def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
         return
     least, limit = int(at_loss.min()), queue.limit + 1
     short = 0 if least + slack >= limit else limit - least
-    yield compare("tail drop", name, evidence.virtual_time, least, limit, deviation=short)
+    yield make_check("tail drop", name, evidence.virtual_time, least, limit, deviation=short)
 
 
 def missing_tokens(transit: QueueTransit, rate_mbit: float) -> tuple[Integers, Integers]:
@@ -307,7 +307,7 @@ def phase(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iter
     """Note that a full FIFO dropped packets of regular flows on exact delays: one phase."""
     note = exact_delays(evidence.trial.scenario) if len(transit.lost_ns) else ""
     if note:
-        yield compare("phase", queue.interface, evidence.virtual_time, 0, 1, note=note)
+        yield make_check("phase", queue.interface, evidence.virtual_time, 0, 1, note=note)
 
 
 def backlog_at_losses(transit: QueueTransit, begun_ns: Integers) -> tuple[Integers, Integers]:
@@ -351,7 +351,7 @@ def conservation(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) 
     if transit.complete and transit.unmatched:
         off += transit.unmatched
         note += f", {transit.unmatched} left that never came"
-    yield compare(
+    yield make_check(
         "conservation",
         name,
         evidence.virtual_time,
@@ -379,7 +379,7 @@ def _sent(evidence: Evidence, name: str, transit: QueueTransit, packets: int, si
         off = 0
     elif not off and not others and size != captured:
         off = 1  # as many packets, but not the same
-    return compare(
+    return make_check(
         "queue counters",
         name,
         evidence.virtual_time,
@@ -436,7 +436,7 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     if (marking := DISCIPLINES[queue.discipline].marking) and marking.may_count_twice:
         off = max(0, ce - counted, counted - 2 * ce)
         note = f"{counted - ce} packets were marked by two rules" if ce != counted else ""
-    yield compare("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
+    yield make_check("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
 
 
 def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, int]:
@@ -475,7 +475,9 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         if not counters or not all_captured:
             yield unknown("ECN", node, NOT_SAMPLED if all_captured else NOT_CAPTURED)
         else:
-            yield compare("ECN", node, evidence.virtual_time, counters.get("IpExtInCEPkts", 0), ce)
+            yield make_check(
+                "ECN", node, evidence.virtual_time, counters.get("IpExtInCEPkts", 0), ce
+            )
 
 
 def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
@@ -488,4 +490,4 @@ def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) 
         echoes = reported_marks(flags)
     off = 0 if (ce > 0) == (echoes > 0) else 1
     note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
-    return compare("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)
+    return make_check("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

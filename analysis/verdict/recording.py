@@ -15,7 +15,7 @@ from analysis.trials.series import Floats
 from analysis.verdict.checks import (
     NOT_SAMPLED,
     Check,
-    compare,
+    make_check,
     unknown,
 )
 from analysis.verdict.evidence import Evidence
@@ -35,7 +35,7 @@ def no_damage(evidence: Evidence) -> Iterator[Check]:
 
 def files(record: Record, faults: Sequence[str]) -> Check:
     """Check that no file that the trial recorded was cut, changed or taken away since."""
-    check = compare("files", "trial", record.virtual_time, len(faults), 0)
+    check = make_check("files", "trial", record.virtual_time, len(faults), 0)
     more = len(faults) - NAMED_FILES
     named = [*faults[:NAMED_FILES], *([f"{more} more files"] if more > 0 else [])]
     return dataclasses.replace(check, why="; ".join(named))
@@ -45,13 +45,13 @@ def captures(evidence: Evidence) -> Iterator[Check]:
     """Check that the captures lost nothing, and that the files hold everything."""
     for capture in evidence.trial.record.captures:
         name, virtual_time = capture.interface, evidence.virtual_time
-        yield compare("capture drops", name, virtual_time, capture.dropped, 0)
+        yield make_check("capture drops", name, virtual_time, capture.dropped, 0)
         if not capture.file:
             yield unknown("capture file", name, "the capture was dropped")
             continue
         packets = evidence.packets.read(evidence.trial.path / capture.file)
         note = "; ".join(packets.warnings)
-        yield compare(
+        yield make_check(
             "capture file", name, virtual_time, packets.frames, capture.packets, note=note
         )
 
@@ -61,12 +61,14 @@ def times(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         first = first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
-        yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
+        yield make_check("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
         wanted = evidence.trial.scenario.flow(flow.name)
         early = flow.stopped_s < flow.planned_stop_s
         if wanted.bytes or (wanted.kind in MAY_END_EARLY and early):
             continue  # it ends when its bytes have arrived, or what it shows or transfers is over
-        yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
+        yield make_check(
+            "stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s
+        )
 
 
 def first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
@@ -134,7 +136,7 @@ def _longest_gap(evidence: Evidence, name: str, gaps_s: Floats) -> Check:
     longest_ms = float(gaps_s.max(initial=0)) * 1e3
     off = max(0.0, longest_ms - interval_ms)
     virtual_time = evidence.virtual_time
-    return compare("sampling", name, virtual_time, longest_ms, interval_ms, deviation=off)
+    return make_check("sampling", name, virtual_time, longest_ms, interval_ms, deviation=off)
 
 
 def machine(evidence: Evidence) -> Iterator[Check]:
@@ -147,9 +149,9 @@ def machine(evidence: Evidence) -> Iterator[Check]:
             yield unknown(name, "host", NOT_SAMPLED)
     else:
         busy = float((load["busiest"] >= BUSY_CORE).mean())
-        yield compare("cpu", "host", evidence.virtual_time, busy, 0)
+        yield make_check("cpu", "host", evidence.virtual_time, busy, 0)
         for name in ("softirq", "steal"):
-            yield compare(name, "host", evidence.virtual_time, float(load[name].mean()), 0)
+            yield make_check(name, "host", evidence.virtual_time, float(load[name].mean()), 0)
     yield from _waits(evidence)
 
 
@@ -162,4 +164,4 @@ def _waits(evidence: Evidence) -> Iterator[Check]:
     waits_ms = (1e3 * processes["wait_s"] / processes["slices"].clip(lower=1)).to_numpy()
     worst = processes.iloc[int(waits_ms.argmax())]
     subject = f"{worst['name']} on {worst['node']}"
-    yield compare("scheduling delay", subject, evidence.virtual_time, float(waits_ms.max()), 0)
+    yield make_check("scheduling delay", subject, evidence.virtual_time, float(waits_ms.max()), 0)

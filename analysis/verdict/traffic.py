@@ -18,7 +18,7 @@ from analysis.verdict.checks import (
     NOT_CAPTURED,
     NOT_RECORDED,
     Check,
-    compare,
+    make_check,
     same,
     unknown,
 )
@@ -63,7 +63,7 @@ def _file_sizes(evidence: Evidence, flow: str, playback: PlayerReport, sizes: Fi
         complete = load["last_byte_s"] is not None
         due = size if complete else min(load["bytes"], size)
         came, expected, off = came + load["bytes"], expected + due, off + abs(load["bytes"] - due)
-    return compare("video bytes", flow, evidence.virtual_time, came, expected, deviation=off)
+    return make_check("video bytes", flow, evidence.virtual_time, came, expected, deviation=off)
 
 
 def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: PlayerReport) -> Check:
@@ -74,7 +74,9 @@ def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: PlayerReport) 
     came = sum(load["bytes"] for load in loads(playback))
     payload = _payload(packets, flow.protocol)
     over = max(0, came - payload)
-    return compare("video capture", flow.name, evidence.virtual_time, came, payload, deviation=over)
+    return make_check(
+        "video capture", flow.name, evidence.virtual_time, came, payload, deviation=over
+    )
 
 
 def _payload(packets: FlowTables, protocol: str) -> int:
@@ -117,7 +119,9 @@ def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said:
     if program.early:
         note = f"{note or f'{subject} ended'} before the flow did"
     off = int(bool(status) or program.early)
-    return compare("program", subject, evidence.virtual_time, status, 0, deviation=off, note=note)
+    return make_check(
+        "program", subject, evidence.virtual_time, status, 0, deviation=off, note=note
+    )
 
 
 def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
@@ -141,7 +145,7 @@ def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
         first = connections.iloc[0]
         note = f"from port {first['src_port']} to {first['dst_port']}"
     count = len(connections)
-    return compare("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
+    return make_check("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
 
 
 def pauses(evidence: Evidence) -> Iterator[Check]:
@@ -158,7 +162,7 @@ def pauses(evidence: Evidence) -> Iterator[Check]:
         late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_TIMER_NS)
         on_ns, turn_ns = wanted.on_s * 1e9, (wanted.on_s + wanted.off_s) * 1e9
         in_pauses = int(((times_ns - times_ns[0]) % round(turn_ns) >= on_ns + late_ns).sum())
-        yield compare("pauses", flow.name, evidence.virtual_time, in_pauses, 0)
+        yield make_check("pauses", flow.name, evidence.virtual_time, in_pauses, 0)
 
 
 def calls(evidence: Evidence) -> Iterator[Check]:
@@ -175,4 +179,4 @@ def calls(evidence: Evidence) -> Iterator[Check]:
         read, captured = report["bytes"], int(packets.data["payload"].sum())
         note = f"{read} bytes by its receiver, {captured} in the capture" * (read != captured)
         measured, expected = (size * 8e-6 / seconds for size in (read, captured))
-        yield compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
+        yield make_check("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)

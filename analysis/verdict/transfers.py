@@ -21,7 +21,7 @@ from analysis.transfers.wire_transfers import OnTheWire, keys_of
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import total_counter
-from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
+from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, make_check, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.transfers import planned_transfers
@@ -46,7 +46,7 @@ def transfers(evidence: Evidence) -> Iterator[Check]:
         if planned is None or reported is None:
             missing = "list of transfers" if planned is None else "client's log"
             note = f"its {missing} is not there"
-            yield compare("transfers", flow.name, evidence.virtual_time, 1, 0, note=note)
+            yield make_check("transfers", flow.name, evidence.virtual_time, 1, 0, note=note)
             continue
         yield check_list(evidence, flow, planned)
         yield _logged(evidence, flow, planned, reported)
@@ -72,7 +72,7 @@ def _bad_transfers(evidence: Evidence, subject: str, bad: Booleans, what: str) -
     """Count bad transfers and name the first."""
     places = np.flatnonzero(bad)
     note = f"transfer {places[0]} {what}" if len(places) else ""
-    return compare("transfers", subject, evidence.virtual_time, len(places), 0, note=note)
+    return make_check("transfers", subject, evidence.virtual_time, len(places), 0, note=note)
 
 
 def check_list(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
@@ -153,7 +153,7 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
         outside = np.maximum(-late_ms.to_numpy(), late_ms.to_numpy() - queued_ms)
         place = int(outside.argmax())
         worst = int(late_ms.index[place])
-        yield compare(
+        yield make_check(
             "session RTT",
             f"{flow.name} {worst}",
             virtual_time,
@@ -164,14 +164,14 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     if (allowed := evidence.trial.scenario.flow(flow.name).window_bytes) is not None:
         widest = int(rows["window_bytes"].max())
         over = max(0, widest - allowed)
-        yield compare("session window", flow.name, virtual_time, widest, allowed, deviation=over)
+        yield make_check("session window", flow.name, virtual_time, widest, allowed, deviation=over)
     failures = int(rows["failures"].sum())
-    yield compare("session failures", flow.name, virtual_time, failures, 0)
+    yield make_check("session failures", flow.name, virtual_time, failures, 0)
     times = total_counter(evidence.trial, MEMORY_PRESSURE_COUNTER)
     if times is None:
         yield unknown("memory", flow.name, NOT_RECORDED)
     else:
-        yield compare("memory", flow.name, virtual_time, times, 0)
+        yield make_check("memory", flow.name, virtual_time, times, 0)
 
 
 def _captured(
@@ -193,7 +193,7 @@ def _captured(
     if not more or check.measured:
         return check
     note = f"the captures have {more} that the client's log lacks"
-    return compare("transfers", subject, evidence.virtual_time, more, 0, note=note)
+    return make_check("transfers", subject, evidence.virtual_time, more, 0, note=note)
 
 
 def _unlogged(
@@ -232,7 +232,7 @@ def _times(
             worst, which = int(off[place]), place
             measured, expected = ((int(each[place]) - zero) / 1e9 for each in (logged, captured))
     note = f"transfer {which}" if worst else ""
-    return compare(
+    return make_check(
         "transfer times",
         flow.name,
         evidence.virtual_time,
@@ -272,4 +272,6 @@ def check_retransmissions(
     delivered = reported.received[: len(wire.retransmissions)] > 0
     most, least = int(wire.retransmissions.sum()), int(wire.retransmissions[delivered].sum())
     off = max(counted - most, least - counted, 0)
-    return compare("retransmissions", subject, evidence.virtual_time, counted, most, deviation=off)
+    return make_check(
+        "retransmissions", subject, evidence.virtual_time, counted, most, deviation=off
+    )

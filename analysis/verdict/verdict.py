@@ -169,14 +169,14 @@ def judge(
     if trial.record.status is not Status.OK:
         return None
     if faults := [*damage(trial)] if faults is None else faults:
-        return conclude((recording.files(trial.record, faults),))
+        return worst_verdict((recording.files(trial.record, faults),))
     evidence = Evidence(
         trial, packets or TrialPackets(trial), samples or Samples(trial), trial.record.virtual_time
     )
-    return conclude(tuple(check for find in CHECKS for check in find(evidence)))
+    return worst_verdict(tuple(check for find in CHECKS for check in find(evidence)))
 
 
-def conclude(checks: tuple[Check, ...]) -> Verdict:
+def worst_verdict(checks: tuple[Check, ...]) -> Verdict:
     """Return the verdict of the worst check.
 
     Of equally bad ones the first in the table of rules decides, and of that name the one furthest

@@ -66,7 +66,7 @@ class L4sTrial:
 
     @property
     def rounds_between_marks(self) -> float:
-        """How many round trips pass between two marked packets."""
+        """Return the number of round trips between two marked packets."""
         marks = self.metric("mark_rate") * self.metric("received_packets")
         rounds = 1e3 * self.metric("duration_s") / self.metric("srtt_mean_ms")
         return rounds / marks if marks else np.inf
@@ -91,7 +91,7 @@ class L4sTrial:
 
     @cached_property
     def reported_and_marked(self) -> tuple[int, int]:
-        """How many marks the receiver's acknowledgements count, and how many had arrived."""
+        """Return the marks that the receiver's ACKs count, and those that had arrived."""
         found = self._tables("receiver")
         marked = with_payload(found.data)["ecn"] == CE
         return reported_marks(found.acks["flags"].to_numpy()), int(marked.sum())

@@ -98,7 +98,7 @@ class SpaceEffect:
 
     @property
     def loses(self) -> pd.Series[bool]:
-        """In which settings the subject is worse by more than the margin."""
+        """Return the settings in which the subject is worse by more than the margin."""
         return -self.score.better * self.by_setting > MARGIN_PERCENT
 
     @property

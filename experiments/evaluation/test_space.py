@@ -183,7 +183,7 @@ def test_results_are_looked_at_only_when_the_settings_have_doubled(
         SPACE,
         RunOptions(),
         RunListener(),
-        effort=drawing.Effort(40, is_decided),
+        effort=drawing.StoppingRule(40, is_decided),
         command="testbed",
         after_each=lambda _run, _done: None,
     )

@@ -102,7 +102,7 @@ def _refuse_few_addresses() -> None:
 
 
 def _hint(error: OSError) -> str:
-    """Return the remedy; that for the state's folder, and those above it, is another one."""
+    """Return the hint for a system error; the state folder and its parents have their own."""
     if isinstance(error.filename, str) and error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES):
         path, state = Path(error.filename), state_folder()
         if path in state.parents or path.is_relative_to(state):
@@ -128,7 +128,7 @@ def _find_system_programs() -> None:
 
 
 def _what_remains(options: argparse.Namespace) -> str:
-    """Only a run leaves something that its repetition goes on from."""
+    """Return what an interrupted run leaves, which its repetition goes on from."""
     kept = "; complete trials are kept: repeat the command to continue"
     return kept if options.verb == "run" else ""
 

@@ -18,7 +18,7 @@ from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
 from testbed.errors import UsageError, number_of, require_known
 from testbed.evaluate.adversary import AdversaryFinding, AdversarySearch, find_worst
-from testbed.evaluate.drawn_settings import DECIDED, Effort, budget_s, evaluate_space
+from testbed.evaluate.drawn_settings import DECIDED, StoppingRule, budget_s, evaluate_space
 from testbed.evaluate.evaluation import (
     FULL_SEEDS,
     QUICK_SEEDS,
@@ -112,7 +112,7 @@ def _evaluate_space(options: argparse.Namespace) -> int:
     def is_decided(folder: Path) -> bool:
         return all(map(space.decided, run_output.collected([folder], options).experiments))
 
-    effort = Effort(
+    effort = StoppingRule(
         budget_s(options.budget) if options.budget else math.inf,
         is_decided if options.until else None,
     )

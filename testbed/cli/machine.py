@@ -22,7 +22,7 @@ from testbed.plan.requirements import (
     queue_need,
     variant_needs,
 )
-from testbed.runner.spoken import SPOKEN_NETLINK
+from testbed.runner.recorded_netlink import NETLINK_RECORDER
 from testbed.runs.console import console, errors, print_folded
 from testbed.runs.engine_choice import ENGINES
 from testbed.scenario.profiles import PROFILE_SETTINGS
@@ -97,7 +97,7 @@ def tool_states() -> Iterator[ToolState]:
         state = found or f"not installed; {without}"
         yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (
-        *(RUNNER, SPOKEN_NETLINK, CONFINE, GUARD),
+        *(RUNNER, NETLINK_RECORDER, CONFINE, GUARD),
         *(PRELOAD, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
     ):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Printed:
-    """What the user asked to see: the format, and the columns unless the usual ones."""
+    """The output that the user wants: its format, and its columns if not the usual ones."""
 
     format: str
     columns: tuple[str, ...] | None

@@ -37,8 +37,8 @@ TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
-class Effort:
-    """When to stop: after a time, or when `decided`, which sees the run's folder, says so."""
+class StoppingRule:
+    """The rule for stopping: after a time, or when `decided` says so of the run's folder."""
 
     budget_s: float
     decided: Callable[[Path], bool] | None
@@ -125,7 +125,7 @@ def evaluate_space(
     options: RunOptions,
     listener: RunListener,
     *,
-    effort: Effort,
+    effort: StoppingRule,
     command: str,
     after_each: Callable[[PlannedRun, CompletedRun], None],
 ) -> Path:

@@ -62,7 +62,7 @@ LEFT_BY_GUESTS = (  # what every guest may leave
 
 @dataclass(frozen=True)
 class GuestEnd:
-    """How a guest ended, before its folder is looked at."""
+    """The end of a guest, before its folder is looked at."""
 
     status: int
     peak_mb: float

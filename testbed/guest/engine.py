@@ -48,7 +48,7 @@ from testbed.store.names import (
     RAW_SAMPLES,
     RECORD,
 )
-from testbed.trial.make import RUNNER, Programmed
+from testbed.trial.make import RUNNER, TrialProgramme
 from testbed.trial.parts.radio import RADIO_FOLDER
 
 MEMORY_MB = 256
@@ -180,15 +180,17 @@ class GuestEngine:
 
     def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
         """Boot a guest, in which the runner obeys the trial's programme, and wait for its end."""
-        programmed = Programmed(task, folder, virtual_time=True, controls=sorted(self.controls()))
-        programmed.store()
+        programme = TrialProgramme(
+            task, folder, virtual_time=True, controls=sorted(self.controls())
+        )
+        programme.store()
         try:
             command = (str(RUNNER), PROGRAMME, ANSWERS)
             outcome = self.boot(folder, command, job, _patience_s(task.scenario), memory_mb(task))
-            (folder / RECORD).write_text(programmed.finish(outcome).to_json())
+            (folder / RECORD).write_text(programme.finish(outcome).to_json())
             return outcome
         finally:
-            programmed.clean_up()
+            programme.clean_up()
 
     def boot(
         self,

@@ -98,7 +98,7 @@ class MachineProgram:
 
 @dataclass(frozen=True)
 class MachineEnd:
-    """How a command ended."""
+    """The end of a command."""
 
     status: int  # as a shell has it
     took_s: float  # of virtual time

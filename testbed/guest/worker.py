@@ -54,7 +54,7 @@ class Exchanged:
 
     @classmethod
     def unpacked(cls, packed: bytes) -> Self:
-        """Return what was packed."""
+        """Rebuild the object from the bytes of `packed`."""
         return cls(**pickle.loads(packed))
 
 

@@ -30,7 +30,7 @@ from testbed.plan.requirements import (
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
 from testbed.store.names import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
-from testbed.trial.make import RUNNER, Programmed
+from testbed.trial.make import RUNNER, TrialProgramme
 
 LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings
 HOST_POLL_S = 0.05
@@ -112,22 +112,22 @@ class HostEngine:
             _parameters(task.plan.parameters),
             mininet_nodes(task.plan) as namespaces,
         ):
-            programmed = Programmed(task, folder, virtual_time=False, namespaces=namespaces)
-            programmed.store()
+            programme = TrialProgramme(task, folder, virtual_time=False, namespaces=namespaces)
+            programme.store()
             recorder = record(task.plan)
             try:
                 outcome = _obey(folder, job)
                 if recorder:
                     recorder.stop()
-                result = programmed.finish(outcome)
+                result = programme.finish(outcome)
                 if recorder:
-                    cookies = frozenset(programmed.trial.cookies)
-                    warnings = recorder.write(folder, programmed.clock, cookies)
+                    cookies = frozenset(programme.trial.cookies)
+                    warnings = recorder.write(folder, programme.clock, cookies)
                     result = replace(result, warnings=(*result.warnings, *warnings))
                 (folder / RECORD).write_text(result.to_json())
                 return outcome
             finally:
-                programmed.clean_up()
+                programme.clean_up()
                 if recorder:
                     recorder.close()
 

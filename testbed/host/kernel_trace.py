@@ -133,7 +133,7 @@ def record(plan: Plan) -> Recorder | None:
 
 
 def _tcp_flows(plan: Plan) -> list[FlowPlan]:
-    """Those whose ports are known before."""
+    """Return the TCP flows whose ports are known before the trial."""
     own = (each for each in plan.flows if each.flow.protocol == "tcp")
     return [each for each in own if each.src_ports and each.dst_port != ANY_PORT]
 

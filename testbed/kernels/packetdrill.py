@@ -93,7 +93,7 @@ class ScriptRun:
 
 @dataclass(frozen=True)
 class ScriptEnd:
-    """How a script's run ended: `said` is packetdrill's output if it failed."""
+    """The end of a script's run: `said` is packetdrill's output if it failed."""
 
     run: ScriptRun
     passed: bool

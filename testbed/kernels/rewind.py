@@ -28,7 +28,7 @@ RETRANSMISSION = "retransmission"  # in place of a packet's number: the first on
 
 @dataclass(frozen=True)
 class RewindRequest:
-    """What the user wants to see of a trial."""
+    """The part of a trial that the user wants to see."""
 
     at_s: float | None = None
     packet: str = ""  # its number in the capture, or RETRANSMISSION
@@ -42,7 +42,7 @@ class RewindRequest:
 
 @dataclass(frozen=True)
 class RewindEnd:
-    """What became of the trial that ran again."""
+    """The outcome of the trial that ran again."""
 
     differences: tuple[str, ...]  # of its captures from the stored ones
     captures: int

@@ -70,7 +70,7 @@ def journals() -> Path:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a journal was written: what it says holds there only."""
+    """The place where a journal was written: what it says holds there only."""
 
     machine: str
     boot: str

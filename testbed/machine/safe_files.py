@@ -117,7 +117,7 @@ def plain_file(path: Path, max_bytes: int | None = MAX_DOCUMENT_BYTES) -> Path:
 
 
 class UnfitFile(OSError, ValueError):
-    """What is there is no plain file, or too large: its content cannot be right."""
+    """An error: the file is no plain one, or too large for its content to be right."""
 
     def __str__(self) -> str:
         return str(self.strerror)

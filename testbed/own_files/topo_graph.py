@@ -42,7 +42,7 @@ MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
 MAX_TOPO_NODES = 10_000  # that are built, before the plan counts them
 PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
 
-LINKS = ("network", "links")
+TOPO_LINKS = ("network", "links")
 
 Value = str | int | float | bool | None
 
@@ -66,7 +66,7 @@ class TopoName:
 
     @property
     def word(self) -> str:
-        """What it is, in a word: for the name of an experiment."""
+        """A word for the Topo, for the name of an experiment."""
         if self.source in MININET_TOPOS:
             return self.source
         return Path(self.source).stem if self.is_file else self.source.rpartition(".")[2]
@@ -243,7 +243,7 @@ def parse_link_options(text: str) -> LinkOptions:
         key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in found.named
     ):
         fault = f"not options of a TCLink: --link {text}"
-        raise refusal(*LINKS, words=fault, hint="--link bw=10,delay=5ms")
+        raise refusal(*TOPO_LINKS, words=fault, hint="--link bw=10,delay=5ms")
     return {**found.named}
 
 
@@ -349,7 +349,7 @@ def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
         raise UsageError(f"{text}: {error.message}", error.hint) from error
     if not (faults or any(each.rate_mbit for link in graph.links for each in link.directions)):
         hint = "--link bw=10,delay=5ms gives one to all"
-        faults = [Fault(LINKS, "no link has a bw: nothing would ever queue", hint)]
+        faults = [Fault(TOPO_LINKS, "no link has a bw: nothing would ever queue", hint)]
     return TopoGraph(name.word, graph, tuple(_left_out(topo)), tuple(faults))
 
 

@@ -25,7 +25,7 @@ from testbed.scenario.reading import field_faults
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
 from testbed.scenario.variations import exact_delays
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 
 MAX_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
 MAX_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
@@ -53,7 +53,7 @@ def combined_faults(scenario: Scenario | None, of_fields: Sequence[Fault]) -> li
     """
     if scenario is None:
         return []
-    of_network = network_faults(scenario, (WIRES, CONTROL))
+    of_network = network_faults(scenario, (DELAY_NODE, CONTROL))
     of_flows = [*_measured_faults(scenario), *flows_faults(scenario)]
     found = [*of_network, *of_flows]
     if not (of_network or of_fields):

@@ -14,10 +14,10 @@ from typing import assert_never
 from testbed.errors import UsageError
 from testbed.faults import Fault, Keys, unknown
 from testbed.plan.control_network import server_ports
+from testbed.plan.ect1_filters import relabelled_flows
 from testbed.plan.flows import SESSION_PORTS, mixed_senders, most_parallel, session_count
 from testbed.plan.host_settings import sent_with
 from testbed.plan.network import IPV6, ip_version
-from testbed.plan.relabelling import relabelled_flows
 from testbed.scenario import call, losses, programs, variants, video, workload
 from testbed.scenario.model import CLIENT_PORTS, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind

@@ -20,14 +20,14 @@ from testbed.plan.commands import DELAY_HANDLE, RECEIVER, RECEIVER_CLASS, Comman
 from testbed.plan.flows import session_port
 from testbed.plan.network import Hop, Network
 from testbed.plan.traffic_control import ChangePlan, TcObject
-from testbed.runner.spoken import RECEIVE, RECEIVE_COST, RECEIVE_HOLD, RECEIVE_WAKE
+from testbed.runner.recorded_netlink import RECEIVE, RECEIVE_COST, RECEIVE_HOLD, RECEIVE_WAKE
 from testbed.scenario.discipline import OFF_ON, Field, Setting
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.network import Change, Direction, wire_changes
 from testbed.scenario.transfers import draw_sessions
 from testbed.scenario.workload import Sessions
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 # With a rate netem lets no packet overtake another, whatever delay was drawn for it: a radio's
@@ -129,30 +129,38 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
     """Yield the commands that tie each link's two ends together and delay packets there."""
     for each in links:
         for end in each.ends:
-            yield Command(WIRES, ("ip", "link", "set", end, "up"))
+            yield Command(DELAY_NODE, ("ip", "link", "set", end, "up"))
     for each in links:
         for number, end in enumerate(each.ends):
             peer = each.ends[1 - number]
             add = ("add", "dev", end)
-            yield Command(WIRES, ("tc", "qdisc", *add, "clsact"))
+            yield Command(DELAY_NODE, ("tc", "qdisc", *add, "clsact"))
             to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
-            yield Command(WIRES, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
+            yield Command(DELAY_NODE, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
             words = each.words(number)
-            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY_HANDLE), *words))
+            yield Command(
+                DELAY_NODE, ("tc", "qdisc", *add, "root", "handle", str(DELAY_HANDLE), *words)
+            )
             direction = each.hop(number).direction
             if direction.takes_time_to_receive:
                 place = ("parent", str(RECEIVER_CLASS), "handle", str(RECEIVER), RECEIVE)
-                yield Command(WIRES, ("tc", "qdisc", *add, *place, *_receiver_words(direction)))
+                yield Command(
+                    DELAY_NODE, ("tc", "qdisc", *add, *place, *_receiver_words(direction))
+                )
 
 
 def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
     """Yield the disciplines that delay packets, with their numbers."""
     for each in links:
         for number, end in enumerate(each.ends):
-            yield TcObject(WIRES, end, DELAY_HANDLE, each.words(number)[0], each.settings(number))
+            yield TcObject(
+                DELAY_NODE, end, DELAY_HANDLE, each.words(number)[0], each.settings(number)
+            )
             direction = each.hop(number).direction
             if direction.takes_time_to_receive:
-                yield TcObject(WIRES, end, RECEIVER, RECEIVE, tuple(_receiver_settings(direction)))
+                yield TcObject(
+                    DELAY_NODE, end, RECEIVER, RECEIVE, tuple(_receiver_settings(direction))
+                )
 
 
 RECEIPT_TIMES = (
@@ -188,7 +196,7 @@ def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
                 up = up if change.up is None else change.up
                 down = replace(direction, loss=direction.loss and ALL_LOST)
                 settings = netem_settings(direction, chance) if up else netem_settings(down, 1.0)
-                target = TcObject(WIRES, end, DELAY_HANDLE, "netem", settings)
+                target = TcObject(DELAY_NODE, end, DELAY_HANDLE, "netem", settings)
                 yield ChangePlan(change.at_s, target, hop.out.name, _words(change))
 
 

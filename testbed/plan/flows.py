@@ -11,7 +11,6 @@ from testbed.plan.commands import Command, addresses_of, ipv4_addresses_of
 from testbed.plan.control_network import server_ports
 from testbed.plan.network import IPV6, Network, ip_version
 from testbed.plan.video_commands import Serving, Watching
-from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.call import Call, Datagram, datagrams
 from testbed.scenario.model import (
     CLIENT_PORTS,
@@ -23,6 +22,7 @@ from testbed.scenario.model import (
     Scenario,
 )
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.programs import Programs, filled
 from testbed.scenario.transfers import PlannedTransfer, planned_transfers
@@ -57,7 +57,7 @@ class VideoPlan:
     watching: Watching
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class FlowPlan:
     """A flow with its addresses, ports, times, and the commands of its two ends."""
@@ -76,7 +76,7 @@ class FlowPlan:
     copied: bool = False  # the programs are copies of one that was loaded
     video: VideoPlan | None = None
     transfers: Iterable[PlannedTransfer] = ()
-    datagrams: tuple[Datagram, ...] = field(default=(), repr=False, metadata=ADDED)
+    datagrams: tuple[Datagram, ...] = field(default=(), repr=False, metadata=OMIT_DEFAULT)
 
     @property
     def is_ipv6(self) -> bool:

@@ -14,7 +14,6 @@ from ipaddress import IPv6Interface
 
 from testbed.memo import cached_by_repr
 from testbed.scenario import queues
-from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.discipline import Limit
 from testbed.scenario.model import Flow
 from testbed.scenario.network import (
@@ -32,6 +31,7 @@ from testbed.scenario.network import (
     scheduled_rates,
     wire_changes,
 )
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 from testbed.scenario.trace import OPPORTUNITY_BYTES, parse_trace
 
 IPV6 = 6  # the version; the other is 4
@@ -43,7 +43,7 @@ def ip_version(graph: Graph, flow: Flow) -> int:
     return flow.ip or graph.ip
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class Interface:
     """One end of a link."""
@@ -52,7 +52,9 @@ class Interface:
     name: str
     address: str  # 10.0.0.1/24; a switch's has none
     mac: str
-    ipv6_address: str = field(default="", repr=False, metadata=ADDED)  # where the network has them
+    ipv6_address: str = field(
+        default="", repr=False, metadata=OMIT_DEFAULT
+    )  # where the network has them
 
     @property
     def ip(self) -> str:
@@ -166,7 +168,7 @@ class Network:
 
     @cached_property
     def shaped(self) -> tuple[Hop, ...]:
-        """All hops that have a rate."""
+        """The hops that have a rate."""
         return tuple(hop for both in self.hops for hop in both if hop.is_shaped)
 
     def path(self, src: str, dst: str) -> tuple[Hop, ...]:

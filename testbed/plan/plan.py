@@ -1,7 +1,7 @@
 """A scenario becomes data: the commands of every node, the captures, the flows, the checks.
 
 Nothing here starts anything; `testbed plan` prints it and the trial applies it. Three kinds of
-node carry the network: the scenario's own hosts and routers, `wires` (delay_links.py), and
+node carry the network: the scenario's own hosts and routers, `delay_node` (delay_links.py), and
 `control` (control_network.py).
 """
 
@@ -30,6 +30,16 @@ from testbed.plan.delay_links import (
     delay_objects,
     session_delays,
 )
+from testbed.plan.ebpf_plans import (
+    DropPlan,
+    LossPlan,
+    ReceiverPlan,
+    clsact_commands,
+    drop_plans,
+    loss_plans,
+    receiver_plans,
+)
+from testbed.plan.ect1_filters import relabelling_commands, relabelling_places
 from testbed.plan.flows import FlowPlan, plan_flow
 from testbed.plan.host_settings import (
     NO_IPV6,
@@ -43,17 +53,7 @@ from testbed.plan.host_settings import (
     sysctls_of,
 )
 from testbed.plan.network import IPV6, Network, build_network, radio_of
-from testbed.plan.packet_programs import (
-    DropPlan,
-    LossPlan,
-    ReceiverPlan,
-    clsact_commands,
-    drop_plans,
-    loss_plans,
-    receiver_plans,
-)
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
-from testbed.plan.relabelling import relabelling_commands, relabelling_places
 from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
     ChangePlan,
@@ -74,7 +74,7 @@ from testbed.scenario.realism import (
     with_realism,
 )
 from testbed.scenario.variations import drawn
-from testbed.store.names import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
+from testbed.store.names import DELAY_NODE, QUEUE_ROLE, RETIRE_S, TAIL_S
 
 # fields of links that a trial's runner and our queue disciplines make
 RUNNERS_FIELDS = ("trace", "schedule", "radio", *AGGREGATION_FIELDS, *RECEIPT_FIELDS)
@@ -218,14 +218,14 @@ class _Layout:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The scenario's nodes, and those that the testbed adds."""
-        wires = (WIRES,) if self.delays else ()
-        return (*self.network.nodes, *wires, *((CONTROL,) if self.endpoints else ()))
+        delay_node = (DELAY_NODE,) if self.delays else ()
+        return (*self.network.nodes, *delay_node, *((CONTROL,) if self.endpoints else ()))
 
     @property
     def plain_interfaces(self) -> tuple[tuple[str, str], ...]:
-        """All interfaces that flows cross: none may join segments."""
+        """The interfaces that flows cross: none may join segments."""
         own = (hop.out.place for hops in self.network.hops for hop in hops)
-        return (*own, *((WIRES, end) for each in self.delays for end in each.ends))
+        return (*own, *((DELAY_NODE, end) for each in self.delays for end in each.ends))
 
 
 def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
@@ -379,7 +379,7 @@ def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
     if layout.endpoints:
         yield CONTROL, (*NO_IPV6, *control_sysctls(layout.endpoints))
     if layout.delays:
-        yield WIRES, NO_IPV6
+        yield DELAY_NODE, NO_IPV6
 
 
 def _end_s(network: Network, radio: RadioPlan | None, flows: Iterable[FlowPlan]) -> float:
@@ -399,7 +399,7 @@ def _veths(layout: _Layout) -> Iterator[Veth]:
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
         for end, name in zip((one, other), through[hop.link.name], strict=True):
-            yield Veth(end.node, end.name, end.mac, WIRES, name, peer_mac(end.mac))
+            yield Veth(end.node, end.name, end.mac, DELAY_NODE, name, peer_mac(end.mac))
 
 
 def _address_commands(network: Network) -> Iterator[Command]:

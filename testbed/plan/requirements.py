@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import has_session_delays, is_delay_link
+from testbed.plan.ect1_filters import relabelled_flows
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
-from testbed.plan.relabelling import relabelled_flows
 from testbed.plan.traffic_control import POLICED, TRACE
-from testbed.runner.spoken import LINK, RECEIVE
+from testbed.runner.recorded_netlink import LINK, RECEIVE
 from testbed.scenario import queues
 from testbed.scenario.discipline import Discipline
 from testbed.scenario.model import BASE_KERNEL, Scenario

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from testbed.plan.commands import HTB_CLASS, LEAF, ONLY_CLASS, SHAPER, Command, Handle
 from testbed.plan.network import Hop, Network
-from testbed.runner.spoken import LINK, LINK_PACKETS, LINK_RATE, LINK_TIME
+from testbed.runner.recorded_netlink import LINK, LINK_PACKETS, LINK_RATE, LINK_TIME
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
     MICROSECOND_TICKS,

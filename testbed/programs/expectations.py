@@ -38,7 +38,7 @@ EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/min
 
 
 class Take(enum.StrEnum):
-    """How one number is made of several; without a word there has to be one."""
+    """The way to make one number of several; without a word there has to be one."""
 
     ONLY = "only"
     FIRST = "first"

@@ -26,7 +26,7 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n"}
 
 
 @dataclass(frozen=True)
-class Spoken:
+class LogEntry:
     """An instruction as people know it: a command in a node, for the log and for messages."""
 
     node: str
@@ -41,16 +41,16 @@ class Programme:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self._spoken: dict[int, Spoken] = {}
+        self._entries: dict[int, LogEntry] = {}
         self._errors: dict[str, str] = {}  # program → the file of its errors
         self._templates: dict[tuple[str, str], str] = {}  # (program, preloaded) → its name
 
-    def add(self, *words: object, spoken: Spoken | None = None, fault: str = "") -> int:
+    def add(self, *words: object, entry: LogEntry | None = None, fault: str = "") -> int:
         """Add an instruction and return its number."""
         number = len(self._lines)
         self._lines.append(_line(words))
-        if spoken or fault:
-            self._spoken[number] = spoken or Spoken("", (), fault=fault)
+        if entry or fault:
+            self._entries[number] = entry or LogEntry("", (), fault=fault)
         return number
 
     def replace(self, number: int, *words: object) -> None:
@@ -71,8 +71,8 @@ class Programme:
         self, node: str, argv: Sequence[str], stdin: str = "", tries: int = 1, fault: str = ""
     ) -> int:
         """Run a command to its end, again if it fails; the last try must succeed."""
-        spoken = Spoken(node, tuple(argv), stdin, fault)
-        return self.add("run", node, tries, stdin, *argv, spoken=spoken)
+        entry = LogEntry(node, tuple(argv), stdin, fault)
+        return self.add("run", node, tries, stdin, *argv, entry=entry)
 
     def start(
         self,
@@ -90,7 +90,7 @@ class Programme:
         owner = (uid, ",".join(map(str, groups)))
         self._errors[name] = stderr
         words = (name, node, stdout, stderr, folder, *owner, *_variables(environment or {}))
-        return self.add("start", *words, *argv, spoken=Spoken(node, tuple(argv)))
+        return self.add("start", *words, *argv, entry=LogEntry(node, tuple(argv)))
 
     def copy(
         self,
@@ -114,15 +114,15 @@ class Programme:
             self.add("template", template, *_variables(loaded), argv[0])
         self._errors[name] = stderr
         words = (name, template, node, stdout, stderr, *_variables({**environment, **loaded}))
-        return self.add("copy", *words, *argv, spoken=Spoken(node, tuple(argv)))
+        return self.add("copy", *words, *argv, entry=LogEntry(node, tuple(argv)))
 
     def await_program(self, name: str, patience_s: float, *condition: object, fault: str) -> None:
         """Wait until a program is ready; a failure quotes the last line of its errors.
 
         Conditions: `listens NODE PORT`, `says FILE TEXT`, `exists FILE`, `interface NAME`.
         """
-        spoken = Spoken("", (), fault=fault, errors=self._errors[name])
-        self.add("await", name, round(patience_s * NS), *condition, spoken=spoken)
+        entry = LogEntry("", (), fault=fault, errors=self._errors[name])
+        self.add("await", name, round(patience_s * NS), *condition, entry=entry)
 
     def end(self, name: str, number: int, patience_s: float, *, with_children: bool = False) -> int:
         """Add an instruction that ends a program by a signal, or kills it after the patience."""
@@ -136,7 +136,7 @@ class Programme:
         flags: int,
         message: bytes,
         *filled_in: tuple[str, int, str],
-        spoken: Spoken | None = None,
+        entry: LogEntry | None = None,
         fault: str = "",
     ) -> int:
         """Send a netlink request.
@@ -145,33 +145,31 @@ class Programme:
         an eBPF `program`, or second `zero` on the monotonic clock.
         """
         words = [word for each in filled_in for word in each]
-        return self.add(
-            "send", node, kind, flags, message.hex(), *words, spoken=spoken, fault=fault
-        )
+        return self.add("send", node, kind, flags, message.hex(), *words, entry=entry, fault=fault)
 
     def log(self, folder: Path, answers: Answers) -> None:
         """Write the log of all commands that were run."""
         with (folder / COMMANDS).open("w") as file:
-            for number, spoken in self._spoken.items():
-                if spoken.argv and number <= answers.last:
-                    file.write(_logged(spoken, answers.outcome(number)))
+            for number, entry in self._entries.items():
+                if entry.argv and number <= answers.last:
+                    file.write(_logged(entry, answers.outcome(number)))
 
     def fault(self, answers: Answers, folder: Path) -> TestbedError | None:
         """Return the error that ended the programme; None if it was obeyed to its end."""
         if answers.failure is None:
             return None
         number, why = answers.failure
-        spoken = self._spoken.get(number, Spoken("", ()))
-        if spoken.fault:
-            said = _last_line(folder / spoken.errors) if spoken.errors else ""
-            return TestbedError(": ".join(filter(None, (spoken.fault, why, said))))
-        where = spoken.node if spoken.node != HOME else "host"
+        entry = self._entries.get(number, LogEntry("", ()))
+        if entry.fault:
+            said = _last_line(folder / entry.errors) if entry.errors else ""
+            return TestbedError(": ".join(filter(None, (entry.fault, why, said))))
+        where = entry.node if entry.node != HOME else "host"
         _status, said = answers.outcome(number)
         first = next(iter(said.strip().splitlines()), "")
-        what = f"{where}: {shlex.join(spoken.argv)}: {why}" if spoken.argv else why
+        what = f"{where}: {shlex.join(entry.argv)}: {why}" if entry.argv else why
         return TestbedError(
             f"{what}: {first}" if first else what,
-            f"{COMMANDS} in the trial's folder has the full output" if spoken.argv else "",
+            f"{COMMANDS} in the trial's folder has the full output" if entry.argv else "",
         )
 
 
@@ -197,18 +195,18 @@ def _escaped(word: str) -> str:
     return word
 
 
-def _logged(spoken: Spoken, outcome: tuple[str, str]) -> str:
+def _logged(entry: LogEntry, outcome: tuple[str, str]) -> str:
     status, output = outcome
-    node = spoken.node if spoken.node != HOME else "host"
-    lines = [f"[{node}] {shlex.join(spoken.argv)}  → {status}"]
-    lines += [f"    < {line}" for line in spoken.stdin.splitlines()]
+    node = entry.node if entry.node != HOME else "host"
+    lines = [f"[{node}] {shlex.join(entry.argv)}  → {status}"]
+    lines += [f"    < {line}" for line in entry.stdin.splitlines()]
     lines += [f"    | {line}" for line in output.splitlines()]
     return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)
 class ProgramEnd:
-    """How a program ended: its status (below 0 a signal), whether the programme ended it, when."""
+    """The end of a program: its status (below 0 a signal), whether the programme ended it, when."""
 
     status: int
     was_ended: bool
@@ -216,7 +214,7 @@ class ProgramEnd:
 
 
 class Answers:
-    """What the runner has answered, by the numbers of instructions."""
+    """The runner's answers, by the numbers of instructions."""
 
     def __init__(self, data: bytes, zero: int) -> None:
         self._answers: dict[int, bytes] = {}

@@ -41,7 +41,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All behaviours by their ids, the oldest first."""
+    """The behaviours by their ids, the oldest first."""
 
     behaviours: Mapping[str, Behaviour]
     programs: Mapping[str, str] = field(default_factory=dict)  # versions, as the recipes ran

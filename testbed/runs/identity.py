@@ -21,8 +21,8 @@ from testbed.plan.plan import Plan
 from testbed.runs import sources
 from testbed.runs.behaviour import identity_of
 from testbed.runs.provenance import programs
-from testbed.scenario.added_fields import written_names
 from testbed.scenario.model import Scenario
+from testbed.scenario.omitted_defaults import serialized_names
 from testbed.scenario.programs import Programs
 
 # Fields of a plan that describe a trial or its requirements but do not affect it.
@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
     if kind is Programs:  # `programs` has the hashes of its files
         value = value.unplaced
     if hasattr(kind, "__dataclass_fields__"):
-        fields = ((name, getattr(value, name)) for name in written_names(value))
+        fields = ((name, getattr(value, name)) for name in serialized_names(value))
         return {name: e if type(e) in _JSON_TYPES else _plain(e) for name, e in fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}

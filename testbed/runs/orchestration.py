@@ -49,7 +49,7 @@ MANY_TRIALS = 500  # take more than a second to plan
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a selection runs, where its results go, and how many seeds it gets."""
+    """The options of a run: engine, results folder, seeds and the like."""
 
     seeds: int = 1
     engine: str = AUTO
@@ -73,7 +73,7 @@ class RunOptions:
 
 
 class RunListener:
-    """Hears what a run says and does; this one ignores all of it."""
+    """A listener of what a run says and does; this one ignores all of it."""
 
     takes_flows = False  # whether `reduced` is called
 
@@ -254,14 +254,14 @@ def _run_round(
     run: PlannedRun, planned: Sequence[Task], listener: RunListener, rerun: bool
 ) -> list[TrialFinished]:
     """Run the trials that are missing, here or on a cluster, and reduce each when it is done."""
-    from analysis.results.reducing import Incoming
+    from analysis.results.background_reduction import ReductionQueue
 
     options, choice, out = run.options, run.choice, run.out
     ordered = in_order(planned, options.order)
     then = listener.reduced if listener.takes_flows else None
     with (
         listener.watching(len(planned)) as watch,
-        Incoming(options.captures, then, len(planned)) as incoming,
+        ReductionQueue(options.captures, then, len(planned)) as incoming,
     ):
 
         def tell(event: SweepEvent) -> None:

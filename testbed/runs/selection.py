@@ -33,7 +33,7 @@ Settings = Mapping[str, Sequence[str]]  # axis or field → values, as `--set` h
 
 @dataclass(frozen=True)
 class SettableAxis:
-    """What `--set` can change: its default values, and a description of those that it takes."""
+    """An axis that `--set` can change: its default values, and a description of what it takes."""
 
     name: str
     default: tuple[str, ...]

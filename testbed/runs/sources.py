@@ -12,7 +12,7 @@ from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
-from testbed.runner.spoken import SPOKEN_NETLINK
+from testbed.runner.recorded_netlink import NETLINK_RECORDER
 from testbed.runs.source_meaning import meaning_of
 from testbed.scenario.model import FlowKind
 from testbed.traffic.call.call_flow import BUILT_CALL
@@ -25,16 +25,16 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
-class Built:
+class CompiledProgram:
     """A program or preloaded library in C that runs in trials."""
 
     file: Path
     patterns: tuple[str, ...]  # of the sources, relative to the project's folder
     runs_in: Callable[[Plan], bool]
-    everywhere: bool = True  # False if some machines need none, which then have no such file
+    required: bool = True  # False if some machines need none, which then have no such file
 
     def sources(self) -> list[Path]:
-        """Its source files, sorted by name."""
+        """Return the program's source files, sorted by name."""
         return _files(self.patterns)
 
     def is_stale(self) -> bool:
@@ -45,50 +45,50 @@ class Built:
 
 IPERF3 = "testbed/traffic/iperf3"
 BUILT = (
-    Built(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/*.h"), lambda _plan: True),
-    Built(SPOKEN_NETLINK, ("testbed/runner/preload/*.c",), lambda _plan: True),
-    Built(
+    CompiledProgram(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/*.h"), lambda _plan: True),
+    CompiledProgram(NETLINK_RECORDER, ("testbed/runner/preload/*.c",), lambda _plan: True),
+    CompiledProgram(
         GUARD,  # in a trial it starts browsers
         ("testbed/machine/guard.c",),
         lambda plan: any(f.flow.video for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         PRELOAD,
         tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "template.c", "*.h")),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         ON_OFF,
         (f"{IPERF3}/on_off.c",),
         lambda plan: any(f.flow.on_s for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         CONTROL_BY_IPV4,
         (f"{IPERF3}/control.c",),
         lambda plan: any(f.flow.kind is FlowKind.TCP and f.is_ipv6 for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         LIMIT,
         (f"{IPERF3}/limit.c",),
         lambda plan: any(f.flow.bytes for f in plan.flows),
-        everywhere=False,
+        required=False,
     ),
-    Built(
+    CompiledProgram(
         BUILT_PROGRAM,
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.flow.workload for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         BUILT_CALL,
         ("testbed/traffic/call/*.c",),
         lambda plan: any(f.flow.call for f in plan.flows),
     ),
-    Built(
+    CompiledProgram(
         LIBRARIES / "testbed-openssl.so",
         ("testbed/guest/openssl*", "testbed/traffic/video/*.pem"),
         lambda plan: any(f.flow.video or f.flow.command for f in plan.flows),
     ),
-    Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
+    CompiledProgram(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )
 
 
@@ -121,7 +121,7 @@ def parts_of(plan: Plan, kernel: str = "") -> dict[str, str]:
     if any(each.flow.video for each in plan.flows):
         python = PYTHON_PARTS
     return {
-        **{b.file.name: _state(b.patterns, PROJECT) for b in compiled_for(plan) if b.everywhere},
+        **{b.file.name: _state(b.patterns, PROJECT) for b in compiled_for(plan) if b.required},
         **{name: _state(patterns, PROJECT) for name, patterns in python.items()},
         **{_name(path): _state((_name(path),), PROJECT) for path in _added(plan)},
         **({f"kernel {kernel}": _kernel_state(kernel, PROJECT)} if kernel else {}),
@@ -130,7 +130,7 @@ def parts_of(plan: Plan, kernel: str = "") -> dict[str, str]:
 
 def parts_here(plan: Plan) -> dict[str, str]:
     """Return the same of what the trial uses here, but not on all machines."""
-    only_here = [b for b in compiled_for(plan) if not b.everywhere and b.file.exists()]
+    only_here = [b for b in compiled_for(plan) if not b.required and b.file.exists()]
     return {b.file.name: _state(b.patterns, PROJECT) for b in only_here}
 
 
@@ -179,15 +179,15 @@ def _hash_of(named: Mapping[str, Path]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def compiled_for(plan: Plan) -> list[Built]:
+def compiled_for(plan: Plan) -> list[CompiledProgram]:
     """Return the compiled programs that run in the trial."""
     return [each for each in BUILT if each.runs_in(plan)]
 
 
-def require_compiled(programs: Iterable[Built]) -> None:
+def require_compiled(programs: Iterable[CompiledProgram]) -> None:
     """Raise an error if one of them is missing, damaged, or older than its sources."""
     for each in programs:
-        if each.everywhere or each.file.exists():
+        if each.required or each.file.exists():
             require_built(each.file)
             if each.is_stale():
                 raise TestbedError(

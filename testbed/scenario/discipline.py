@@ -146,7 +146,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Marking:
-    """How a discipline marks packets (ECN), and where it counts them."""
+    """The way in which a discipline marks packets (ECN), and where it counts them."""
 
     switch: Field | None = None  # None: it always marks
     on: tuple[str, ...] = ("ecn",)  # tc's words

@@ -21,7 +21,7 @@ NAME_RULE = f"letters, digits, `.`, `_` and `-`, not beginning with a dot, at mo
 
 
 class FieldLimit:
-    """What a field's value must be beside its type."""
+    """A limit of a field's values beside their type."""
 
     def wrong(self, value: Any) -> str:
         """Return what is wrong with a value; empty if nothing is."""
@@ -105,7 +105,7 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Length(FieldLimit):
-    """How many items a list has."""
+    """The limits of a list's length."""
 
     low: int
     high: int

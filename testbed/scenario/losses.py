@@ -90,7 +90,7 @@ class Loss:
 
     @property
     def spacing(self) -> int:
-        """From a lost packet of a run to the next one."""
+        """The distance from a lost packet of a run to the next one."""
         return self.events.spacing if self.events else 1
 
     @property

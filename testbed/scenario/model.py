@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from testbed.indented import indented
-from testbed.scenario.added_fields import ADDED, shows_added, written_names
 from testbed.scenario.call import Call
 from testbed.scenario.limits import NAME_OR_NONE, SAFE_NAME, Length, Range, Text, Unique
 from testbed.scenario.losses import MAX_PACKETS, Loss
 from testbed.scenario.network import IP_VERSIONS, MAX_SECONDS, MTU_BYTES, Graph, RateMbit
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults, serialized_names
 from testbed.scenario.programs import Programs
 from testbed.scenario.video import Viewing
 from testbed.scenario.workload import Workload
@@ -103,7 +103,7 @@ class CapturePoint(enum.StrEnum):
     BOTTLENECK = "bottleneck"  # both sides of it: before the queue and after it
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class Flow:
     """One stream of traffic between two nodes."""
@@ -157,11 +157,11 @@ class Flow:
     captured: bool = True
     """Whether its packets are captured at its own hosts. A workload that is not has no rows in
     tables of transfers: it is load for others."""
-    call: Call | None = field(default=None, repr=False, metadata=ADDED)
+    call: Call | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """What `src` sends in a call."""
-    ip: Annotated[int, IP_VERSIONS] | None = field(default=None, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """The version of IP that it uses; unless given, the network's."""
-    receiver: Misbehaviour | None = field(default=None, repr=False, metadata=ADDED)
+    receiver: Misbehaviour | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """How a TCP flow's receiver misbehaves, if it does."""
 
     @property
@@ -274,7 +274,7 @@ class Scenario:
         return min(self.duration_s, flow.start_s + flow.duration_s)
 
 
-def plain(value: Any, names: Callable[[Any], Sequence[str]] = written_names) -> Any:
+def plain(value: Any, names: Callable[[Any], Sequence[str]] = serialized_names) -> Any:
     """Return JSON's own types; 60.0 and 60 are written alike, so that they hash alike.
 
     `names` are those of the fields of a dataclass that are written.

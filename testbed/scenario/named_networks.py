@@ -14,7 +14,6 @@ from typing import Annotated
 
 from testbed.errors import nearest, quoted
 from testbed.faults import refusal
-from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.limits import Range
 from testbed.scenario.network import (
     IP_VERSIONS,
@@ -30,6 +29,7 @@ from testbed.scenario.network import (
     rate_changes,
     wire_changes,
 )
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_BOTTLENECKS = 20  # in a row
@@ -64,7 +64,7 @@ class NetworkName(enum.StrEnum):
     STAR = "star"
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class NamedNetwork:
     """A network by its name, whose bottlenecks are alike."""
@@ -83,7 +83,7 @@ class NamedNetwork:
     rtts_ms: tuple[Annotated[float, Range(0.0, 2 * MAX_DELAY_MS)], ...] = ()
     """The round trips of a dumbbell's pairs, one after the other and from the start again; the
     delays of their access links follow from them."""
-    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=OMIT_DEFAULT)
     """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def graph(self) -> Graph:

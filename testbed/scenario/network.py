@@ -21,10 +21,10 @@ from functools import cached_property
 from itertools import combinations, permutations
 from typing import Annotated
 
-from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.discipline import MAX_TC_NUMBER
 from testbed.scenario.limits import SAFE_NAME, Length, Microseconds, OneOf, Pattern, Range
 from testbed.scenario.losses import GilbertElliott, SmallChance
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 
 MAX_CHANGES = 10_000
 MAX_SECONDS = 24 * 3600.0
@@ -218,7 +218,7 @@ class Direction:
         return any((self.hold_us, self.cost_us, self.wake_us))
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class Port:
     """A link's interface at one of its nodes."""
@@ -227,7 +227,7 @@ class Port:
     """Its number there; the next unless given."""
     address: str | None = None
     """Its address with the length of its network, `10.0.0.1/8`; it gets one unless given."""
-    ipv6_address: str | None = field(default=None, repr=False, metadata=ADDED)
+    ipv6_address: str | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """Its address in a network where `ip` is 6, likewise: `2001:db8:1::2/64`."""
 
 
@@ -304,7 +304,7 @@ class PathSummary:
     rtt_ms: float  # of the delays alone
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class Graph:
     """Any network."""
@@ -318,11 +318,11 @@ class Graph:
     rtt_ms: Annotated[float, Range(0.0, MAX_DELAY_MS, above=True)] | None = None
     """What limits in BDP are of; unless given, the longest round trip between two hosts across an
     observed link."""
-    routes: tuple[tuple[str, ...], ...] = field(default=(), repr=False, metadata=ADDED)
+    routes: tuple[tuple[str, ...], ...] = field(default=(), repr=False, metadata=OMIT_DEFAULT)
     """Paths that are not the shortest: of each, the names of all nodes from the first to the last.
     They hold for all packets to the last node that come by, and for one direction: the way back
     is the shortest unless it is given, too."""
-    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=ADDED)
+    ip: Annotated[int, IP_VERSIONS] = field(default=4, repr=False, metadata=OMIT_DEFAULT)
     """The version of IP of its flows: 4, or 6 with nodes that have addresses of both."""
 
     def names(self, *kinds: NodeKind) -> tuple[str, ...]:
@@ -452,7 +452,7 @@ class Graph:
 
     @cached_property
     def interface_numbers(self) -> Mapping[Step, int]:
-        """The number of the interface at each link's each end.
+        """The interface number at both ends of every link.
 
         Interfaces are numbered in the order of their node's links, where the link does not give
         one.

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from testbed.errors import quoted
 from testbed.faults import Fault, unknown
-from testbed.scenario.added_fields import ADDED, shows_added
 from testbed.scenario.limits import Length, Range
+from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 
 PLACEHOLDERS = (
     "server_ip",
@@ -37,7 +37,7 @@ class Transmission(enum.StrEnum):
     UDP = "udp"
 
 
-@shows_added
+@repr_without_defaults
 @dataclass(frozen=True)
 class Programs:
     """The programs of a flow of kind command, as lists of words that no shell reads."""
@@ -56,7 +56,7 @@ class Programs:
     hosts is the flow's, as it is of a client without a server."""
     upload: bool = False
     """Whether the server is at `dst`, where the data go to, and not at `src`."""
-    protocol: Transmission = field(default=Transmission.TCP, repr=False, metadata=ADDED)
+    protocol: Transmission = field(default=Transmission.TCP, repr=False, metadata=OMIT_DEFAULT)
     """What they speak; over UDP a flow has no variant."""
 
     def with_files(self, place: Callable[[str], str]) -> Programs:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 from testbed.errors import UsageError, near, quoted
 from testbed.faults import FIELD, SPELLING, Fault, Keys, collected, usage_error
-from testbed.scenario.added_fields import field_names
 from testbed.scenario.limits import BEYOND_LIMIT, Range
 from testbed.scenario.losses import LOSS_HINT
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
+from testbed.scenario.omitted_defaults import field_names
 from testbed.scenario.setting_units import number_hint, typed_unit
 
 MAX_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB

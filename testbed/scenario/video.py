@@ -113,7 +113,7 @@ RULES = OneOf("rule", (*PLAYER_RULES, *(rung.name for rung in LADDER)))
 
 
 class PlayerKind(enum.StrEnum):
-    """Who watches."""
+    """The program that plays the video."""
 
     MODEL = "model"  # a client of ours with a buffer
     CHROMIUM = "chromium"  # a real browser

@@ -83,7 +83,7 @@ RAW_CAPTURE = ".pcap"  # the suffix of what tcpdump writes, before it becomes pc
 TCPDUMP_ERRORS = ".tcpdump"
 ZSTD_SUFFIX = ".zst"  # added to the name of a capture that was compressed
 
-WIRES = "wires"  # the node that holds links with a delay
+DELAY_NODE = "wires"  # the node that holds links with a delay
 QUEUE_ROLE = "queue"  # of captures at one of several queues, which are numbered
 LEAF_MAJOR = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
 LEAF_HANDLE = f"{LEAF_MAJOR:x}:"

@@ -73,7 +73,7 @@ class FlowPrograms:
 
     @property
     def processes(self) -> Iterator[tuple[str, str, str]]:
-        """All programs that were started, as (name in tables, node, name in the programme)."""
+        """The programs that were started, as (name in tables, node, name in the programme)."""
         for role in sorted(self._begun):
             name = f"{self.program} {role} {self.plan.flow.name}".strip()
             yield name, self._node(role), self._name(role)

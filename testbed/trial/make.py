@@ -18,8 +18,8 @@ from testbed.machine.netlink import NLM_F_CREATE, RTM_NEWLINK, attribute
 from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.commands import Command, Veth
 from testbed.plan.plan import NO_OFFLOADS, Task
-from testbed.runner.programme import BOOT_NS, HOME, NS, Answers, Programme, Spoken
-from testbed.runner.spoken import spoken
+from testbed.runner.programme import BOOT_NS, HOME, NS, Answers, LogEntry, Programme
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.store.names import ANSWERS, NETWORK_UP, PROGRAMME
 from testbed.store.records import DAMAGED, Record, Status
@@ -72,7 +72,7 @@ _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 
 
-class Programmed:
+class TrialProgramme:
     """A trial's programme, and its parts, which read the answers."""
 
     def __init__(
@@ -235,8 +235,8 @@ def add_veth(programme: Programme, veth: Veth) -> None:
         f"link add name {veth.name1} address {veth.mac1} netns {veth.node1} type veth",
         f"peer name {veth.name2} address {veth.mac2} netns {veth.node2}",
     )
-    spoken = Spoken(HOME, ("ip", *" ".join(ends).split()))
-    programme.send(HOME, RTM_NEWLINK, NLM_F_CREATE, message, *places, spoken=spoken)
+    entry = LogEntry(HOME, ("ip", *" ".join(ends).split()))
+    programme.send(HOME, RTM_NEWLINK, NLM_F_CREATE, message, *places, entry=entry)
 
 
 def _end(name: str, mac: str) -> bytes:
@@ -262,12 +262,12 @@ def apply(programme: Programme, trial: PlannedTrial) -> None:
 
 
 def _set(programme: Programme, node: str, name: str, value: str) -> None:
-    spoken = Spoken(
+    entry = LogEntry(
         node,
         ("sysctl", "-w", f"{name}={value}"),
         fault=f"{node}: cannot set {name} to {value!r}",
     )
-    programme.add("write", node, sysctl_file(name), value, spoken=spoken)
+    programme.add("write", node, sysctl_file(name), value, entry=entry)
 
 
 def _add_group(programme: Programme, node: str, tool: str, commands: list[Command]) -> None:
@@ -276,11 +276,11 @@ def _add_group(programme: Programme, node: str, tool: str, commands: list[Comman
             _, _, interface, *words = command.argv
             assert tuple(words) == NO_OFFLOADS
             fault = f"{node}: cannot switch off the offloads of {interface}"
-            about = Spoken(node, command.argv, fault=fault)
-            programme.add("offloads", node, "off", interface, spoken=about)
+            entry = LogEntry(node, command.argv, fault=fault)
+            programme.add("offloads", node, "off", interface, entry=entry)
         return
     lines = tuple(" ".join(command.argv[1:]) for command in commands)
-    for command, message in zip(commands, spoken(tool, lines), strict=True):
+    for command, message in zip(commands, netlink_of(tool, lines), strict=True):
         places = (("index", offset, name) for offset, name in message.indexes)
-        about = Spoken(node, command.argv)
-        programme.send(node, message.kind, message.flags, message.content, *places, spoken=about)
+        entry = LogEntry(node, command.argv)
+        programme.send(node, message.kind, message.flags, message.content, *places, entry=entry)

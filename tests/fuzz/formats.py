@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.figures import figure_cache
-from analysis.laboratory.built import built_networks
 from analysis.laboratory.observation import read_observation
+from analysis.laboratory.observed_network import built_networks
 from analysis.laboratory.rules import laboratory_findings
 from analysis.results.reduction import reduction_of, reductions_of, stored_verdict
 from analysis.statistics.packet_comparison import read_files

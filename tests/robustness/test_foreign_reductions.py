@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from analysis.results import plotted, stored_tables
+from analysis.results import page_series, stored_tables
 from analysis.results.reduction import reduction_of
 from analysis.results.stored_tables import Json
 from analysis.results.tables import write_metrics
@@ -188,7 +188,7 @@ def test_a_hundred_kilobytes_take_no_gigabytes(tmp_path: Path, content: bytes) -
     tracemalloc.start()
     try:
         assert stored_tables.read(trial) is None
-        assert not plotted.is_of(packed, opened)
+        assert not page_series.matches_trial(packed, opened)
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

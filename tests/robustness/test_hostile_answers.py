@@ -15,7 +15,7 @@ from testbed.plan.plan import Task
 from testbed.runs.engine_choice import choose
 from testbed.store.names import ANSWERS, RAW_SAMPLES
 from testbed.traffic.command_flow import prepare_folders
-from testbed.trial.make import Programmed
+from testbed.trial.make import TrialProgramme
 from tests.lab import planned_here
 from tests.scenarios import router
 
@@ -31,13 +31,13 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Path]:
     engine = choice.engine.with_kernel(task.scenario.kernel)
     kept = out / "kept"
 
-    def keep(self: Programmed, outcome: ProcessOutcome) -> None:
+    def keep(self: TrialProgramme, outcome: ProcessOutcome) -> None:
         assert outcome.status == 0, outcome
         shutil.copytree(self.trial.folder, kept)
         raise TestbedError("kept")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Programmed, "finish", keep)
+        patch.setattr(TrialProgramme, "finish", keep)
         (out / "trial").mkdir()
         prepare_folders(task.scenario.flows, out / "trial")
         with pytest.raises(TestbedError, match="kept"):
@@ -45,9 +45,9 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Path]:
     return task, kept
 
 
-def programmed(task: Task, folder: Path) -> Programmed:
+def programmed(task: Task, folder: Path) -> TrialProgramme:
     controls = choose("guest", ()).engine.with_kernel(task.scenario.kernel).controls()
-    return Programmed(task, folder, virtual_time=True, controls=sorted(controls))
+    return TrialProgramme(task, folder, virtual_time=True, controls=sorted(controls))
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:

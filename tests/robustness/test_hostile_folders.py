@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.results.reducing import settle
+from analysis.results.background_reduction import settle
 from testbed.cli.entry import main
 from testbed.engine import Job
 from testbed.errors import TestbedError

@@ -25,7 +25,7 @@ from testbed.store.reading import Trial
 from tests.lab import run_trials
 from tests.scenarios import router
 
-VERSION, ADDED = "6.12", "test-added"
+VERSION, OMIT_DEFAULT = "6.12", "test-added"
 EXAMPLE, TWIN, HEEDLESS = "gentle", "twin", "heedless"
 
 
@@ -41,10 +41,10 @@ def kernel(full: bool, root: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         text = (kernels.SOURCE_FOLDER / "examples" / f"tcp_{source}.c").read_text()
         (folder / f"tcp_{name}.c").write_text(text.replace(source, name))
     testbed = str(root / ".venv/bin/testbed")
-    build = [testbed, "kernel", "build", VERSION, "--add", str(folder), "--name", ADDED]
+    build = [testbed, "kernel", "build", VERSION, "--add", str(folder), "--name", OMIT_DEFAULT]
     subprocess.run(build, check=True)
-    yield ADDED
-    subprocess.run([testbed, "kernel", "remove", ADDED], check=True)
+    yield OMIT_DEFAULT
+    subprocess.run([testbed, "kernel", "remove", OMIT_DEFAULT], check=True)
 
 
 def standing_in(

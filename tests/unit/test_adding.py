@@ -320,13 +320,13 @@ ADDITIONS = (
         "[('trial', 'valid')]",
         files={
             "analysis/verdict/flow_number.py": textwrap.dedent("""
-                from analysis.verdict.checks import compare
+                from analysis.verdict.checks import make_check
 
 
                 def flow_number(evidence):
                     trial = evidence.trial
                     wanted = len(trial.scenario.flows)
-                    yield compare("flows", "trial", True, len(trial.record.flows), wanted)
+                    yield make_check("flows", "trial", True, len(trial.record.flows), wanted)
                 """)
         },
         before={

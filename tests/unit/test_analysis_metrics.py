@@ -307,7 +307,7 @@ class Sent:
     def interval(self) -> Interval:
         return Interval(self.start_s * 10**9, self.stop_s * 10**9)
 
-    def part(self, _role: str) -> SimpleNamespace:
+    def packets_at(self, _role: str) -> SimpleNamespace:
         times = [int(each * 1e9) for each in self.at_s]
         return SimpleNamespace(data=pd.DataFrame({"time_ns": times, "payload": 1000}))
 
@@ -404,7 +404,7 @@ def test_marks_are_counted_behind_the_bottleneck(behind: str) -> None:
     flow = SimpleNamespace(
         trial=SimpleNamespace(record=record),
         record=SimpleNamespace(name="tcp"),
-        measured_part=lambda role: marked if role == behind else None,
+        measured_packets=lambda role: marked if role == behind else None,
     )
     assert mark_rate(cast(MeasuredFlow, flow)) == 1 / 4
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.results import reducing, reduction
-from analysis.results.reducing import MANY, Incoming, settle
+from analysis.results import background_reduction, reduction
+from analysis.results.background_reduction import MANY, ReductionQueue, settle
 from analysis.results.reduction import reduce_trial, reduction_of
 from testbed.errors import TestbedError, UsageError
 from testbed.machine import safe_files
@@ -79,7 +79,7 @@ def test_an_interrupted_settling_loses_nothing(
     def fail(_path: Path, _write: object, **_how: bool) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reducing, "replace", fail)
+    monkeypatch.setattr(background_reduction, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
         settle(trial, "drop")
     assert open_trial(trial.path).record == trial.record
@@ -101,26 +101,26 @@ def test_the_record_is_on_the_disk_before_captures_are_removed(
         steps.append("removed")
 
     monkeypatch.setattr(safe_files, "sync", sync)
-    monkeypatch.setattr(reducing, "remove_file", remove)
+    monkeypatch.setattr(background_reduction, "remove_file", remove)
     settle(trial, "drop")
     assert steps == ["synced"] + ["removed"] * len(trial.record.captures)
 
 
 def test_unknown_ways() -> None:
     with pytest.raises(UsageError) as caught:
-        Incoming("zst")
+        ReductionQueue("zst")
     assert caught.value.hint == "did you mean 'zstd'?"
 
 
 def test_trials_are_reduced_as_they_come(trial: Trial) -> None:
-    with Incoming("drop") as incoming:
+    with ReductionQueue("drop") as incoming:
         incoming.add(trial.path, is_fresh=True)
     assert (trial.path / REDUCED).is_file()
     assert files(trial) == set()
 
 
 def test_what_goes_wrong_is_raised(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="not a trial"), Incoming("keep") as incoming:
+    with pytest.raises(TestbedError, match="not a trial"), ReductionQueue("keep") as incoming:
         incoming.add(tmp_path, is_fresh=True)
         incoming.add(tmp_path, is_fresh=True)
 
@@ -136,10 +136,12 @@ def test_many_trials_are_reduced_in_other_processes(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: set(range(4)))
-    monkeypatch.setattr(reducing, "reduction_of", None)  # not in this one
+    monkeypatch.setattr(background_reduction, "reduction_of", None)  # not in this one
     flows = []
     paths = copies(trial, 3)
-    with Incoming("zstd", lambda _scenario, rows: flows.append(rows), trials=MANY) as incoming:
+    with ReductionQueue(
+        "zstd", lambda _scenario, rows: flows.append(rows), trials=MANY
+    ) as incoming:
         for path in paths:
             incoming.add(path, is_fresh=True)
     assert sorted(rows["trial"][0] for rows in flows) == [path.name for path in paths]
@@ -156,7 +158,7 @@ def test_a_process_that_is_killed_is_replaced(
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     first, second = copies(trial, 2)
-    with Incoming("keep", trials=MANY) as incoming:
+    with ReductionQueue("keep", trials=MANY) as incoming:
         incoming.add(first, is_fresh=True)
         wait_until((first / REDUCED).exists)
         wait_until(lambda: bool(incoming._workers._all))  # it has answered
@@ -174,7 +176,7 @@ def test_a_process_that_is_always_killed_is_an_error(
     monkeypatch.setattr(sys, "executable", "false")
     with (
         pytest.raises(TestbedError, match="trial: the process that works on it was killed"),
-        Incoming("keep", trials=MANY) as incoming,
+        ReductionQueue("keep", trials=MANY) as incoming,
     ):
         incoming.add(trial.path, is_fresh=True)
 
@@ -185,6 +187,6 @@ def test_what_goes_wrong_in_a_process_is_raised(
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     with (
         pytest.raises(TestbedError, match="not a trial"),
-        Incoming("keep", trials=MANY) as incoming,
+        ReductionQueue("keep", trials=MANY) as incoming,
     ):
         incoming.add(tmp_path, is_fresh=True)

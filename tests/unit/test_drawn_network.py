@@ -9,7 +9,7 @@ import pytest
 
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.queues import phase
-from analysis.verdict.verdict import conclude
+from analysis.verdict.verdict import worst_verdict
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
@@ -145,7 +145,7 @@ def test_the_verdict_notes_one_phase_and_stays_valid() -> None:
 
     (note,) = noted(two, 3)
     assert note.verdict is Grade.VALID and "drawn_service_times" in note.why
-    verdict = conclude((note,))
+    verdict = worst_verdict((note,))
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     assert not noted(two, 0) and not noted(in_service_times(1, base=two), 3)
 

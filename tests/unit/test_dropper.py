@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.plan.packet_programs import DropPlan
+from testbed.plan.ebpf_plans import DropPlan
 from testbed.runner import bpf
 from testbed.runner.programme import NS, Programme
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.trial.parts.losses import STATE, Rules, listed_runs, listing
 from tests.obeyed import NEEDS_ROOT, obeyed
 from tests.pcap_writer import Endpoints, tcp, udp
@@ -99,7 +99,7 @@ def test_the_runner_counts_by_a_program_and_says_what_the_kernel_refuses(tmp_pat
     """Echo requests and their replies cross the loopback's ingress."""
     programme = Programme()
     programme.add("node", "it")
-    (up,) = spoken("ip", ("link set dev lo up",))
+    (up,) = netlink_of("ip", ("link set dev lo up",))
     programme.send("it", up.kind, up.flags, up.content, ("index", 4, "lo"))
     arrays = bpf.BpfArrays(programme)
     place = arrays.add("seen", 4, bytes(4))
@@ -110,7 +110,7 @@ def test_the_runner_counts_by_a_program_and_says_what_the_kernel_refuses(tmp_pat
         *(bpf.store(0, 0, 1), "pass", bpf.set_constant(0, bpf.PASS), bpf.EXIT),
     ]
     programme.add("program", "counts", bpf.assemble(code).hex())
-    (clsact,) = spoken("tc", ("qdisc add dev lo clsact",))
+    (clsact,) = netlink_of("tc", ("qdisc add dev lo clsact",))
     programme.send("it", clsact.kind, clsact.flags, clsact.content, ("index", 4, "lo"))
     bpf.attach(programme, "it", "lo", bpf.INGRESS, "counts", "counts")
     programme.add("echo", "it", "127.0.0.1", "127.0.0.1", 3, NS)

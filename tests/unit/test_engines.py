@@ -28,7 +28,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
 from testbed.store.names import GUEST_OUTPUT, RECORD
 from testbed.store.records import Record, Status
-from testbed.trial.make import Programmed
+from testbed.trial.make import TrialProgramme
 from tests.scenarios import fat_tree, router, video
 
 VEGAS = Need("congestion control", "vegas", "CONFIG_TCP_CONG_VEGAS", "tcp_vegas")
@@ -74,7 +74,7 @@ def run(
     (task,) = tasks([scenario or router()])
     core = min(os.sched_getaffinity(0))
     with pytest.MonkeyPatch.context() as patch:  # a script answers nothing
-        patch.setattr(Programmed, "finish", lambda _self, _outcome: Record(Status.OK))
+        patch.setattr(TrialProgramme, "finish", lambda _self, _outcome: Record(Status.OK))
         return engine.run(trial, task, Job(7, core, cancel or threading.Event()))
 
 

@@ -14,7 +14,7 @@ from analysis.verdict import queues
 from analysis.verdict.evidence import Evidence
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.scenario.network import Queue, Shaping
 from testbed.scenario.reading import read_scenario
 from testbed.store.records import QueueRecord
@@ -40,7 +40,7 @@ def test_what_keeps_a_link_to_its_rate() -> None:
 
 def test_tc_is_not_told_the_rate_and_the_kernel_is() -> None:
     plain, rated = (
-        spoken("tc", (f"qdisc add dev a root handle 1: link{words}",))[0]
+        netlink_of("tc", (f"qdisc add dev a root handle 1: link{words}",))[0]
         for words in ("", " rate 100000000000bit")
     )
     rate = b"\x0c\0\x01\0" + (10**11).to_bytes(8, "little")

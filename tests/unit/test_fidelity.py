@@ -32,12 +32,12 @@ from analysis.verdict import (
     recording,
     sender_queue,
 )
-from analysis.verdict.checks import Check, Grade, compare
+from analysis.verdict.checks import Check, Grade, make_check
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.queues import backlog_at_losses, backlogged, too_soon
-from analysis.verdict.verdict import conclude
+from analysis.verdict.verdict import worst_verdict
 from testbed.scenario.model import FlowKind, Misbehaviour
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.sealing import file_in
@@ -328,7 +328,7 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
         told = {"reorder": {"reorder": 0.5}}
         wire = {"kind": "netem", "options": told, "requeues": ahead, "packets": 100}
         found = Disciplines(cast(Any, None))
-        found.__dict__["_by_node"] = {WIRES: [wire]}
+        found.__dict__["_by_node"] = {DELAY_NODE: [wire]}
         evidence = SimpleNamespace(disciplines=found, flows=(), virtual_time=True)
         return [each.verdict for each in links.overtaking(cast(Any, evidence))]
 
@@ -459,10 +459,10 @@ def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
 
 
 def test_limits_are_those_of_virtual_or_of_real_time() -> None:
-    assert compare("rate", "x", True, 10.005, 10).verdict is Grade.VALID
-    assert compare("rate", "x", True, 10.05, 10).verdict is Grade.SUSPECT
-    assert compare("rate", "x", False, 10.05, 10).verdict is Grade.VALID
-    off = compare("rate", "x", True, 9.7, 10)
+    assert make_check("rate", "x", True, 10.005, 10).verdict is Grade.VALID
+    assert make_check("rate", "x", True, 10.05, 10).verdict is Grade.SUSPECT
+    assert make_check("rate", "x", False, 10.05, 10).verdict is Grade.VALID
+    off = make_check("rate", "x", True, 9.7, 10)
     assert off.verdict is Grade.INVALID
     assert off.why == "rate of x: 9.7, expected 10 ± 0.01 Mbit/s"
 
@@ -472,11 +472,11 @@ def test_the_worst_check_decides_then_cause_before_effect() -> None:
         return Check(name, "x", measured, 0, 0, "", verdict, f"{name} {measured:g}")
 
     suspect, loss = check("variant", Grade.SUSPECT), check("loss", Grade.INVALID)
-    assert conclude((suspect, loss)).why == "loss 1"
+    assert worst_verdict((suspect, loss)).why == "loss 1"
     drops = check("capture drops", Grade.INVALID)
     more = check("capture drops", Grade.INVALID, 9)
-    assert conclude((loss, drops, more)).why == "capture drops 9"
-    assert conclude((check("rate", Grade.UNKNOWN),)).verdict is Grade.VALID
+    assert worst_verdict((loss, drops, more)).why == "capture drops 9"
+    assert worst_verdict((check("rate", Grade.UNKNOWN),)).verdict is Grade.VALID
 
 
 def metrics() -> pd.DataFrame:

@@ -146,7 +146,7 @@ def test_iperf3s_threads_concern_a_machine_that_has_them(
     built = tuple(
         dataclasses.replace(each, file=project if here else project / "missing")
         for each in sources.BUILT
-        if not each.everywhere
+        if not each.required
     )
     monkeypatch.setattr(sources, "BUILT", built)
     limited = dataclasses.replace(router().flows[0], bytes=500_000)
@@ -214,7 +214,7 @@ def test_workers_are_compared_in_all_that_identifies_a_trial() -> None:
     here = equipment(needed.packed())
     assert not differences(here, here)
     assert set(programs_of(scenario)) < set(here)
-    compiled = [b for b in sources.compiled_for(make_plan(with_cbr())) if b.everywhere]
+    compiled = [b for b in sources.compiled_for(make_plan(with_cbr())) if b.required]
     files = {str(path.relative_to(sources.PROJECT)) for each in compiled for path in each.sources()}
     assert len(files) > 10 and files - ONLY_HERE < set(here)
     (kernel,) = (name for name in here if name.startswith("kernel "))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.laboratory.built import built_networks
 from analysis.laboratory.observation import Observation, ObservationReader, read_observation
+from analysis.laboratory.observed_network import built_networks
 from analysis.laboratory.paths import Device, Paths
 from analysis.laboratory.rules import (
     LABORATORY_RULES,

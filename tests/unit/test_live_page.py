@@ -86,7 +86,7 @@ def test_it_is_told_what_happens(run: Run) -> None:
     run.end(0)
     for _ in range(2):
         run.progress.note("tcp://elsewhere:1 takes no trials: another kernel")
-    told = run.progress.told()
+    told = run.progress.as_json()
     assert (told["total"], told["done"], told["counts"]) == (4, 1, {"ok": 1})
     assert (told["elapsed_s"], told["left_s"]) == (10.0, 30.0)
     name = run.tasks[1].scenario.name
@@ -98,20 +98,20 @@ def test_it_is_told_what_happens(run: Run) -> None:
 def test_time_left_counts_only_trials_that_ran_now(run: Run) -> None:
     path = report_writer.write(run.folder, run.tasks[0].scenario)
     run.progress.finished(open_trial(path), fresh=False)
-    assert run.progress.told()["left_s"] is None
+    assert run.progress.as_json()["left_s"] is None
     run.clock.now = 6.0
     run.end(1)
-    assert run.progress.told()["left_s"] == 12.0
+    assert run.progress.as_json()["left_s"] == 12.0
 
 
 def test_the_figure_has_each_settings_mean(run: Run) -> None:
     run.end(0)
-    figure = run.progress.told()["figure"]
+    figure = run.progress.as_json()["figure"]
     trials, means = figure["marks"]
     assert figure["panels"][0]["y"]["ticks"] == [[0, "cubic 1 tcp"]]
     assert trials["x"] == means["x"] and means["told"]["n"] == 1
-    assert "figure" not in run.progress.told(have=run.progress.told()["figure_number"])
-    json.dumps(run.progress.told(), allow_nan=False)
+    assert "figure" not in run.progress.as_json(have=run.progress.as_json()["figure_number"])
+    json.dumps(run.progress.as_json(), allow_nan=False)
 
 
 def test_only_who_has_the_token_sees_it(server: LoopbackServer) -> None:

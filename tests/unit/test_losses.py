@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from testbed.plan.check import validate
+from testbed.plan.ebpf_plans import LossPlan, loss_plans
 from testbed.plan.network import build_network
-from testbed.plan.packet_programs import LossPlan, loss_plans
 from testbed.plan.plan import make_plan
 from testbed.runner import bpf
 from testbed.scenario import losses

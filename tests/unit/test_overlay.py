@@ -18,8 +18,8 @@ import pytest
 
 from analysis.report import collect, make_report
 from analysis.report.overlay import settings_of
-from analysis.results import experiment_results, plotted, reduction, workers
-from analysis.results.plotted import MAX_POINTS, packed, thinned
+from analysis.results import experiment_results, page_series, reduction, workers
+from analysis.results.page_series import MAX_POINTS, packed, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from analysis.trials.samples import by_flow
 from experiments.catalogue import EXPERIMENTS
@@ -278,7 +278,7 @@ def test_a_page_is_the_same_however_many_processes_read_its_trials(
     monkeypatch.setattr(workers, "MANY_ITEMS", 30)
     monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
     monkeypatch.setattr(experiment_results, "reductions_of", None)  # not in this process
-    monkeypatch.setattr(plotted, "trial_text", None)
+    monkeypatch.setattr(page_series, "trial_text", None)
     make_report(collect([results], EXPERIMENTS), page)
     assert {path: path.read_bytes() for path in files} == before
 
@@ -287,11 +287,11 @@ def test_series_are_packed_once(results: Path, page: Path, monkeypatch: pytest.M
     """Making the page stored them, where other code had not: it is known by what it packs with."""
     series = {p: p.read_bytes() for p in page.with_name("two words-series").iterdir()}
     with monkeypatch.context() as patched:
-        patched.setattr(plotted, "trial_text", None)  # packing would fail
+        patched.setattr(page_series, "trial_text", None)  # packing would fail
         make_report(collect([results], EXPERIMENTS), page)
     assert {path: path.read_bytes() for path in series} == series
-    monkeypatch.setattr(plotted, "PACKED_BY", "other code")
-    monkeypatch.setattr(plotted, "trial_text", lambda *_: "anew")
+    monkeypatch.setattr(page_series, "PACKER_VERSION", "other code")
+    monkeypatch.setattr(page_series, "trial_text", lambda *_: "anew")
     assert set(collect([results], EXPERIMENTS).experiments[0].plotted.values()) == {"anew"}
 
 

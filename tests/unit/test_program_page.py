@@ -10,7 +10,7 @@ import pytest
 
 from analysis.figures.figure import Curve
 from analysis.figures.program_figure import program_figure
-from analysis.laboratory.built import built_networks
+from analysis.laboratory.observed_network import built_networks
 from analysis.laboratory.program_results import ProgramResults, open_program_run
 from analysis.laboratory.samples import write_sample_tables
 from analysis.report.program_page import write_program_page

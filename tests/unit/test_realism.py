@@ -12,7 +12,7 @@ from experiments.command import main
 from testbed.errors import UsageError
 from testbed.plan.check import faults
 from testbed.plan.plan import make_plan
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.runs.sources import parts_of
 from testbed.scenario import realism
 from testbed.scenario.model import Scenario
@@ -61,7 +61,7 @@ def test_an_aggregating_link_is_told_how_much() -> None:
 
 def test_the_kernel_is_told_what_tc_does_not_know() -> None:
     plain, told = (
-        spoken("tc", (f"qdisc add dev a parent 2:1 handle 3: receive{words}",))[0]
+        netlink_of("tc", (f"qdisc add dev a parent 2:1 handle 3: receive{words}",))[0]
         for words in ("", " hold 50000ns cost 1500ns wake 0ns")
     )
     numbers = b"".join(

@@ -12,7 +12,7 @@ from analysis.captures.tcp import SYN
 from analysis.trials.tcp_stream import delivered_bytes
 from testbed.errors import TestbedError
 from testbed.plan.check import validate
-from testbed.plan.packet_programs import ReceiverPlan
+from testbed.plan.ebpf_plans import ReceiverPlan
 from testbed.plan.plan import make_plan
 from testbed.runner import bpf
 from testbed.scenario.model import Misbehaviour, Scenario

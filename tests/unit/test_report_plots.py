@@ -38,7 +38,7 @@ from analysis.figures.figure import (
 from analysis.figures.style import series_styles
 from analysis.report.page import TEMPLATES
 from analysis.report.page_plot import plot, plot_json
-from analysis.results.plotted import packed
+from analysis.results.page_series import packed
 
 LOOKS = series_styles(["cubic", "bbr"])
 BLUE = "#0072B2"

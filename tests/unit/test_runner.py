@@ -13,7 +13,7 @@ import pytest
 from testbed.machine.netlink import NETLINK_SOCK_DIAG
 from testbed.plan.commands import Command, Veth
 from testbed.runner.programme import HOME, NS, Programme
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.store.names import COMMANDS
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import add_veth
@@ -240,7 +240,7 @@ def connected(programme: Programme) -> None:
 
 
 def say(programme: Programme, node: str, tool: str, *lines: str) -> None:
-    for message in spoken(tool, lines):
+    for message in netlink_of(tool, lines):
         places = (("index", offset, name) for offset, name in message.indexes)
         programme.send(node, message.kind, message.flags, message.content, *places)
 

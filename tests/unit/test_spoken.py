@@ -12,7 +12,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.plan.plan import make_plan
 from testbed.runner.programme import Programme
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from tests.obeyed import NEEDS_ROOT, obeyed
 from tests.scenarios import access, dumbbell, router
 
@@ -43,7 +43,7 @@ def shown(spoken_to: bool, folder: Path) -> list[Any]:
         if not spoken_to:
             programme.run("it", (tool, "-batch", "-"), "".join(f"{line}\n" for line in lines))
             continue
-        for message in spoken(tool, lines):
+        for message in netlink_of(tool, lines):
             places = (("index", offset, name) for offset, name in message.indexes)
             programme.send("it", message.kind, message.flags, message.content, *places)
     programme.run("it", LINKWATCH)
@@ -76,7 +76,7 @@ def test_every_planned_command_is_one_message(scenario: Any) -> None:
     for command in make_plan(scenario).setup:
         tool, *words = command.argv
         if tool != "ethtool":
-            (message,) = spoken(tool, (" ".join(words),))
+            (message,) = netlink_of(tool, (" ".join(words),))
             named = [word for before, word in pairwise(words) if before == "dev"]
             named += words[2:3] if words[:2] == ["link", "set"] else []
             assert [name for _, name in message.indexes] == named
@@ -93,9 +93,9 @@ def test_every_planned_command_is_one_message(scenario: Any) -> None:
 )
 def test_words_that_a_program_does_not_understand(tool: str, line: str, said: str) -> None:
     with pytest.raises(TestbedError, match=f"^{tool} does not understand a command: .*{said}"):
-        spoken(tool, (line,))
+        netlink_of(tool, (line,))
 
 
 def test_a_command_that_only_asks_has_no_message() -> None:
     with pytest.raises(TestbedError, match=r"^tc (made|does)"):
-        spoken("tc", ("qdisc show",))
+        netlink_of("tc", ("qdisc show",))

@@ -11,7 +11,7 @@ import pytest
 from testbed.plan.plan import Task, make_plan
 from testbed.runner.programme import NS, Programme
 from testbed.scenario.model import Scenario
-from testbed.trial.make import BEGINNINGS_NS, Programmed
+from testbed.trial.make import BEGINNINGS_NS, TrialProgramme
 from testbed.trial.parts.part import TrialTimeline
 from tests.scenarios import access, router
 
@@ -24,7 +24,7 @@ def lines_of(programme: Programme) -> Lines:
 
 def planned(folder: Path, scenario: Scenario, virtual_time: bool = True) -> Lines:
     task = Task(scenario, make_plan(scenario))
-    made = Programmed(task, folder, virtual_time=virtual_time, controls=("reno", "cubic"))
+    made = TrialProgramme(task, folder, virtual_time=virtual_time, controls=("reno", "cubic"))
     return lines_of(made.trial.programme)
 
 

@@ -24,7 +24,7 @@ from analysis.figures.figure import (
 from analysis.figures.timeline import timeline_figure as drawing
 from analysis.figures.timeline.timeline_data import Timeline, TimeSpan, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
-from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
+from analysis.figures.timeline.timeline_text import footer, outcome, stem, title, trust_note
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
@@ -319,7 +319,7 @@ def test_a_verdict_that_is_not_valid_is_printed(
         monkeypatch.setattr(
             "analysis.figures.timeline.timeline_text.verdict_of", lambda _t, v=verdict: v
         )
-        assert doubt(trial) == words
+        assert trust_note(trial) == words
     figure = made(trial)
     assert figure.warning == words
     drawn = static_renderer.draw(figure)

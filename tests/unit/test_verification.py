@@ -17,7 +17,7 @@ from testbed.plan.host_settings import Parameter, RoutePlan
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.traffic_control import TcObject
 from testbed.runner.programme import Programme
-from testbed.runner.spoken import spoken
+from testbed.runner.recorded_netlink import netlink_of
 from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue, Shaping
@@ -355,7 +355,7 @@ def test_a_node_is_read_from_its_kernel(tmp_path: Path) -> None:
         ("ip", "route add 10.8.0.0/16 dev d0 initcwnd 4"),
         ("tc", "qdisc add dev d0 root handle 30: pfifo limit 17"),
     ):
-        (message,) = spoken(tool, (line,))
+        (message,) = netlink_of(tool, (line,))
         places = (("index", offset, name) for offset, name in message.indexes)
         programme.send("it", message.kind, message.flags, message.content, *places)
     name = "net.ipv4.tcp_rmem"

@@ -169,7 +169,7 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
     for trial in ran[:1]:
         for flow in trial.record.flows[:MAX_TIMELINES]:
             try:
-                found = timeline_figure.whole(trial, flow)
+                found = timeline_figure.full_figure(trial, flow)
             except TestbedError as error:  # damaged after the trial had been reduced
                 results.not_shown.append(f"{trial.path.name}: no timeline: {error.message}")
                 return

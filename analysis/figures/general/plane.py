@@ -43,7 +43,7 @@ class Corner:
 
     @property
     def offset_points(self) -> tuple[float, float]:
-        """How far it is from the end."""
+        """The distance from the line's end, in points."""
         return 2.5 if self.across == "left" else -2.5, 2.5 if self.up == "bottom" else -2.5
 
 

@@ -25,7 +25,7 @@ from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, se
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_figure import EVENT_LOOKS, MICROSECOND
-from analysis.figures.timeline.timeline_text import counted, doubt, foot, title
+from analysis.figures.timeline.timeline_text import counted, foot, title, trust_note
 from analysis.trials.series import Floats
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord
@@ -75,7 +75,7 @@ def drawn(
         foot=foot(trial, flow),
         foot_size=5.5,
         subtitle=_about(found),
-        warning=doubt(trial),
+        warning=trust_note(trial),
         legend=legend(found),
         legend_size=5.8,
         row_inches=HEIGHT_INCHES,

@@ -42,7 +42,7 @@ class TimeSpan:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The span's length."""
         return self.stop_s - self.start_s
 
 

@@ -59,7 +59,7 @@ def flow_events(
 def _at_queue(
     trial: Trial, flow: FlowRecord, packets: TrialPackets, queue: pd.DataFrame | None
 ) -> dict[Kind, Floats]:
-    """Packet by packet where both sides of the queue were captured, else from its counters."""
+    """Return the queue's drops and marks: from captures on both sides, else from its counters."""
     entered, left = (packets.flow(f"bottleneck-{side}", flow) for side in ("in", "out"))
     found: dict[Kind, Floats] = {}
     if left is not None:

@@ -24,7 +24,7 @@ from analysis.figures.figure import (
 )
 from analysis.figures.timeline.timeline_data import Timeline, TimeSpan, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
-from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
+from analysis.figures.timeline.timeline_text import footer, outcome, stem, title, trust_note
 from analysis.trials.capacity import capacity_of
 from testbed.errors import TestbedError
 from testbed.scenario.network import PLAIN_QUEUE
@@ -84,7 +84,7 @@ def checked(trial: Trial, flow: FlowRecord, span: TimeSpan, name: str) -> Figure
     return found
 
 
-def whole(trial: Trial, flow: FlowRecord) -> Figure | None:
+def full_figure(trial: Trial, flow: FlowRecord) -> Figure | None:
     """Return the flow's timeline from start to stop; None if nothing of the flow is known."""
     return figure(trial, flow, flow_span(flow, None, None), stem(flow, None, None))
 
@@ -111,7 +111,7 @@ def drawn(trial: Trial, flow: FlowRecord, found: Timeline, name: str = "") -> Fi
         foot=footer(trial, flow, found),
         foot_size=5.5,
         subtitle=outcome(found),
-        warning=doubt(trial),
+        warning=trust_note(trial),
         row_inches=(*(height for _, height in shown), lanes_inches + AXIS_INCHES),
         right_inches=WORDS_INCHES,
         data=table(found),

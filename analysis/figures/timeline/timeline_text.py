@@ -89,7 +89,7 @@ def foot(trial: Trial, flow: FlowRecord) -> str:
     return in_lines(words.split(BETWEEN), SETTING_LETTERS)
 
 
-def doubt(trial: Trial) -> str:
+def trust_note(trial: Trial) -> str:
     """Write the verdict on a trial that is not valid, and the reason."""
     found = verdict_of(trial)
     if found is None or found.verdict is Grade.VALID:

@@ -45,7 +45,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The page's address."""
         return f"http://{self._server.host}/{self._server.token}/"
 
     def __enter__(self) -> LoopbackServer:

@@ -62,7 +62,7 @@ class FirstFigure:
                 own[scenario.seed] = float(value)
         self.number += 1
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         """Return the plot: each trial's value, and each setting's mean with its interval."""
         shown = list(self._values.values())[-MAX_SETTINGS:]
         names = _names(list(self._values)[-MAX_SETTINGS:])
@@ -140,7 +140,7 @@ class Ended:
 
 
 class RunProgress:
-    """Safe to be told by the sweep's threads and asked by the server's."""
+    """The progress of a run; the sweep's threads and the server's may call it."""
 
     def __init__(
         self, experiment: str, metric: str, clock: Callable[[], float] = time.monotonic
@@ -202,7 +202,7 @@ class RunProgress:
         with self._lock:
             return self._counts[str(Status.OK)]
 
-    def told(self, have: int = -1) -> Json:
+    def as_json(self, have: int = -1) -> Json:
         """Return what the page shows; the figure only if the page does not have it yet."""
         with self._lock:
             now, done = self._clock(), sum(self._counts.values())
@@ -216,23 +216,23 @@ class RunProgress:
                 "counts": dict(self._counts),
                 "elapsed_s": round(self._stopped_after or now - self._began, SECOND_DIGITS),
                 "left_s": self._left_s(now, done),
-                "running": self._told_running(now),
+                "running": self._running_as_json(now),
                 "ended": [vars(each) for each in reversed(self._ended)],
                 "notes": list(self._notes),
                 "figure_number": self._figure.number,
             }
             if self._figure.number not in (0, have):
-                found["figure"] = self._figure.told()
+                found["figure"] = self._figure.as_json()
             return found
 
-    def _told_running(self, now: float) -> list[Mapping[str, object]]:
+    def _running_as_json(self, now: float) -> list[Mapping[str, object]]:
         return [
             {"name": name, "where": where, "for_s": round(now - since, SECOND_DIGITS)}
             for name, (where, since) in self._running.items()
         ]
 
     def _left_s(self, now: float, done: int) -> float | None:
-        """By the trials that ran in this round; None before the first has ended."""
+        """Estimate the time left from this round's trials; None before the first has ended."""
         if self._state != "running" or not self._fresh:
             return None
         pace = (now - self._round_began) / self._fresh
@@ -242,4 +242,4 @@ class RunProgress:
 def live_server(progress: RunProgress, experiment: str) -> LoopbackServer:
     """Return a server, not started, of the page of this run."""
     page = fill("live.html", SCRIPTS, NEWS, experiment=experiment)
-    return LoopbackServer(page, policy_of(SCRIPTS, NEWS), progress.told)
+    return LoopbackServer(page, policy_of(SCRIPTS, NEWS), progress.as_json)

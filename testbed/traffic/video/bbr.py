@@ -28,7 +28,7 @@ MIN_RTT_S, PROBE_RTT_S = 10.0, 0.2  # how long a smallest round trip holds; how 
 
 
 class Mode(enum.Enum):
-    """What BBR is doing."""
+    """The states of BBR."""
 
     STARTUP = enum.auto()
     DRAIN = enum.auto()
@@ -38,7 +38,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class _Sent:
-    """What had been delivered when a packet left."""
+    """The bytes that had been delivered when a packet left."""
 
     at: float
     first_at: float  # when the packet that was delivered last had left
@@ -55,7 +55,7 @@ class Bandwidth:
 
     @property
     def most(self) -> float:
-        """In bytes per second; 0 before anything was delivered."""
+        """The highest rate, in bytes per second; 0 before anything was delivered."""
         return self._seen[0][1] if self._seen else 0.0
 
     def add(self, number: int, rate: float) -> None:
@@ -127,7 +127,7 @@ class BbrCongestionControl(QuicCongestionControl):
         self.on_packets_expired(packets=packets)
 
     def on_persistent_congestion(self) -> None:
-        """Nothing arrives: next to nothing is sent until something does."""
+        """Send next to nothing until something arrives again."""
         self.congestion_window = self._least
 
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
@@ -147,7 +147,7 @@ class BbrCongestionControl(QuicCongestionControl):
 
     @property
     def _pipe(self) -> float:
-        """What fills the path and no queue."""
+        """The bytes that fill the path and no queue."""
         return self._bandwidth.most * self._least_rtt_s
 
     def _look_whether_full(self) -> None:

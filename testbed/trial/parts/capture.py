@@ -29,7 +29,7 @@ def _program(plan: CapturePlan) -> str:
 
 
 class Captures(Part):
-    """All captures of a trial."""
+    """The captures of a trial."""
 
     def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)

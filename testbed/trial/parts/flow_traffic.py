@@ -32,7 +32,7 @@ FLOW_CLASSES: Mapping[FlowKind, type[FlowPrograms]] = {
 
 
 class FlowTraffic(Part):
-    """All flows of a trial, of every kind."""
+    """The flows of a trial, of every kind."""
 
     def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)

@@ -21,7 +21,7 @@ from testbed.plan.plan import Plan
 from testbed.plan.traffic_control import QueuePlan, TcObject, burst_bytes
 from testbed.runner.programme import Answers
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
-from testbed.store.names import CONFIGURATION_FILE, COUNTERS_FILE, QDISCS_FILE, RETIRE_S, WIRES
+from testbed.store.names import CONFIGURATION_FILE, COUNTERS_FILE, DELAY_NODE, QDISCS_FILE, RETIRE_S
 from testbed.store.records import QueueRecord, Record
 from testbed.store.writing import write_json
 from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
@@ -83,7 +83,7 @@ class KernelState(Part):
         nodes = {queue.node for queue in plan.queues}
         nodes |= {end.node for end in plan.radio.ends} if plan.radio else set()
         if has_channels(plan.network):
-            nodes.add(WIRES)
+            nodes.add(DELAY_NODE)
         return sorted(nodes)
 
     def check(self, answers: Answers) -> None:

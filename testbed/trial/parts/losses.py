@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from testbed.plan.packet_programs import AtInterface, DropPlan, LossPlan
+from testbed.plan.ebpf_plans import AtInterface, DropPlan, LossPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AT_MAX_SIGNED,
@@ -54,7 +54,7 @@ class Rules:
 
 
 class DeliberateLosses(Part):
-    """All programs that drop packets on purpose, and their counters."""
+    """The programs that drop packets on purpose, and their counters."""
 
     def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)

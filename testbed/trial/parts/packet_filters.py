@@ -6,7 +6,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 
-from testbed.plan.packet_programs import AtInterface
+from testbed.plan.ebpf_plans import AtInterface
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AND,
@@ -34,7 +34,7 @@ class ProgramState:
 
     @property
     def at_first(self) -> bytes:
-        """All numbers, zero."""
+        """Return zero for every counter."""
         return bytes(4 * len(self._places))
 
     def values(self, state: bytes) -> dict[str, int]:

@@ -21,7 +21,7 @@ from testbed.store.records import Record
 
 
 class TrialTimeline:
-    """What happens when, as instructions that are written in the order of their times."""
+    """The instructions of a trial by their times, in whose order they are written."""
 
     def __init__(self) -> None:
         self._order = itertools.count()

@@ -65,7 +65,7 @@ def _pcapng(file: io.FileIO, name: str, source: Source) -> Iterator[bytes | memo
 
 
 def _packets(file: io.FileIO, name: str) -> Iterator[memoryview]:
-    """All enhanced packet blocks, in pieces; each is overwritten by the next."""
+    """Yield the enhanced packet blocks, in pieces; each is overwritten by the next."""
     records, blocks = bytearray(PIECE_BYTES), bytearray(_GROWTH * PIECE_BYTES)
     source, target = ((ctypes.c_char * len(b)).from_buffer(b) for b in (records, blocks))
     used = ctypes.c_size_t(0)

@@ -72,7 +72,7 @@ class RadioLink(Part):
         self._programme.run(station.node, connect, tries=JOIN_TRIES, fault=fault)
 
     def close(self) -> None:
-        """End the medium and the access point; whether the station is still there comes first."""
+        """Record whether the station is still associated; stop the medium and access point."""
         station = self._plan.station
         self._link = self._programme.run(station.node, ("iw", "dev", station.name, "link"))
         self._ended = self._programme.end("medium", signal.SIGTERM, RADIO_READY_S)

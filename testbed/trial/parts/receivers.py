@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.plan.packet_programs import ReceiverPlan
+from testbed.plan.ebpf_plans import ReceiverPlan
 from testbed.runner import bpf
 from testbed.runner.bpf import (
     AND,
@@ -62,7 +62,7 @@ _OLD, _NEW, _BASE, _ADVANCE = -8, -12, -16, -20
 
 
 class MisbehavingReceivers(Part):
-    """All programs of misbehaving receivers, and their counters."""
+    """The programs of misbehaving receivers, and their counters."""
 
     def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)

@@ -26,7 +26,7 @@ from testbed.runner.bpf import (
     SUB,
     Line,
 )
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 from testbed.trial.parts.part import Part, PlannedTrial
 
 TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME
@@ -51,7 +51,9 @@ class SessionRoundTrips(Part):
             code = bpf.assemble(listing(table, delays.first_port, delays.link_delay_ns))
             self._programme.add("program", name, code.hex())
             for interface in delays.ends:
-                bpf.attach(self._programme, WIRES, interface, bpf.EGRESS, name, "testbed-delays")
+                bpf.attach(
+                    self._programme, DELAY_NODE, interface, bpf.EGRESS, name, "testbed-delays"
+                )
 
 
 def _look_up(table: int, first_port: int, otherwise: str) -> tuple[Line, ...]:

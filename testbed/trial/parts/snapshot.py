@@ -74,7 +74,7 @@ class ConfigurationReading:
 
     @property
     def texts(self) -> dict[str, str]:
-        """All settings by name; a queue's options as raw bytes."""
+        """Return the settings by name; a queue's options as raw bytes."""
         found = {f"{node}: sysctl {name}": text for (node, name), text in self.sysctls.items()}
         found |= {self.names[file]: text for file, text in self.parameters.items()}
         for node, report in self.nodes.items():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedNamespace
 from analysis.laboratory.paths import Device, Node, Paths, pairs_of
 from analysis.laboratory.settings import QueueCommand, queue_command, rate_mbit
-from testbed.store.names import WIRES
+from testbed.store.names import DELAY_NODE
 
 CLASSFUL = ("htb", "hfsc", "tbf", "prio", "drr", "netem")  # what shapes, delays or sorts for others
 
@@ -138,7 +138,7 @@ def _network(observation: Observation, paths: Paths, settings: _Settings) -> Bui
         for pair in here:
             one, other = (_end(paths, names, device, settings) for device in pair)
             links.setdefault(frozenset(pair), (one, other))
-    nodes.pop(WIRES, None)
+    nodes.pop(DELAY_NODE, None)
     return BuiltNetwork(nodes, tuple(_without_wires(links.values())))
 
 
@@ -146,8 +146,8 @@ def _without_wires(links: Iterable[tuple[LinkEnd, LinkEnd]]) -> Iterator[tuple[L
     """Yield the links; two that meet in the place of delays (docs/network.md) are one."""
     halves: dict[str, tuple[LinkEnd, LinkEnd]] = {}
     for link in links:
-        here, wire = link if link[1].node == WIRES else link[::-1]
-        if wire.node != WIRES:
+        here, wire = link if link[1].node == DELAY_NODE else link[::-1]
+        if wire.node != DELAY_NODE:
             yield link
             continue
         there, other_wire = halves.pop(wire.interface[:-1], (None, None))

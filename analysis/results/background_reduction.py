@@ -29,17 +29,17 @@ from testbed.store.records import CaptureRecord, file_record
 
 MANY = 20  # trials, from which on a process is worth its start
 
-Then = Callable[[Scenario, pd.DataFrame], None]
+OnReduced = Callable[[Scenario, pd.DataFrame], None]
 
 
-class Incoming:
+class ReductionQueue:
     """A context in which trials are reduced, and their captures settled, while others run.
 
     When it is left, all trials that came in are reduced; `then` gets the flows of each, and
     without it none are read. `trials` is how many are expected.
     """
 
-    def __init__(self, captures: str, then: Then | None = None, trials: int = 0) -> None:
+    def __init__(self, captures: str, then: OnReduced | None = None, trials: int = 0) -> None:
         self._captures, self._then = captures_option(captures), then
         processes = len(os.sched_getaffinity(0)) // 2 if trials >= MANY else 0
         self._workers = Workers(apart=processes > 0)
@@ -59,7 +59,7 @@ class Incoming:
             with self._lock:
                 self._then(open_trial(path).scenario, flows)
 
-    def __enter__(self) -> Incoming:
+    def __enter__(self) -> ReductionQueue:
         return self
 
     def __exit__(

@@ -18,7 +18,7 @@ from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.netlink import RTM_NEWLINK, TCA_OPTIONS, attribute
 from testbed.machine.process import require, run
 
-SPOKEN_NETLINK = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
+NETLINK_RECORDER = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
 FIRST_INDEX = 0x7EAD0000  # as in spoken_netlink.c
 TOOL_PATIENCE_S = 10.0
 _MESSAGE_HEAD = struct.Struct("=IHH8x")  # of a netlink message: length, type, flags
@@ -52,9 +52,9 @@ class Message:
 
 
 @functools.lru_cache(maxsize=4096)
-def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
+def netlink_of(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
     """Return the messages of these lines of `ip -batch` or `tc -batch`: one for each line."""
-    require_built(SPOKEN_NETLINK)
+    require_built(NETLINK_RECORDER)
     messages, names = os.memfd_create("messages"), os.memfd_create("names")
     try:
         done = run(
@@ -64,7 +64,7 @@ def spoken(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
             timeout_s=TOOL_PATIENCE_S,
             descriptors=(messages, names),
             env={
-                "LD_PRELOAD": str(SPOKEN_NETLINK),
+                "LD_PRELOAD": str(NETLINK_RECORDER),
                 "SPOKEN_TO": str(messages),
                 "SPOKEN_NAMES": str(names),
             },

@@ -32,7 +32,9 @@ from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES
 from testbed.store.reading import Trial
 from testbed.store.records import DAMAGED, FlowRecord, QueueRecord
 
-PACKED_BY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]  # other code packs anew
+PACKER_VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[
+    :12
+]  # other code packs anew
 MAX_POINTS = 800  # points of a series: about one per pixel
 Places = npt.NDArray[np.intp]
 Json = dict[str, Any]
@@ -55,7 +57,7 @@ def read_sampled(trial: Trial) -> tuple[pa.Table | None, pa.Table | None]:
     return sockets, read_columns(trial, QUEUE_SAMPLES, SHOWN_OF_QUEUES)
 
 
-def is_of(text: str, trial: Trial) -> bool:
+def matches_trial(text: str, trial: Trial) -> bool:
     """Say whether a stored text can be this trial's: somebody else may have written it."""
     flows = {flow.name for flow in trial.record.flows}
     with contextlib.suppress(zlib.error, *DAMAGED):
@@ -85,7 +87,7 @@ def _is_packed(found: Json) -> bool:
 
 @dataclass(frozen=True)
 class _ReadOnce:
-    """What is read of a trial for all its flows together."""
+    """The data of a trial that all of its flows share."""
 
     trial: Trial
     digest: Mapping[tuple[str, str], tuple[Floats, Floats]]  # by flow and what: x, value
@@ -185,7 +187,7 @@ def _queue(queues: pa.Table, record: QueueRecord) -> History:
 
 
 def thinned(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
-    """Where values change; of too many points, the least and the greatest of each stretch."""
+    """Keep the points at which values change; of too many, each stretch's least and greatest."""
     if len(x) > 2:
         kept = np.append(True, y[1:] != y[:-1])
         kept[-1] = True

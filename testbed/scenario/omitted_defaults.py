@@ -1,6 +1,6 @@
 """Fields that dataclasses got after results had been stored.
 
-    @shows_added
+    @repr_without_defaults
     @dataclass(frozen=True)
     class Flow:
         call: Call | None = field(default=None, repr=False, metadata=ADDED)
@@ -18,11 +18,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 _MARK = "added"
-ADDED = MappingProxyType({_MARK: True})
+OMIT_DEFAULT = MappingProxyType({_MARK: True})
 Class = TypeVar("Class")
 
 
-def shows_added(kind: type[Class]) -> type[Class]:
+def repr_without_defaults(kind: type[Class]) -> type[Class]:
     """Let a dataclass's `repr` end with its added fields where they have other values."""
     plain_repr: Any = kind.__repr__
 
@@ -39,7 +39,7 @@ def shows_added(kind: type[Class]) -> type[Class]:
     return kind
 
 
-def written_names(value: Any) -> Sequence[str]:
+def serialized_names(value: Any) -> Sequence[str]:
     """Return the names of a dataclass's fields that are written."""
     kind: Any = type(value)
     names, values = _names(kind), _added(kind)
