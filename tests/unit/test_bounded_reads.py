@@ -51,7 +51,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     (".read_text", GUESTS): "laboratory/judge",
     (".read_text", CHECKED): "laboratory/observation",
     (".read_bytes", OURS): "guest/debug_kernel guest/worker kernels/kernel_sources video/webm"
-    " machine/installed_packages report/make results/plotted",
+    " machine/installed_packages report/make results/page_series",
     (".read_bytes", OF_HOST): "machine/leftovers machine/locks",
     (".read_bytes", GUESTS): "video/browser video/http3_server",
     (".open", OF_HOST): "machine/tracefs guest/worker",
@@ -72,7 +72,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("mmap.mmap", GUESTS): "programs/script_lines",
     ("mmap.mmap", STREAMED): "captures/pcap",
     ("open", CHECKED): "machine/safe_files",
-    ("os.fdopen", STREAMED): "results/workers results/reducing",
+    ("os.fdopen", STREAMED): "results/workers results/background_reduction",
     ("pandas.read_csv", STREAMED): "captures/tshark",
     ("pandas.read_csv", OURS): "claims/samples",
     ("pandas.read_csv", CHECKED): "laboratory/program_results trials/samples",

@@ -173,7 +173,7 @@ def test_a_guest_has_ten_minutes_or_twenty_times_its_trial(
     """A loaded machine needs minutes for a trial of seconds."""
     waited = []
 
-    def wait(process: Process, _confined: bool, guest: boot.Boot) -> float:
+    def wait(process: Process, guest: boot.Boot) -> float:
         waited.append(guest.patience_s)
         process.wait()
         return 0

@@ -32,7 +32,7 @@ EXCEPTIONS = {  # by module, each with why that does not matter
     "kernels/gdb_script": "gdb's lines on a call",
     "report/inline": "figures that were just drawn",
     "figures/static_renderer": "figures that were just drawn",
-    "runner/spoken": "commands of our own",
+    "runner/recorded_netlink": "commands of our own",
 }
 
 
