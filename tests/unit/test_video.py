@@ -12,16 +12,10 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.scenario.video import LADDER, Video, page, write_site
+from testbed.traffic.video.adaptation import Situation, rule
 from testbed.traffic.video.http1 import Http1
-from testbed.traffic.video.player import (
-    Playback,
-    Situation,
-    Stall,
-    State,
-    objects_of,
-    options_of,
-    rule,
-)
+from testbed.traffic.video.playback import Playback, Stall, State
+from testbed.traffic.video.player import objects_of, options_of
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.video_flow import nginx_config
 from testbed.video_site import MANIFEST, PAGE, Manifest, Thresholds, Transport

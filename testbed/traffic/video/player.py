@@ -2,180 +2,26 @@
 
 Loads the page and its objects, then segment after segment as far ahead as the buffer's cap
 allows. Ends after the video, at the deadline, or at SIGTERM, and writes its result.
-The playback buffer works like a media element's clock; callers pass the time.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import enum
 import html.parser
 import signal
-import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.traffic.video import http1
+from testbed.traffic.video import adaptation, http1
+from testbed.traffic.video.adaptation import Rule, Situation
+from testbed.traffic.video.playback import Playback, State
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import Client, Transfer
 from testbed.video_site import MANIFEST, PAGE, Manifest, Rung, Site, Thresholds, Transport
-
-
-@dataclass(frozen=True)
-class Situation:
-    """The player's state that a rule decides on; rungs are ordered from low to high."""
-
-    rungs: tuple[Rung, ...]
-    current: Rung | None  # of the last segment
-    level_s: float
-    cap_s: float
-    measured_bit_per_s: Sequence[float]  # of each segment so far
-
-
-Rule = Callable[[Situation], Rung]  # returns the rung for the next segment
-
-RECENT_SEGMENTS, SAFETY_SHARE, FIRST_BIT_PER_S = 4, 0.9, 1e6  # of the rule `throughput`
-RESERVOIR, CUSHION = 90 / 240, 126 / 240  # of the rule `buffer`, as shares of the cap
-
-
-def by_throughput(situation: Situation) -> Rung:
-    """Return the highest rung below the recent throughput, as dash.js's rule of that name.
-
-    Recent throughput is nine tenths of the harmonic mean of the last four segments, and 1 Mbit/s
-    before the first one.
-    """
-    recent = situation.measured_bit_per_s[-RECENT_SEGMENTS:]
-    expected = statistics.harmonic_mean(recent) if recent else FIRST_BIT_PER_S
-    return highest_below(situation.rungs, SAFETY_SHARE * expected)
-
-
-def by_buffer(situation: Situation) -> Rung:
-    """Return a higher rung the fuller the buffer is: BBA-0 (Huang et al., SIGCOMM 2014).
-
-    There, reservoir and cushion are 90 s and 126 s of a 240 s buffer; here they are the same shares
-    of the cap. The rate is the lowest up to the reservoir and the highest above the cushion, and
-    the rung changes only once that rate passes that of a neighbour.
-    """
-    rungs, current = situation.rungs, situation.current
-    if current is None:
-        return rungs[0]
-    low, high = rungs[0].bit_per_s, rungs[-1].bit_per_s
-    share = (situation.level_s / situation.cap_s - RESERVOIR) / CUSHION
-    mapped = low + (high - low) * min(1.0, max(0.0, share))
-    place = rungs.index(current)
-    if place + 1 < len(rungs) and mapped >= rungs[place + 1].bit_per_s:
-        return highest_below(rungs, mapped)
-    if place and mapped <= rungs[place - 1].bit_per_s:
-        return next(rung for rung in rungs if rung.bit_per_s >= mapped)
-    return current
-
-
-def highest_below(rungs: Sequence[Rung], bit_per_s: float) -> Rung:
-    """Return the highest rung not above the rate, or the lowest rung if all are above it."""
-    return next((rung for rung in reversed(rungs) if rung.bit_per_s <= bit_per_s), rungs[0])
-
-
-def rule(name: str) -> Rule:
-    """Return the rule `throughput` or `buffer`, or one that always returns the rung of that name.
-
-    A rung by its name is what a viewer selects.
-    """
-    named: dict[str, Rule] = {"throughput": by_throughput, "buffer": by_buffer}
-    return named.get(name) or (
-        lambda situation: next(rung for rung in situation.rungs if rung.name == name)
-    )
-
-
-class State(enum.Enum):
-    """The state of playback."""
-
-    STARTING = "starting"
-    PLAYING = "playing"
-    STALLED = "stalled"
-    ENDED = "ended"
-
-
-@dataclass
-class Stall:
-    """A period without a moving picture because the buffer ran empty."""
-
-    begin_s: float
-    end_s: float | None = None
-
-
-@dataclass
-class Playback:
-    """The seconds of a video that have been loaded and played."""
-
-    duration_s: float
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    state: State = State.STARTING
-    loaded_s: float = 0.0
-    position_s: float = 0.0
-    started_s: float | None = None
-    ended_s: float | None = None
-    stalls: list[Stall] = field(default_factory=list)
-    # the buffer's level wherever it bends: (time, seconds of video)
-    levels: list[tuple[float, float]] = field(default_factory=list)
-    _now_s: float = 0.0
-
-    @property
-    def level_s(self) -> float:
-        """Seconds of video loaded but not yet played."""
-        return self.loaded_s - self.position_s
-
-    @property
-    def complete(self) -> bool:
-        """True once the whole video is loaded."""
-        return self.loaded_s >= self.duration_s - 1e-6
-
-    def append(self, now_s: float, seconds: float) -> None:
-        """Add a loaded segment."""
-        self.advance(now_s)
-        self._note()
-        self.loaded_s += seconds
-        self._note()
-        enough = {State.STARTING: self.thresholds.start_s, State.STALLED: self.thresholds.resume_s}
-        if self.state in enough and (self.complete or self.level_s >= enough[self.state]):
-            self._play()
-
-    def advance(self, now_s: float) -> None:
-        """Advance playback to now, through any stalls and the end in between."""
-        passed, self._now_s = now_s - self._now_s, now_s
-        if self.state is not State.PLAYING:
-            return
-        if passed < self.level_s:
-            self.position_s += passed
-            return
-        dry_s = now_s - (passed - self.level_s)
-        self.position_s = self.loaded_s
-        self.levels.append((dry_s, 0.0))
-        if self.complete:
-            self.state, self.ended_s = State.ENDED, dry_s
-        else:
-            self.state = State.STALLED
-            self.stalls.append(Stall(dry_s))
-
-    def wait_s(self, seconds: float) -> float:
-        """Seconds until there is room for so much more video; 0 if there is room now."""
-        # whoever loads nothing for want of room is playing: the cap is above all thresholds
-        return max(0.0, self.level_s + seconds - self.thresholds.cap_s)
-
-    def _play(self) -> None:
-        if self.state is State.STARTING:
-            self.started_s = self._now_s
-        else:
-            self.stalls[-1].end_s = self._now_s
-        self.state = State.PLAYING
-
-    def _note(self) -> None:
-        self.levels.append((self._now_s, self.level_s))
-
 
 Connect = Callable[[Site], Awaitable[Client]]
 
@@ -347,7 +193,7 @@ async def watch(options: argparse.Namespace) -> Result:
     thresholds = Thresholds(options.start_s, options.resume_s, options.cap_s)
     if options.ready:
         await told_to_begin(options.ready)
-    player = Player(rule(options.rule), thresholds)
+    player = Player(adaptation.rule(options.rule), thresholds)
     task = asyncio.ensure_future(player.play(connect, site))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     why = await _ended(task, options.deadline_s)
