@@ -32,9 +32,8 @@ from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES
 from testbed.store.reading import Trial
 from testbed.store.records import DAMAGED, FlowRecord, QueueRecord
 
-PACKER_VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[
-    :12
-]  # other code packs anew
+# a change of this file makes stored series stale: they are packed again
+PACKER_VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
 MAX_POINTS = 800  # points of a series: about one per pixel
 Places = npt.NDArray[np.intp]
 Json = dict[str, Any]

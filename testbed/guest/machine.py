@@ -75,7 +75,7 @@ KEPT = frozenset(rule.path for rule in LEFT_BY_PROGRAMS) - {GUEST_STATUS}
 
 @dataclass(frozen=True)
 class MachineProgram:
-    """A command for a guest of its own, and what it starts from."""
+    """A command to run in a separate guest, and what it starts from."""
 
     words: Sequence[str]
     folder: Path  # its working folder; only what it writes there is brought back

@@ -310,7 +310,7 @@ def guest_command(
     A process that takes turns with the kernel can reach its memory, so processes are traced where
     the guest as a whole is not confined. `launcher` begins a command that runs the kernel.
     """
-    # a namespace ends with its first process; where there is none, the guard ends all others
+    # when its first process ends, a PID namespace kills the rest; without one, the guard does
     holder = confine or (str(programs_folder() / "testbed-guard"), "--all")
     return [
         *("taskset", "-c", str(core)),  # before the confinement, which holds it there

@@ -155,7 +155,7 @@ def queues_with_tests(tests: Path, names: Sequence[str]) -> list[str]:
 def run_queue_tests(
     on_kernels: Sequence[str], queues: Sequence[str], tests: Path, progress: kernels.Progress
 ) -> Iterator[SuiteEnd]:
-    """Run the tests of each queue discipline on each kernel, each in a guest of its own.
+    """Run the tests of each queue discipline on each kernel, each in a separate guest.
 
     Kernels are there, or built, before the first result is asked for.
     """

@@ -307,7 +307,7 @@ def _alternatives(expressions: Iterable[str]) -> re.Pattern[str]:
     groups = [f"({each})" for each in expressions]
     joined = re.compile("|".join(groups) or r"(?!)", re.DOTALL)
     if joined.groups != len(groups):  # a group more, and files would be taken by other rules
-        raise ValueError("the expression of a rule's path has groups of its own")
+        raise ValueError("a rule's path must not contain capturing groups")
     return joined
 
 

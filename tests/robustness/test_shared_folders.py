@@ -48,7 +48,7 @@ def lab(tmp_path: Path) -> Laboratory:
 
 @pytest.fixture
 def disk(lab: Laboratory) -> Iterator[Callable[..., None]]:
-    """Mounts a disk of its own for the results, or changes it."""
+    """Mount a separate disk for the results, or remount it."""
 
     def mount(*options: str) -> None:
         subprocess.run(["mount", "-t", "tmpfs", *options, "results", lab.out], check=True)
@@ -168,7 +168,7 @@ def test_clean_on_another_machine_and_in_a_container(
     assert lab.left() == []
 
 
-# a disk of its own, of a size, below the working folder: with results and temporary files
+# mount a small disk below the working folder, for the results and the temporary files
 ON_DISK = (
     "mkdir disk && mount -t tmpfs -o size=$0 disk disk && mkdir disk/tmp || exit; "
     'TMPDIR=$PWD/disk/tmp "$@" 2>&1 >/dev/null; echo "status $?"; find disk -mindepth 1'
@@ -193,7 +193,7 @@ SCRIPT = "head -c 8000000 /dev/urandom >large"
 def test_a_disk_that_is_too_small_is_one_line(
     tmp_path: Path, size: str, words: tuple[str, ...], place: str
 ) -> None:
-    """The guest sees another size than the disk has: that of its own is fixed."""
+    """The guest cannot tell beforehand: it sees a disk of a fixed size, whatever the host's has."""
     large = router(variant="cubic", duration_s=3, rate_mbit=20)
     (tmp_path / "asked.json").write_text(large.to_json())
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}

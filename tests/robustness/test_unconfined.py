@@ -160,7 +160,7 @@ CHANGES += "mkfifo $f; rm $f; mkdir $f; chmod 0 $f; rmdir $f; echo 1 >$f; done; 
 def test_what_an_unconfined_guest_started_ends_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
 ) -> None:
-    """No namespace ends it, and a session of its own leaves the guest's group."""
+    """No namespace kills it, and after `setsid` it is not in the guest's process group."""
     session, kernel, results = tmp_path / "session", tmp_path / "kernel", tmp_path / "results"
     for folder in (kernel, results):
         folder.mkdir()

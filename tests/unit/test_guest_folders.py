@@ -174,8 +174,8 @@ def test_a_file_is_taken_by_the_first_rule_that_has_its_path(rules: tuple[Rule, 
         assert number is not None and rules[number] == fitting[0]
 
 
-def test_rules_have_no_groups_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would make the rules behind it another's: its limits, and what may be left at all."""
+def test_paths_of_rules_have_no_capturing_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One would shift the numbers of the rules after it, and files would get the wrong limits."""
     monkeypatch.setattr(trees, "PLAIN_NAME", "([a-z]+)")
-    with pytest.raises(ValueError, match="groups of its own"):
+    with pytest.raises(ValueError, match="capturing groups"):
         trees._compiled(("some/*", "other"))
