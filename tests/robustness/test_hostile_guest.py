@@ -132,6 +132,14 @@ def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
     return target.run(*guest_command(target.kernel.parent, 0, guest_options(1, 128), confine, True))
 
 
+def boot_until_it_computes(target: Target) -> subprocess.Popen[str]:
+    """A guest that starts no more processes: its first one waits, the other never ends."""
+    started = target.folder / "started"
+    guest = boot(target, "/bin/sh", "-c", ": > /run/trial/started; while :; do :; done")
+    wait_until(started.exists)
+    return guest
+
+
 def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:
     before = (target.victim / "file").stat()
     guest = boot(target, "/bin/sh", "/run/trial/attack.sh", str(target.victim), str(target.pid))
@@ -259,9 +267,9 @@ def test_calls_are_refused_too_where_a_container_listens_to_its_own(target: Targ
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> None:
-    guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
-    wait_until(lambda: len(descendants(guest.pid)) > 2)
+    guest = boot_until_it_computes(target)
     left = descendants(guest.pid)
+    assert len(left) > 2
     guest.send_signal(by)
     guest.wait(PATIENCE_S)
     wait_until(lambda: not any(map(alive, left)))
@@ -270,9 +278,10 @@ def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> No
 
 def test_a_guest_whose_kernel_panics_ends(target: Target) -> None:
     """Its first process has one on the host, as all others have; without it, the kernel panics."""
-    guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
-    wait_until(lambda: len(descendants(guest.pid)) > 2)
-    _kernel, *processes = sorted(descendants(guest.pid))
+    guest = boot_until_it_computes(target)
+    (kernel,) = children(guest.pid)
+    processes = children(kernel)
+    assert len(processes) > 1
     for pid in processes:
         os.kill(pid, signal.SIGKILL)
     assert guest.wait(PATIENCE_S)
@@ -337,16 +346,18 @@ def test_no_variable_of_the_caller_reaches_the_programs_of_a_guest(tmp_path: Pat
     assert "hostile" not in output.read_text()
 
 
+def children(pid: int) -> list[int]:
+    try:
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    except OSError:
+        return []
+
+
 def descendants(pid: int) -> list[int]:
     """The processes below one."""
-    found: list[int] = []
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return found
-    for child in map(int, children):
-        found += [child, *descendants(child)]
-    return found
+    return [below for child in children(pid) for below in (child, *descendants(child))]
 
 
 def test_without_room_to_confine_it_says_so(tmp_path: Path) -> None:
