@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,7 +22,10 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES, Table
+from testbed.machine.process import interruptible
+from testbed.runs.orchestration import RunListener, RunOptions
+from testbed.runs.what_if import WHAT_IF, Intervention, WhatIf, what_if
+from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES, Table, results_folder
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, Status
 
@@ -64,6 +69,33 @@ class TrialResult(Trial):
         ends = {ran.src_address, ran.dst_address}
         rows = rows[rows["src"].isin(ends) & rows["dst"].isin(ends)]
         return rows.assign(time_s=(rows["time_ns"] - epoch_ns(self)) / 1e9).reset_index(drop=True)
+
+    def what_if(
+        self,
+        set: Mapping[str, Any] | None = None,
+        *,
+        at_s: float | None = None,
+        drop: int = 0,
+        flow: str = "",
+        seeds: int = 1,
+        out: str | os.PathLike[str] | None = None,
+    ) -> WhatIf:
+        """Run the trial again, as it was and with one thing changed, and compare.
+
+        `set` has fields of the scenario with their new values, which hold from `at_s` on (a link's
+        rate_mbit, delay_ms, loss, up) or from the beginning. `drop` is the number of one packet of
+        the flow's capture `bottleneck-out` that is lost instead. The trials are in `pairs`, the
+        differences of metrics in `effects`.
+        """
+        texts = {
+            place: value if isinstance(value, str) else json.dumps(value)
+            for place, value in (set or {}).items()
+        }
+        folder = results_folder(WHAT_IF) if out is None else Path(out)
+        options = RunOptions(seeds=seeds, engine="guest", out=folder)
+        change = Intervention(texts, at_s, drop, flow)
+        with interruptible():
+            return what_if(self, change, options, f"what_if({change.description})", RunListener())
 
 
 @dataclass(frozen=True)

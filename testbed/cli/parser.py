@@ -377,6 +377,19 @@ def _rewind_options(parser: Parser) -> None:
     _value(parser, "--out", "DIR", "keep what ran again in this results folder", type=Path)
 
 
+def _what_if_options(parser: Parser) -> None:
+    parser.add_argument("trial", type=Path, help="a trial's directory")
+    _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
+    about = "from this second on: a link's rate_mbit, delay_ms, loss or up"
+    _value(parser, "--at", "S", about, type=float)
+    about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
+    _number(parser, "--drop", about)
+    _value(parser, "--flow", "NAME", "the flow whose packet it is (the first)", default="")
+    _number(parser, "--seeds", "in N networks, from the trial's seed on", default=1)
+    _value(parser, "--out", "DIR", "results folder (results/what-if)", type=Path)
+    _number(parser, "--jobs", "trials at once (one for each core)")
+
+
 def _kernel_options(parser: Parser) -> None:
     about = "what to do (list), and with what"
     _value(parser, "words", "list|build|remove|same|compare|test", about, nargs="*")
@@ -611,6 +624,14 @@ VERBS = (
         "there, gdb, calls of the kernel's functions; exit status 1 if the packets are others",
         "rewind results/variants/cubic-… --packet retransmission --gdb",
         _rewind_options,
+    ),
+    Verb(
+        "whatif",
+        "what_if:ask",
+        "a trial again with one thing changed: the packets until then are the same; exit status 1 "
+        "if they are not",
+        "whatif results/what-if/… --at 3.2 --set links.1.forward.rate_mbit=5",
+        _what_if_options,
     ),
     Verb(
         "compare",

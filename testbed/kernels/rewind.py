@@ -20,6 +20,7 @@ from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import run_all
+from testbed.runs.what_if import refuse_unrepeatable
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 
@@ -51,7 +52,7 @@ class RewindEnd:
 
 def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
     """Return where gdb is to stop, and for which sockets."""
-    _check_repeatable(trial)
+    refuse_unrepeatable(trial)
     flow = flow_record(trial, request.flow)
     packet, packet_s = None, None
     if request.packet:
@@ -80,20 +81,6 @@ def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
         request.until_s,
         request.interactive,
     )
-
-
-def _check_repeatable(trial: Trial) -> None:
-    """Raise unless the trial's packets are the same whenever it runs."""
-    if trial.record.status is not Status.OK:
-        raise TestbedError(
-            f"{trial.path}: the trial did not end well: {trial.record.reason}",
-            "rewind a trial that did; testbed run runs this one again",
-        )
-    if not trial.record.virtual_time:
-        raise TestbedError(
-            f"{trial.path}: it ran in real time, and would have other packets now",
-            "run it in virtual time: testbed run … --engine guest",
-        )
 
 
 def _check_second(trial: Trial, at_s: float) -> None:

@@ -50,7 +50,7 @@ class FieldAxis:
         """Return what the field holds for one of the values."""
         if text in self.contents:
             return self.contents[text]
-        return text if self.holds_text and text != "null" else _parsed(text)
+        return text if self.holds_text and text != "null" else parsed(text)
 
 
 def sweep(
@@ -251,7 +251,7 @@ def _sound(value: _T, axes: Mapping[str, str]) -> _T:
     return read
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """Return the JSON value that a text stands for: a number, true, false, null, or itself."""
     if text in JSON_CONSTANTS:
         return JSON_CONSTANTS[text]

@@ -1,0 +1,111 @@
+"""`testbed whatif`: a trial again with one thing changed, and where that leads."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from testbed.cli.run_output import Printed, print_table
+from testbed.errors import UsageError
+from testbed.runs.console import console
+from testbed.runs.orchestration import RunOptions
+from testbed.runs.progress import ConsoleListener
+from testbed.runs.selection import parse_settings
+from testbed.runs.what_if import AS_IT_WAS, SET_EXAMPLE, WHAT_IF, Intervention, WhatIf, what_if
+from testbed.store.names import REPORT, results_folder
+from testbed.store.reading import open_named_trial
+
+if TYPE_CHECKING:
+    from analysis.statistics.text_tables import SummaryColumn, TextTable
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Run `testbed whatif`; exit status 1 if packets differ that the change cannot have reached."""
+    from analysis.report import collect, make_report
+
+    trial = open_named_trial(options.trial)
+    if options.drop and (options.set or options.at is not None):
+        raise UsageError("--drop: one change at a time", "leave out --set and --at")
+    settings = {}
+    for place, values in parse_settings(options.set, SET_EXAMPLE).items():
+        if len(values) != 1:
+            raise UsageError(f"--set {place}: one value", f"--set {place}={values[0]}")
+        settings[place] = values[0]
+    change = Intervention(settings, options.at, options.drop, options.flow)
+    out = options.out or results_folder(WHAT_IF)
+    run_options = RunOptions(seeds=options.seeds, engine="guest", out=out, jobs=options.jobs)
+    command = shlex.join(("testbed", *options.arguments))
+    answer = what_if(trial, change, run_options, command, ConsoleListener())
+    for line in _proof(answer, change):
+        console.print(line, soft_wrap=True)
+    print_table(_table(answer), Printed("table", None))
+    page = make_report(collect([answer.run]), answer.run / REPORT)
+    console.print(f"report: {page}", soft_wrap=True)
+    return 1 if _reaches_back(answer, change) else 0
+
+
+def _reaches_back(answer: WhatIf, change: Intervention) -> bool:
+    firsts = [each.first.earliest_s for each in answer.pairs if each.first]
+    return change.at_s is not None and any(first_s < change.at_s for first_s in firsts)
+
+
+def _proof(answer: WhatIf, change: Intervention) -> Iterator[str]:
+    """Yield what is the same, and the first packet that is not."""
+    stored, (pair, *_) = answer.differs_from_stored, answer.pairs
+    if stored is None:
+        yield "as it was: the same packets as the trial, in all captures that both have"
+    else:
+        yield (
+            f"as it was: other packets than the trial's from second {stored.earliest_s:.6f} on: "
+            "another version ran it"
+        )
+    if pair.first is None:
+        yield f"what if {change.description}: no packet differs"
+        return
+    first = pair.first
+    yield (
+        f"what if {change.description}: the same {pair.same_packets:,} packets until second "
+        f"{first.earliest_s:.6f}, where packet {first.number} of {first.interface} is the first "
+        "that differs"
+    )
+
+
+def _table(answer: WhatIf) -> TextTable:
+    """Return the metrics of each flow, as they were and with the change."""
+    from analysis.statistics.intervals import ComparisonKind
+    from analysis.statistics.text_tables import (
+        REPEATED_NOTE,
+        SUMMARY_COLUMNS,
+        TextTable,
+    )
+
+    columns = {each.metric: each for each in SUMMARY_COLUMNS}
+    rows = []
+    for each in answer.effects:
+        column = columns.get(each.metric) or _of_player(each.metric)
+        found = each.difference
+        half = (found.high - found.low) / 2 if found.high > found.low else math.nan
+        difference = column.text(abs(found.difference), half)
+        sign = "−" if found.difference < 0 else "+" if found.difference > 0 else ""
+        sides = (column.text(each.before), column.text(each.after))
+        rows.append((each.flow, column.heading, *sides, sign + difference))
+    n = len(answer.pairs)
+    note = f"difference: the mean over {n} networks, with its 95 % interval" if n > 1 else ""
+    if n > 1 and all(each.difference.kind is not ComparisonKind.TESTED for each in answer.effects):
+        note = REPEATED_NOTE
+    return TextTable(("flow", "metric", AS_IT_WAS, "what if", "difference"), tuple(rows), note)
+
+
+def _of_player(metric: str) -> SummaryColumn:
+    """Return the column of a video player's metric: seconds, or a number."""
+    from analysis.statistics.text_tables import SummaryColumn
+
+    name = metric.removesuffix("_s")
+    return (
+        SummaryColumn(metric, name, decimals=0)
+        if name == metric
+        else SummaryColumn(metric, f"{name} s")
+    )

@@ -1,0 +1,139 @@
+"""`testbed whatif`: the packets until a change are the same, and those after it are not."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from analysis.trials.packets import TrialPackets, capture_files
+from experiments.command import main
+from testbed.errors import TestbedError, UsageError
+from testbed.runs.orchestration import RunListener, RunOptions
+from testbed.runs.what_if import AS_IT_WAS, Intervention, WhatIf, what_if
+from testbed.scenario.network import Queue
+from testbed.store.reading import Trial, open_trial
+from tests.lab import run_trials
+from tests.scenarios import router
+from tests.trial_writer import write_trial
+
+AT_S = 1.5
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    queue = Queue("pfifo", limit_packets=20)
+    scenario = router(variant="cubic", rate_mbit=4, queue=queue, delay_ms=10, duration_s=3)
+    (made,) = run_trials([scenario], tmp_path_factory.mktemp("stored"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all answers: the trial as it was runs once."""
+    return tmp_path_factory.mktemp("answers") / "out"
+
+
+def answer(trial: Trial, change: Intervention, out: Path, seeds: int = 1) -> WhatIf:
+    options = RunOptions(seeds=seeds, engine="guest", out=out)
+    return what_if(trial, change, options, "", RunListener())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"links.1.forward.rate_mbit": "2"},
+        {"network.links.router-receiver.forward.loss": "0.5"},
+        {"links.0.forward.delay_ms": "30", "links.0.reverse.delay_ms": "5"},
+        {"links.0.reverse.up": "false"},
+    ],
+    ids=["rate", "loss", "delays", "outage"],
+)
+def test_packets_are_the_same_until_the_change(
+    trial: Trial, settings: dict[str, str], out: Path
+) -> None:
+    found = answer(trial, Intervention(settings, AT_S), out)
+    assert found.differs_from_stored is None
+    (pair,) = found.pairs
+    assert pair.before.scenario.axes["what_if"] == AS_IT_WAS
+    assert pair.first is not None and AT_S <= pair.first.earliest_s < AT_S + 0.2
+    assert pair.same_packets > 1000
+    assert {each.metric for each in found.effects} >= {"goodput_mbps", "rtt_mean_ms"}
+
+
+def test_a_change_that_reaches_nothing_changes_no_packet(trial: Trial, out: Path) -> None:
+    found = answer(trial, Intervention({"links.1.forward.rate_mbit": "4"}, AT_S), out)
+    (pair,) = found.pairs
+    packets = TrialPackets(pair.before)
+    everything = sum(len(packets.read(file).rows) for file in capture_files(trial).values())
+    assert pair.first is None and pair.same_packets == everything
+    assert all(each.difference.difference == 0 for each in found.effects)
+
+
+def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
+    behind = trial.capture("bottleneck-out:tcp")
+    assert behind
+    rows = TrialPackets(trial).read(behind).rows
+    data = rows[rows["length"] > 1000].reset_index(drop=True)
+    lost = data.iloc[len(data) // 2]
+    (pair,) = answer(trial, Intervention(dropped=int(lost["frame"])), out).pairs
+    before, after = (
+        TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows
+        for each in (pair.before, pair.after)
+    )
+    until = before["time_ns"] <= lost["time_ns"] + 20_000_000  # until the sender can know of it
+    arrived = set(after["time_ns"])
+    missing = before[until & ~before["time_ns"].isin(arrived)]
+    data_missing = missing[missing["length"] > 1000]
+    assert data_missing["seq"].tolist() == [lost["seq"]]
+
+
+def test_each_network_is_a_pair(trial: Trial, out: Path) -> None:
+    found = answer(trial, Intervention({"flows.tcp.variant": "bbr"}), out, seeds=2)
+    seeds = [(each.before.scenario.seed, each.after.scenario.seed) for each in found.pairs]
+    assert seeds == [(1, 1), (2, 2)]
+    assert [each.after.scenario.flows[0].variant for each in found.pairs] == ["bbr", "bbr"]
+    goodput = next(each for each in found.effects if each.metric == "goodput_mbps")
+    assert goodput.difference.n_a == 2
+
+
+def test_the_command_says_what_is_the_same(
+    trial: Trial, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--at", "1.5", "--set", "links.1.forward.rate_mbit=2", "--out", str(tmp_path / "out")]
+    assert main(["whatif", str(trial.path), *words]) == 0
+    printed = capsys.readouterr().out
+    assert "as it was: the same packets as the trial" in printed
+    assert "links.1.forward.rate_mbit=2 from 1.5 s: the same " in printed
+    page = Path(printed.split("report: ")[1].strip())
+    assert "what_if" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        (Intervention(), "what is to be changed?", "--drop 812"),
+        (Intervention({"links.9.forward.rate_mbit": "1"}, 1), "no '9' there", "0"),
+        (Intervention({"links.1.forward.rate": "1"}, 1), "no 'rate' there", "rate_mbit"),
+        (Intervention({"flows.tcp.variant": "bbr"}, 1), "can change while flows run", "--at"),
+        (Intervention({"links.1.forward.rate_mbit": "fast"}, 1), "rate_mbit", ""),
+        (Intervention({"links.1.forward.rate_mbit": "1"}, 99), "not within the trial", ""),
+        (Intervention({"links.1.forward.rate_mbit": "1"}, -1), "at_s", ""),
+        (Intervention(dropped=999_999), "no such packet there", "testbed inspect"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    trial: Trial, change: Intervention, message: str, hint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        answer(trial, change, tmp_path / "out")
+    assert message in str(raised.value) and hint in str(raised.value.hint)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_trial_of_the_host_is_refused(tmp_path: Path) -> None:
+    made = open_trial(write_trial(tmp_path / "trial"))
+    ran = Trial(made.path, made.scenario, dataclasses.replace(made.record, virtual_time=False))
+    with pytest.raises(TestbedError, match="it ran in real time"):
+        answer(ran, Intervention({"duration_s": "1"}), tmp_path / "out")
