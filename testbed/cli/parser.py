@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import pkgutil
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,16 +128,43 @@ class Verb:
         return status
 
 
+GROUPS = {  # what one wants to do → its verbs, the most used first
+    "run experiments": ("run", "plan", "list", "new", "evaluate"),
+    "look at results": (
+        *("report", "compare", "whatif", "inspect", "rewind", "reduce", "export"),
+        *("runs", "columns"),
+    ),
+    "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
+    "work on kernels": ("kernel", "packetdrill"),
+    "this machine": (),  # and all others
+}
+
+
+class _Overview(_Help):
+    """The help of the whole command line: verbs by what one wants to do, a line or two each."""
+
+    def format_help(self) -> str:
+        """Return the verbs in their groups."""
+        grouped = {name for names in GROUPS.values() for name in names}
+        rest = tuple(verb.name for verb in VERBS if verb.name not in grouped)
+        verbs = {verb.name: verb for verb in VERBS}
+        lines = ["usage: testbed VERB …", "", "A laboratory for TCP on real Linux kernels."]
+        for group, names in GROUPS.items():
+            lines += ["", f"{group}:"]
+            for name in names or rest:
+                clause, head = re.split("[;:] ", verbs[name].about)[0], f"  {name:12}"
+                indent = " " * len(head)
+                lines += textwrap.wrap(head + clause, self._width, subsequent_indent=indent)
+        example = "testbed run router-bottleneck --quick"
+        lines += ["", "testbed VERB --help says all of a verb; testbed --version"]
+        return "\n".join([*lines, f"example: {example}", "tutorial: docs/tutorial.md", ""])
+
+
 def build_parser(words: Container[str] | None = None) -> Parser:
     """Return the parser of the whole command line; given its words, with their options alone."""
-    parser = Parser(
-        prog="testbed",
-        description="A laboratory for TCP on real Linux kernels.",
-        epilog="example: testbed run router-bottleneck --quick\ntutorial: docs/tutorial.md",
-        formatter_class=_Help,
-    )
+    parser = Parser(prog="testbed", formatter_class=_Overview)
     parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, prog="testbed")
     for verb in VERBS:
         example = f"example: testbed {verb.example}"
         made = verbs.add_parser(
@@ -563,7 +592,7 @@ VERBS = (
     Verb(
         "plan",
         "plan:show_plan",
-        "a dry run: trials, buffers, commands, warnings, estimates",
+        "a dry run, with the trials, buffers, commands, warnings and estimates of a run",
         "plan router-bottleneck --set variant=bbr --commands",
         _plan_options,
     ),
@@ -598,7 +627,7 @@ VERBS = (
     Verb(
         "report",
         "report:report",
-        "results as one page (two folders: with their differences); one trial: its checks and "
+        "results as one page (of two folders, with their differences); one trial: its checks and "
         "timelines; several trials: their checks side by side",
         "report results/latest",
         _report_options,
@@ -643,7 +672,8 @@ VERBS = (
     Verb(
         "kernel",
         "kernel:kernel",
-        "the guest's kernels: list, build VERSION, build --source DIR --name NAME, remove NAME; "
+        "list, build and compare the guest's kernels: list, build VERSION, "
+        "build --source DIR --name NAME, remove NAME; "
         "same: does a tree send the same packets? compare A B: where do packets part, and why? "
         "test K: Linux's tests of its queue disciplines",
         "kernel build --source ~/linux --name mine",

@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.cli.parser import VERBS, Verb
+from testbed.cli.parser import VERBS, Verb, build_parser
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import console as terminal
 from testbed.store.names import SCENARIO
@@ -35,6 +36,14 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_verb_has_a_function(verb: Verb) -> None:
     assert callable(pkgutil.resolve_name(f"testbed.cli.{verb.function}"))
+
+
+def test_the_overview_has_every_verb_once_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = build_parser().format_help().splitlines()
+    listed = [line.split()[0] for line in lines if re.match(r"  \w", line)]
+    assert sorted(listed) == sorted(verb.name for verb in VERBS)
+    assert listed[:2] == ["run", "plan"] and max(map(len, lines)) <= 80
 
 
 def test_help_loads_no_verb() -> None:
