@@ -257,6 +257,7 @@ def _new_options(parser: Parser) -> None:
 def _plan_options(parser: Parser) -> None:
     _experiment_options(parser)
     _flag(parser, "--commands", "print every command of every node")
+    _flag(parser, "--all", "all trials, and also the fields that have their defaults")
 
 
 def _run_options(parser: Parser) -> None:

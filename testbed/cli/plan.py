@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from testbed.runs.console import console, errors, folding_table, print_folded
 from testbed.runs.engine_choice import ENGINES
 from testbed.runs.experiment_file import files_with_experiments
 from testbed.runs.orchestration import planned_trials, refuse_unknown_controls
-from testbed.runs.selection import RunSelection
+from testbed.runs.selection import RunSelection, SettableAxis
 from testbed.scenario.model import Scenario
 
 MAX_LISTED_VALUES = 12  # of an axis
+MAX_PLANNED_LINES = 24
+MINUTE_S = 60
 VARIANT_VALUES = "names: `testbed check --variants`"
 
 
@@ -62,19 +65,31 @@ def show_plan(options: argparse.Namespace) -> int:
     kernels.require_known({task.scenario.kernel for task in planned})
     refuse_unknown_controls(planned, *(engine() for engine in ENGINES.values()))
     check_memory(planned)
-    console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     guest_mb = sorted({memory_mb(task) + OVERHEAD_MB for task in planned})
     memory = " to ".join(dict.fromkeys(f"{mb}" for mb in (guest_mb[0], guest_mb[-1])))
-    disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
-    console.print(
-        f"{number_of(len(planned), 'trial')}; about {seconds:.0f} s on one core, "
-        f"{disk:.0f} MB of disk, {memory} MB of memory for each guest that runs"
+    disk_mb = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
+    print_folded(
+        f"{number_of(len(planned), 'trial')}; about {_time(seconds)} on one core, "
+        f"{_size(disk_mb)} of disk, {memory} MB of memory for each guest that runs"
     )
+    if disk_mb > (free_mb := shutil.disk_usage(".").free / 1e6):
+        print_folded(
+            f"warning: {_size(free_mb)} are free here: --captures zstd takes less, and --captures "
+            "drop keeps tables and verdicts alone"
+        )
     for warning in dict.fromkeys(warning for task in planned for warning in task.plan.warnings):
         console.print(f"warning: {warning}")
     console.print()
-    console.print(_axes(selection, [task.scenario for task in planned]))
+    listed = planned if options.all else planned[:MAX_PLANNED_LINES]
+    console.print(_trials(listed))
+    console.print()
+    shown = [axis for axis in selection.axes if options.all or not axis.is_usual]
+    console.print(_axes(selection, shown, [task.scenario for task in planned]))
+    left_out = {"trial": len(planned) - len(listed), "field": len(selection.axes) - len(shown)}
+    if more := [number_of(number, word) for word, number in left_out.items() if number]:
+        usual = ", which have their defaults" if left_out["field"] else ""
+        print_folded(f"{' and '.join(more)} more{usual}: --all")
     if options.commands:
         for task in planned:
             _print_commands(task.scenario, task.plan)
@@ -101,11 +116,24 @@ def _queue(queue: QueuePlan) -> tuple[str, str]:
     return name, f"{hop.queue.discipline} {hop.limit}"
 
 
-def _axes(selection: RunSelection, scenarios: Sequence[Scenario]) -> Table:
+def _time(seconds: float) -> str:
+    if seconds < MINUTE_S:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / MINUTE_S)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _size(mb: float) -> str:
+    return f"{mb:.0f} MB" if mb < 1000 else f"{mb / 1000:.1f} GB"
+
+
+def _axes(
+    selection: RunSelection, axes: Sequence[SettableAxis], scenarios: Sequence[Scenario]
+) -> Table:
     """Return a table of what `--set` can change: this plan's values, the default, what it takes."""
     table = folding_table("--set", "this plan", "default", "takes")
     seen = [selection.values(scenario) for scenario in scenarios]
-    for axis in selection.axes:
+    for axis in axes:
         values = tuple(dict.fromkeys(each[axis.name] for each in seen if axis.name in each))
         same = set(values) == set(axis.default)
         takes = VARIANT_VALUES if axis.name == "variant" else axis.takes

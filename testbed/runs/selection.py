@@ -38,6 +38,7 @@ class SettableAxis:
     name: str
     default: tuple[str, ...]
     takes: str
+    is_usual: bool = False  # a field of a file that has the value that it has without the file
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,10 @@ def select_scenarios(
         raise UsageError(f"--quick: {where} has no shorter form", "try --set duration_s=10")
     first = documents[0]
     kernels, settings = split_kernels(settings, ())
-    fields = file_sweep.fields(first).items()
-    axes = tuple(SettableAxis(name, (text,), "") for name, text in fields)
+    axes = tuple(
+        SettableAxis(name, (text,), "", file_sweep.is_default(first, name))
+        for name, text in file_sweep.fields(first).items()
+    )
 
     def swept(seeds: int) -> list[Scenario]:
         sweeps = (file_sweep.sweep(each, settings, seeds) for each in documents)

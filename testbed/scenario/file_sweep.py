@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, TypeVar
 
 from testbed.errors import UsageError, nearest, quoted
@@ -83,6 +83,21 @@ def fields(document: ScenarioDocument) -> Mapping[str, str]:
         for place, value in _leaves(document.data, "")
         if _first(place) not in NOT_AN_AXIS
     }
+
+
+def is_default(document: ScenarioDocument, place: str) -> bool:
+    """Return whether a field has the value that it has where a file says nothing."""
+    first, *rest = _find(document.data, place)
+    at: Any = document.scenario
+    if first == TOPOLOGY_KEY:
+        first, *rest = rest
+        at = document.named
+    for key in rest:
+        at = getattr(at, str(first)) if is_dataclass(at) else at[first]
+        first = key
+    fields = {each.name: each for each in dataclasses.fields(at)} if is_dataclass(at) else {}
+    last = fields.get(str(first))
+    return last is not None and bool(getattr(at, last.name) == last.default)
 
 
 def values(

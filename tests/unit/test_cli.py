@@ -236,6 +236,27 @@ def test_plan_shows_every_trial_and_every_axis(capsys: pytest.CaptureFixture[str
     assert rows["duration_s"][-1] == "numbers"
 
 
+def test_a_plan_of_a_file_lists_what_the_file_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "asked.json"
+    file.write_text(router(variant="cubic", rate_mbit=7).to_json())
+    assert main(["plan", str(file), "--seeds", "30"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("30 trials; about ")
+    listed = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+    rates = [row[1] for name, row in listed.items() if name.endswith("forward.rate_mbit")]
+    assert rates == ["7"]
+    assert "profile" not in listed and not any(name.endswith("jitter_ms") for name in listed)
+    assert text.count("cubic-seed") == 24
+    assert re.search(
+        r"^6 trials and \d+ fields more, which have their defaults: --all$", text, re.M
+    )
+    assert main(["plan", str(file), "--seeds", "30", "--all"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("cubic-seed") == 30 and re.search(r"^ profile +modern", text, re.M)
+
+
 def test_a_narrow_plan_has_its_names_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,7 +265,7 @@ def test_a_narrow_plan_has_its_names_whole(
     assert main(["plan", "router-fairness", "--set", "queue=bfifo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert not any("…" in line for line in lines)
-    width = lines[0].index("queue")
+    width = next(line.index("queue") for line in lines if line.startswith(" trial"))
     names = "".join(line[:width].strip() for line in lines)
     for each in EXPERIMENTS["router-fairness"].scenarios({"queue": ["bfifo"]}, 1, quick=False):
         assert each.name in names
