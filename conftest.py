@@ -53,6 +53,16 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
+@pytest.fixture(scope="session")
+def with_slow(request: pytest.FixtureRequest) -> bool:
+    """Whether the slow tests run, too."""
+    return _with_slow(request.config)
+
+
+def _with_slow(config: pytest.Config) -> bool:
+    return bool(config.getoption("--all") or config.getoption("--full"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--durations-file")
     if file and not hasattr(config, "workerinput"):
@@ -95,8 +105,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Skip what is not asked for, mark the tests that run real trials, and sort the files: those
     without real trials first, and the longest before the others."""
     seconds = _read(USUAL_DURATIONS) | _read(config.getoption("--durations-file"))
+    cases: Counter[str] = Counter()  # of each test function
     for item in items:
-        if why := _why_not(item, config):
+        function = item.nodeid.partition("[")[0]
+        cases[function] += 1
+        if why := _why_not(item, cases[function], config):
             item.add_marker(pytest.mark.skip(reason=why))
         if any(map(item.path.is_relative_to, REAL_TRIALS)):
             item.add_marker(pytest.mark.system)
@@ -108,14 +121,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=place)
 
 
-def _why_not(item: pytest.Item, config: pytest.Config) -> str:
-    """Return why a test is left out; empty if it runs."""
+def _why_not(item: pytest.Item, case: int, config: pytest.Config) -> str:
+    """Return why a test, or this case of it, is left out; empty if it runs."""
     if item.path.is_relative_to(ROOT / "tests" / "bare") and not config.getoption("--bare"):
         return "--bare sets up from nothing"
     needs_root = item.get_closest_marker("root")
     if needs_root and os.geteuid():
         return f"needs root: {needs_root.args[0]}"
-    is_slow = any(map(item.get_closest_marker, ("slow", "host")))
-    if is_slow and not (config.getoption("--all") or config.getoption("--full")):
+    slow = item.get_closest_marker("slow")
+    is_slow = case > slow.kwargs.get("but", 0) if slow else item.get_closest_marker("host")
+    if is_slow and not _with_slow(config):
         return "slow: --all"
     return ""

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments.catalogue import EXPERIMENTS
@@ -140,7 +140,8 @@ def scenarios() -> list[Scenario]:
     return [*experiment_trials(EXPERIMENT_TRIALS), *map(_read, documents.items())]
 
 
-def recipes() -> dict[str, Scenario]:
+@functools.cache
+def recipes() -> Mapping[str, Scenario]:
     """Return all trials by their names, and some of them on other kernels."""
     base = scenarios()
     again = [each for each in base if each.experiment.startswith(RECIPES_AGAIN)]

@@ -260,10 +260,10 @@ def write_experiment(folder: Path, experiment: str, seeds: int, most: int = 10**
 
 
 @contextlib.contextmanager
-def first_figures() -> Iterator[None]:
-    """Reports have only the first figure of each experiment: for tests of what stands beside it,
+def first_figures(count: int = 1) -> Iterator[None]:
+    """Reports have only the first figures of each experiment: for tests of what stands beside them,
     as drawing is what a report takes time for."""
     draw = presentation.figures
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(presentation, "figures", lambda made: itertools.islice(draw(made), 1))
+        patch.setattr(presentation, "figures", lambda made: itertools.islice(draw(made), count))
         yield

@@ -101,6 +101,7 @@ def test_the_table_above_has_every_option() -> None:
     assert set(OPTIONS) == set(options) - of_every_verb
 
 
+@pytest.mark.slow(but=30)
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("way", WAYS)
 def test_an_option_changes_what_runs_or_is_refused(

@@ -61,6 +61,7 @@ def test_calls_are_beside_the_variant(sends: str) -> None:
         EXPERIMENTS["calls"].scenarios({"tcp": ["web"]}, 1, quick=False)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("queue", OTHER_QUEUES)
 def test_an_evaluation_with_a_queue_has_trials_everywhere(queue: str) -> None:
     """And so has one with the value of an axis that several evaluations have."""

@@ -55,9 +55,9 @@ from tests.stand_ins import StandIn
 DRAWN = 64
 
 
-def drawn() -> list[dict[str, str]]:
+def drawn(count: int = DRAWN) -> list[dict[str, str]]:
     assert SPACE.space is not None
-    return [dict(each) for each in itertools.islice(drawn_settings(SPACE.space, {}), DRAWN)]
+    return [dict(each) for each in itertools.islice(drawn_settings(SPACE.space, {}), count)]
 
 
 def test_settings_fill_the_space_and_are_the_same_each_time() -> None:
@@ -106,9 +106,10 @@ def test_a_buffer_has_some_packets_however_short_the_path() -> None:
     assert bottleneck_queue("pfifo", 1, 1e6, ecn=False).limit_bdp == 1
 
 
-def test_every_drawn_setting_can_be_planned_and_has_the_trials_of_a_comparison() -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(DRAWN, marks=pytest.mark.slow)])
+def test_drawn_settings_can_be_planned_and_have_the_trials_of_a_comparison(count: int) -> None:
     evaluation = standard_evaluation("bbr", "", ("cubic", "reno"))
-    settings = drawn()
+    settings = drawn(count)
     scenarios = compared_in(evaluation, SPACE, settings).scenarios(1)
     assert len(scenarios) == len(settings) * (3 * 2 + 2)
     for scenario in scenarios:
@@ -274,12 +275,16 @@ def test_without_valid_trials_beside_the_incumbent_the_sentence_says_so() -> Non
     assert said == "No setting has valid trials of bbr beside cubic."
 
 
-def test_of_a_control_against_itself_little_is_found_in_fifty_evaluations() -> None:
+@pytest.mark.parametrize(
+    ("evaluations", "most"),  # at 0.05 more in 1 of 100 tests like this one
+    [(5, 2), pytest.param(50, 7, marks=pytest.mark.slow)],
+)
+def test_of_a_control_against_itself_little_is_found(evaluations: int, most: int) -> None:
     """Roles are swapped at random in settings in which only chance tells two trials apart."""
     null = [each.by_setting for each in space_effects.space_effects(made_up({}, noise=20.0))]
     dice, score = np.random.default_rng(7), OWN_SCORES[0]
     wrong = 0
-    for _ in range(50):
+    for _ in range(evaluations):
         effects = []
         for values in null:
             swapped = values * dice.choice([-1, 1], len(values))
@@ -287,7 +292,7 @@ def test_of_a_control_against_itself_little_is_found_in_fifty_evaluations() -> N
             effects.append(SpaceEffect("bbr", score, swapped, mean))
         cells = [cell for _, own in corrected_cells(effects) for cell in own]
         wrong += any(cell.p < space_effects.SPACE_LEVEL for cell in cells)
-    assert wrong <= 7  # of 50 at 0.05: more in 1 of 100 tests like this one
+    assert wrong <= most
 
 
 def test_the_axis_that_decides_is_named() -> None:

@@ -32,9 +32,17 @@ from testbed.store.names import (
 from testbed.store.reading import open_trial
 from testbed.store.records import Record, Status
 from testbed.store.writing import write_table
+from tests import report_writer
 from tests.trial_writer import write_trial
 
 PATIENCE_S = 300  # of wall time: a wait takes no processor time, and the machine may be busy
+
+
+@pytest.fixture(autouse=True)
+def figures(with_slow: bool) -> Iterator[None]:
+    """Draw one of each experiment in the ordinary run: drawing is what a report takes time for."""
+    with contextlib.nullcontext() if with_slow else report_writer.first_figures():
+        yield
 
 
 def write_failed(path: Path, status: Status = Status.FAILED, experiment: str = "") -> Path:
@@ -118,8 +126,15 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("name", FILES)
+# first every other file with one damage, in turn
+CASES = sorted(
+    ((name, damage) for name in FILES for damage in DAMAGES),
+    key=lambda case: (FILES.index(case[0]) % 6) != 2 * DAMAGES.index(case[1]),
+)
+
+
+@pytest.mark.slow(but=len(FILES) // 2)
+@pytest.mark.parametrize(("name", "damage"), CASES)
 def test_a_damaged_file_is_a_line_and_no_traceback(
     tmp_path: Path, pair: Path, name: str, damage: Callable[[Path], None]
 ) -> None:

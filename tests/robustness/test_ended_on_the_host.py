@@ -41,6 +41,7 @@ def flowing(out: Path) -> bool:
     return any(path.stat().st_size > 5000 for path in out.glob(".*/**/captures/*.pcap*"))
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("engine", ["host", "guest"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal.Signals) -> None:
@@ -108,6 +109,7 @@ def mounts(own: Path) -> list[str]:
     return [line for line in lines if f"/{own.parents[1].name}/" not in line or str(own) in line]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_trace_instance_and_no_mount_stay(
@@ -133,6 +135,7 @@ def test_no_trace_instance_and_no_mount_stay(
     assert mounts(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_trials_that_are_killed_at_random_moments(tmp_path: Path, full: bool) -> None:
     """Cubic as ns-2 has it changes a parameter of the kernel's."""
     lab = Laboratory(tmp_path)
@@ -154,6 +157,7 @@ def test_trials_that_are_killed_at_random_moments(tmp_path: Path, full: bool) ->
             print(f"{killed} trials on the host killed", flush=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.Signals) -> None:
     """Stopped, or killed and cleaned up: no process and no file of it stays."""

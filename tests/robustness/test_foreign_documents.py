@@ -269,6 +269,7 @@ def damage(trial: Path, dice: random.Random) -> str:
     return f"{strange} in {file.name}"
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("kind", OF_KINDS, ids=str)
 def test_a_damaged_trial_is_reduced_or_fails_in_a_line(tmp_path: Path, kind: FlowKind) -> None:
     """Numbers from a fixed seed: the same damages each time."""
@@ -319,6 +320,7 @@ def test_damaged_trials_stop_no_report(
     assert "3 ok" in page and "counters.json: damaged: " in page and "left out: " in page
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("row", ["x,tcp", "0.1,tcp,established,open,1e300" + "," * 17])
 def test_samples_that_were_changed_after_the_reduction_stop_no_report(
     tmp_path: Path, row: str, capsys: pytest.CaptureFixture[str]
@@ -338,6 +340,7 @@ def test_samples_that_were_changed_after_the_reduction_stop_no_report(
     assert "warning: bad: no timeline: " in said and "bad: no timeline: " in page
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("style", ["page", "paper"])
 def test_damaged_samples_stop_no_figures_of_others(
     tmp_path: Path, style: str, capsys: pytest.CaptureFixture[str]

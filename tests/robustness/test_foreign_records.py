@@ -31,6 +31,7 @@ STRANGE = (
 )
 
 
+@pytest.mark.slow
 def test_every_strange_value_is_a_line_or_read(tmp_path: Path) -> None:
     """Whatever stands in a field's place, reading the record ends in one kind of error."""
     trial = write_trial(tmp_path / "trial")
@@ -47,6 +48,7 @@ def test_every_strange_value_is_a_line_or_read(tmp_path: Path) -> None:
     assert refused > 300
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     "name", ["epoch_s", "started_s", "stopped_s", "rate_mbit", "limit", "seed"]
 )

@@ -64,6 +64,7 @@ def test_no_file_of_a_report_has_a_formula(tmp_path: Path) -> None:
     assert [cell for cell in cells if cell != spreadsheet_cell(cell)] == []
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("text", ["\x1b[2J", "$\\frac{$ $x^{$", "</svg><script>x", "x" * 5000])
 def test_a_report_of_texts_that_somebody_else_stored(tmp_path: Path, text: str) -> None:
     """They are left out, or shown as they are; every figure is an image."""

@@ -52,6 +52,7 @@ def test_small_files(tmp_path: Path, write: Callable[[Path, int], Path], size: i
     assert reduce(write(tmp_path / "x", size)).status == 0
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
 def test_many_flows(tmp_path: Path, full: bool, arguments: tuple[str, ...]) -> None:
     path = heavy_captures.flows(tmp_path / "x.pcap", 1_000_000 if full else 20_000)

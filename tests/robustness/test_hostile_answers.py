@@ -62,11 +62,11 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("name", [ANSWERS, RAW_SAMPLES])
 def test_damaged_answers_are_read_or_refused_with_one_line(
-    tmp_path: Path, left: tuple[Task, Path], name: str, full: bool
+    tmp_path: Path, left: tuple[Task, Path], name: str, full: bool, with_slow: bool
 ) -> None:
     task, kept = left
     chance = random.Random(name)
-    refused, count = 0, 500 if full else 40
+    refused, count = 0, 500 if full else 40 if with_slow else 10
     for number in range(count):
         folder = tmp_path / f"{number}"
         shutil.copytree(kept, folder)
@@ -84,6 +84,7 @@ def test_damaged_answers_are_read_or_refused_with_one_line(
         assert refused > count / 10
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("data", [b"", b"\xff" * 8, b"\0" * 8, bytes(range(256)) * 100])
 def test_other_files_instead_of_the_answers(
     tmp_path: Path, left: tuple[Task, Path], data: bytes

@@ -198,6 +198,7 @@ os.write(2, b"the end")
 """
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     "how",
     [

@@ -84,6 +84,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
     assert (tmp_path / "work" / "down").is_symlink()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("stream", [1, 2])
 def test_no_terminal_obeys_what_a_program_prints(tmp_path: Path, stream: int) -> None:
     """A program cannot set a title or the clipboard; where there is no terminal, its bytes stay."""
@@ -131,6 +132,7 @@ def test_others_cannot_read_what_a_program_read(tmp_path: Path) -> None:
     assert os.access(out / "files" / "a" / "program", os.X_OK)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("script", "line"),
     [
@@ -154,6 +156,7 @@ def test_the_end_is_a_line(tmp_path: Path, script: str, line: str) -> None:
     assert lines[-1].startswith(("testbed: ", "    hint: "))
 
 
+@pytest.mark.slow
 def test_all_memory(tmp_path: Path) -> None:
     """The guest's own kernel ends what takes more than the guest has, and nothing else."""
     takes = "x = []\nwhile True: x.append(b'x' * (1 << 20))"
@@ -162,6 +165,7 @@ def test_all_memory(tmp_path: Path) -> None:
     assert done.returncode == 0 and status.read_text() == "137\n"
 
 
+@pytest.mark.slow
 def test_files_that_were_written_before_a_disk_was_full(tmp_path: Path) -> None:
     """All that can be filled shares one size, which leaves memory to bring files back."""
     execute(tmp_path, f"echo kept >kept; {FILLS} rm large", "--memory", "256")
@@ -186,6 +190,7 @@ def test_a_capture_that_is_none_is_a_line(tmp_path: Path) -> None:
     assert left >= {"machine.json", "findings.json", "flows.csv", "observed.txt", "captures"}
 
 
+@pytest.mark.slow
 def test_a_script_without_the_interface_that_is_captured(tmp_path: Path) -> None:
     (tmp_path / "lab.py").touch()
     words = [sys.executable, "-m", "experiments", "mininet", "--capture", "h1", "--out", "out"]
@@ -197,6 +202,7 @@ def test_a_script_without_the_interface_that_is_captured(tmp_path: Path) -> None
     assert list((tmp_path / "out" / MACHINE_FILES).iterdir()) == []
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("script", "line"),
     [

@@ -309,6 +309,7 @@ def test_names_and_modes_of_what_is_taken(base: Path, user: int) -> None:
     assert (results / "flows" / "tcp1.client.json").read_text() == "{}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True], ids=["openat2", "an-older-kernel"])
 def test_many_files(base: Path, monkeypatch: pytest.MonkeyPatch, missing: bool, full: bool) -> None:
     """Those that are allowed come, as many as are allowed; those that are not are counted."""

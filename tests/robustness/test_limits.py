@@ -47,6 +47,7 @@ def test_list_under_a_limit(name: str) -> None:
     assert list_within(lambda: resource.setrlimit(resource_number, (most, most))) == "0 False"
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("verb", ["run", "report", "reduce", "compare", "evaluate"])
 def test_too_few_addresses_are_a_line(verb: str, tmp_path: Path) -> None:
     """Before a library ends the process by a signal, or in the midst of an import."""

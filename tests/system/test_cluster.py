@@ -251,6 +251,7 @@ def test_a_worker_whose_disk_is_full_takes_no_more(
     assert not list(trials_in(out)) and not list(out.glob(".*.*.*"))
 
 
+@pytest.mark.slow
 def test_interrupting_keeps_whole_trials(cluster: Cluster, tmp_path: Path) -> None:
     cluster.worker()
 

@@ -26,6 +26,7 @@ SHORT_S = 5.0
 FULLY_SOUND = 500
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_trial_that_was_broken_on_purpose(fault: str, tmp_path: Path, root: Path) -> None:
     found = run_broken(fault, tmp_path)
@@ -56,10 +57,12 @@ def sound_scenarios(number: int) -> list[Scenario]:
     return firsts + [others[i * len(others) // evenly] for i in range(evenly)]
 
 
-def test_sound_trials_of_all_experiments_are_valid(tmp_path: Path, full: bool) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_sound_trials_of_all_experiments_are_valid(tmp_path: Path, full: bool, every: int) -> None:
     """Of experiments on another kernel where that is built, which takes longer than the suite."""
     scenarios = sound_scenarios(FULLY_SOUND if full else len(EXPERIMENTS))
     assert {s.experiment for s in scenarios} == set(EXPERIMENTS)
+    scenarios = scenarios[::every]
     if not full:
         here = {BASE_KERNEL, *filter(kernels.built_folder, kernels.versions())}
         scenarios = [scenario for scenario in scenarios if scenario.kernel in here]
@@ -82,6 +85,7 @@ def test_a_busy_host_is_named(tmp_path: Path) -> None:
     assert found.why.startswith(("cpu of", "scheduling delay of"))
 
 
+@pytest.mark.slow
 def test_what_limited_a_flow_is_named(tmp_path: Path) -> None:
     """The path has room for 10 MB, Linux's windows for 3; and a window that the scenario sets."""
     path = Queue("bfifo", limit_bytes=10_000_000)

@@ -69,6 +69,7 @@ def test_each_kind_of_fault_fails(tmp_path: Path) -> None:
     assert "    wrong" in done.stderr.splitlines()  # its last lines say why it failed
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("script", sorted(COURSE.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_laboratories_show_what_they_have_to(script: Path, tmp_path: Path, full: bool) -> None:
     if not full and script.stem not in QUICK:
@@ -83,6 +84,7 @@ FIVE_WHAT = "tc qdisc add dev lo root netem delay 5"
 NO_NUMBER = "[[expect]]\nwhat = 'a'\npattern = 'a'\ntake = 'count'\nat_most = 0\n"
 
 
+@pytest.mark.slow
 def test_with_check_a_faulty_laboratory_fails(tmp_path: Path) -> None:
     script, expected = tmp_path / "lab.sh", tmp_path / "lab.toml"
     script.write_text(FIVE_WHAT)

@@ -146,6 +146,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert said[0] == said[1] != said[2]
 
 
+@pytest.mark.slow
 def test_where_a_script_lies_moves_nothing(tmp_path: Path) -> None:
     """Python makes thousands of calls to load modules, and more of them for a longer path."""
     said = []
@@ -163,12 +164,14 @@ def test_a_program_that_waits_for_ever_ends_at_the_limit(tmp_path: Path) -> None
     assert done.file("kept") == "1\n"
 
 
+@pytest.mark.slow
 def test_closing_descriptors_takes_no_time(tmp_path: Path) -> None:
     """Before it runs a command, mnexec closes each of the 8192 that could be open."""
     close = "import os\nfor n in range(50000):\n try: os.close(n + 10)\n except OSError: pass"
     assert execute(tmp_path, "/usr/bin/python3", "-c", close).run.end.took_s < 0.01
 
 
+@pytest.mark.slow
 def test_a_loop_without_calls_ends_and_says_so(tmp_path: Path) -> None:
     loop = "timeout 2 /usr/bin/python3 -c 'while True: pass'; echo $?"
     done = execute(tmp_path, "sh", "-c", loop)
@@ -199,6 +202,7 @@ def test_the_kernel_has_what_scripts_use(tmp_path: Path) -> None:
     assert done.status == 0, (done.out / MACHINE_ERRORS).read_text()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("quota", "said"), [("50000", True), ("-1", False)])
 def test_a_limit_of_processor_time_is_said_to_mean_nothing(
     tmp_path: Path, quota: str, said: bool
@@ -243,6 +247,7 @@ def test_a_mininet_script_as_it_is(tmp_path: Path) -> None:
     assert starts and "c" not in "".join(starts)
 
 
+@pytest.mark.slow
 def test_captures_and_their_flows(tmp_path: Path) -> None:
     """They begin before the first packet, and two networks have each its own."""
     (tmp_path / "work").mkdir()
@@ -269,6 +274,7 @@ def test_captures_and_their_flows(tmp_path: Path) -> None:
         assert packets.rows["flags"].iloc[0] == SYN and not packets.warnings
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_SWITCH, reason="needs openvswitch-switch, openvswitch-testcontroller")
 def test_open_vswitch_and_its_controller_run_inside(tmp_path: Path) -> None:
     done = execute(tmp_path, "mn", "--topo", "tree,2", "--test", "pingall")
@@ -328,6 +334,7 @@ def test_a_shell_at_a_terminal(tmp_path: Path) -> None:
     assert seconds <= int((files / "time").read_text()) <= time.time()
 
 
+@pytest.mark.slow
 def test_more_files_than_the_host_has_descriptors_come_back(tmp_path: Path) -> None:
     """One that is too large is left out, without the others."""
     (tmp_path / "work").mkdir()

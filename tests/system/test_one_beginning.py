@@ -27,7 +27,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory, full: bool) -> set_ups.Resul
 
 
 # what does everything at once, and who looks; the others say which thing it is
-QUICK_NAMES = ("all", *set_ups.VIEWS)
+QUICK_NAMES = ("all", "bottleneck")
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("fault", faults, ids=lambda fault: fault.message)
 
 
+@pytest.mark.slow(but=6)
 def test_a_wrong_option_ends_the_trial_by_name(fault: Fault, tmp_path: Path) -> None:
     assert fault.message in reason(fault, tmp_path)
 

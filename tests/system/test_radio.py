@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import TrialPackets
 from testbed.scenario.model import Scenario
@@ -31,6 +33,7 @@ def with_signal(signal_dbm: int) -> Scenario:
     return with_link(scenario, "ap-station", radio=Radio(signal_dbm))
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_to_the_byte(tmp_path: Path) -> None:
     scenario = access("wifi-congested", duration_s=10)
     one, again = (run_trials([scenario], tmp_path / name)[0] for name in ("once", "again"))
@@ -66,6 +69,7 @@ def test_frames_keep_their_order_and_are_lost_by_the_queue_or_the_medium(tmp_pat
     assert all(each["overflows"] == 0 for each in radios)
 
 
+@pytest.mark.slow
 def test_a_video_over_the_radio(tmp_path: Path) -> None:
     (trial,) = run_trials([video(network="wifi-weak")], tmp_path)
     playback = json.loads((trial.path / "flows" / "video.json").read_text())

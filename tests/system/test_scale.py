@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from analysis.results.reduction import reduction_of
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.network import Queue
@@ -28,6 +30,7 @@ def test_many_flows_are_copies_of_one_process(tmp_path: Path, full: bool) -> Non
     assert len(reports) == 2 * flows
 
 
+@pytest.mark.slow
 def test_many_transfers_a_second(tmp_path: Path, full: bool) -> None:
     """At 10,000 a second there are more connections at once than a guest's usual descriptors."""
     a_second = 10_000 if full else 500
@@ -42,6 +45,7 @@ def test_many_transfers_a_second(tmp_path: Path, full: bool) -> None:
     assert trial.record.peak_memory_mb < MAX_MB
 
 
+@pytest.mark.slow
 def test_a_fast_link_is_filled(tmp_path: Path, full: bool) -> None:
     """A flow's window is 3 MB, which path and queue hold less than, even at 10 Gbit/s."""
     rate_mbit = 10_000 if full else 1000
@@ -55,6 +59,7 @@ def test_a_fast_link_is_filled(tmp_path: Path, full: bool) -> None:
     assert trial.record.peak_memory_mb < MAX_MB
 
 
+@pytest.mark.slow
 def test_a_fat_tree(tmp_path: Path, full: bool) -> None:
     """Half of the hosts send to the other half, through the core."""
     ports = 8 if full else 4

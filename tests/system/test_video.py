@@ -94,6 +94,7 @@ def test_the_same_seed_gives_the_same_playback(tmp_path: Path, full: bool) -> No
         assert seen[0] == seen[1]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("transport", ["http", "quic"])
 def test_a_line_that_is_too_slow(tmp_path: Path, transport: str) -> None:
     """A rung of 1 Mbit/s at 0.6: the picture stands still; what there is at SIGTERM is told."""
@@ -113,6 +114,7 @@ def test_a_line_that_is_too_slow(tmp_path: Path, transport: str) -> None:
     assert last.load.requested_s < 60
 
 
+@pytest.mark.slow
 def test_the_controls_of_quic_differ(tmp_path: Path) -> None:
     """And BBR, which does not slow down at losses, is the first to have loaded it."""
     scenarios = [line("quic", loss=0.02, length_s=4, control=each) for each in QUIC_CONTROLS]

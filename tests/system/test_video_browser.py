@@ -29,6 +29,7 @@ def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
         assert model[name] == pytest.approx(browser[name], abs=seconds, rel=share), name
 
 
+@pytest.mark.slow
 def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, full: bool) -> None:
     """On the shaped line, with its delays, at twice the rate that it carries. Over TLS, which in
     real time is compared below, in the full run."""
@@ -39,6 +40,7 @@ def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, full: bool)
         assert (video_measures(trials)["stalls"] > 0).all()
 
 
+@pytest.mark.slow
 def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
     """Real TLS, a real browser of many processes: the same packets at the same nanosecond.
 

@@ -19,7 +19,8 @@ from tests.scenarios import video
 from tests.wireshark_tables import as_wireshark_writes, frames_per_second, lengths
 
 
-@pytest.mark.parametrize("transport", [Transport.HTTPS, Transport.QUIC])
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize("transport", [Transport.QUIC, Transport.HTTPS])
 def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
     """Every byte of it, in the time that the line takes; twice the same to the last packet."""
     trials = []
@@ -53,11 +54,13 @@ def lossy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return trial
 
 
+@pytest.mark.slow(but=1)
 def test_on_a_radio_that_loses(lossy: Trial) -> None:
     row = video_measures([lossy]).iloc[0]
     assert (row["why"], row["segments"]) == ("", 3)
 
 
+@pytest.mark.slow(but=1)
 def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
     path = station(lossy)
     (reduced,) = length_tables([path], tunnels=False)
@@ -68,6 +71,7 @@ def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
         assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]
 
 
+@pytest.mark.slow(but=1)
 def test_its_columns_are_what_the_captures_say(lossy: Trial) -> None:
     row = reduce_trial(lossy).flows.iloc[0]
     graph = frames_per_second(station(lossy), "frame")

@@ -104,6 +104,7 @@ def test_the_page_is_there_and_then_a_file(command: Command) -> None:
     assert [path for path in files if token_of(url).encode() in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_after_a_ctrl_c_the_page_has_what_is_complete(command: Command) -> None:
     command.until(r"(\[1/2\])")
     command.process.send_signal(signal.SIGINT)

@@ -392,6 +392,7 @@ def put(tree: Path, addition: Addition) -> None:
         (tree / name).write_text(text)
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("addition", ADDITIONS, ids=lambda each: str(each.kind))
 def test_it_runs(tree: Path, addition: Addition) -> None:
     put(tree, addition)

@@ -214,6 +214,7 @@ def test_the_core_compiles_without_a_warning(root: Path, tmp_path: Path) -> None
     run(["gcc", *flags, "-o", str(tmp_path / "x.so"), *sources])
 
 
+@pytest.mark.slow
 def test_damaged_captures_break_nothing(root: Path) -> None:
     """A little of what tests/fuzz/run does at length."""
     done = run([str(root / "tests" / "fuzz" / "run"), "3000", "7"], check=False)

@@ -55,6 +55,7 @@ def test_links_and_tunnels(tmp_path: Path, name: str) -> None:
     assert verdict.packets > 15
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", tunnels.OPTIONAL)
 def test_tunnels_that_are_optional(tmp_path: Path, name: str) -> None:
     packets = [*tcp_packets(V4), *tcp_packets(V6), *udp_packets(V4)[:3]]
@@ -91,6 +92,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("what", UNREAD)
 def test_what_is_not_read_is_told(tmp_path: Path, what: str) -> None:
     frames = [Frame(START_NS, frame) for frame in (*FRAMES[:2], *UNREAD[what])]
@@ -118,6 +120,7 @@ def test_fragments_of_datagrams_that_are_not_whole(tmp_path: Path) -> None:
     assert told.endswith("1 fragments of datagrams that are not whole")
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("kind", [0xBAD, 0x40000BAD, 0x204, 0x216, 0x221])
 def test_blocks_that_count_as_frames(tmp_path: Path, kind: int) -> None:
     frame = Frame(START_NS, FRAMES[0])

@@ -24,14 +24,12 @@ def changed(packets: Packets, **tables: pd.DataFrame) -> Packets:
     return packets
 
 
-CONVERSATIONS = 1000
-
-
-def test_random_and_adversarial_conversations(tmp_path: Path) -> None:
-    path = write_pcap(tmp_path / "x.pcap", conversations(20261121, CONVERSATIONS))
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_and_adversarial_conversations(tmp_path: Path, count: int) -> None:
+    path = write_pcap(tmp_path / "x.pcap", conversations(20261121, count))
     verdict = verify(path)
     assert not verdict.differences, "\n".join(map(str, verdict.differences[:10]))
-    assert verdict.packets > 20 * CONVERSATIONS
+    assert verdict.packets > 20 * count
     marked = read_capture(path).rows.select_dtypes("bool").any()
     assert marked.all(), f"no packet is {list(marked[~marked].index)}"
 
@@ -42,6 +40,7 @@ def wrapped(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_all(tmp_path_factory.mktemp("wrapped"), seed=7)
 
 
+@pytest.mark.slow
 def test_every_wrapping(wrapped: list[Path]) -> None:
     total = TsharkComparison()
     for path in wrapped:

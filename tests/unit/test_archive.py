@@ -153,6 +153,7 @@ def test_many_trials_are_reduced_in_other_processes(
         assert files(open_trial(path)) == {".zst"}
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_replaced(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:

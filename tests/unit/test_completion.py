@@ -105,6 +105,7 @@ def test_a_shell_accepts_its_script(shell: str, capsys: pytest.CaptureFixture[st
         subprocess.run([shell, "-n"], input=text, text=True, check=True)
 
 
+@pytest.mark.slow
 def test_bash_asks_the_command(tmp_path: Path) -> None:
     """With the script that it is given, a `testbed` that is found in PATH."""
     command = tmp_path / "testbed"

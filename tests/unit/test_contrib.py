@@ -104,6 +104,7 @@ def test_the_bill_of_materials_names_every_locked_package(
     assert "iperf3" in installed and installed.items() <= debian.items()
 
 
+@pytest.mark.slow
 def test_the_same_commit_gives_the_same_wheel(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

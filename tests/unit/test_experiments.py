@@ -50,7 +50,7 @@ def test_the_axes_and_how_many_trials(name: str) -> None:
     assert (len(everything(name)), len(everything(name, quick=True))) == (full, quick)
 
 
-@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("quick", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_combination_can_be_planned(name: str, quick: bool) -> None:
     scenarios = everything(name, quick)

@@ -78,6 +78,7 @@ def test_what_a_trial_does_makes_another_one() -> None:
     assert identity(router(), another_argument) != identity(router())
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize(
     ("file", "makes_others"),
     [

@@ -217,6 +217,7 @@ def until(tab: Tab, condition: str) -> Any:
     )
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_it_fills_in_the_browser(tab: Tab, tmp_path: Path, width: int, dark: bool) -> None:

@@ -80,6 +80,7 @@ def test_it_is_kept_as_it_ran(root: Path) -> None:
     assert (root / NOTEBOOK).stat().st_size < MAX_NOTEBOOK_BYTES
 
 
+@pytest.mark.slow
 def test_it_runs_in_jupyters_kernel(root: Path, tmp_path: Path) -> None:
     """As any Jupyter starts it: our Python, in the notebook's folder."""
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]

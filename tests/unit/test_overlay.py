@@ -151,6 +151,7 @@ def test_two_settings_over_all_seeds_are_one_address(tab: Tab, page: Path) -> No
     assert tab.complaints == []
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_it_fits_and_everyone_can_read_it(tab: Tab, page: Path, width: int, dark: bool) -> None:
     tab.complaints.clear()
@@ -227,6 +228,7 @@ def _pairs(values: dict[int, float]) -> str:
     return json.dumps([*values.items()])
 
 
+@pytest.mark.slow
 def test_one_file_has_everything(tab: Tab, results: Path, tmp_path: Path) -> None:
     out = tmp_path / "alone" / "page.html"
     out.parent.mkdir()
@@ -268,6 +270,7 @@ def test_files_of_series_are_data(results: Path, page: Path) -> None:
         assert {"throughput", "window", "rtt"} <= set(unpacked(packed.strip('"'))["tcp"])
 
 
+@pytest.mark.slow
 def test_a_page_is_the_same_however_many_processes_read_its_trials(
     results: Path, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

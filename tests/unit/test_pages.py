@@ -68,6 +68,7 @@ def test_this_code_is_certified() -> None:
     assert not due, f"this state is neither certified nor new: {papers.HOW_TO_CERTIFY}"
 
 
+@pytest.mark.slow  # it plans all trials of all tables
 def test_stale_tables_are_postponed_with_a_reason() -> None:
     stale = [table.name for table in TABLES if table.is_stale()]
     reason = behaviour.ledger().postponed

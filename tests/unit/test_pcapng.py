@@ -91,7 +91,8 @@ def test_packets_across_the_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert converted(tmp_path, pcap(PACKETS)) == PACKETS
 
 
-def test_the_smallest_packets_grow_most(tmp_path: Path) -> None:
+def test_the_smallest_packets_grow_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pcapng, "PIECE_BYTES", 10_000)
     packets = [(i, bytes(i % 3), 1514) for i in range(2 * pcapng.PIECE_BYTES // 17)]
     assert converted(tmp_path, pcap(packets)) == packets
 

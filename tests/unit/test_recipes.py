@@ -95,8 +95,8 @@ def test_only_trials_like_the_recipes_that_moved_are_touched(
 
 def test_a_trial_with_all_features_of_a_moved_recipe_is_touched() -> None:
     """Also where other recipes of these features did not move: one of many trials may."""
+    was = dict.fromkeys(recipes(), "0")
     for name, scenario in recipes().items():
-        was = dict.fromkeys(recipes(), "0")
         assert is_touched(features(scenario), Behaviour(was, {}), Behaviour(was | {name: "1"}, {}))
 
 

@@ -100,6 +100,7 @@ def unlike_trials(tmp_path_factory: pytest.TempPathFactory, full: bool) -> Unlik
     return functools.cache(made)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(("seed", "experiment"), list(enumerate(PAPERS)))
 def test_nothing_unlike_is_averaged(experiment: str, seed: int, unlike_trials: Unlike) -> None:
     results, known = unlike_trials(seed)

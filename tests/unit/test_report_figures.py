@@ -44,8 +44,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ("router-fairness", 2, 99),
         ("dumbbell-load", 1, 24),
         ("dumbbell-pairs", 1, 24),
-        ("dumbbell-queues", 2, 99),
-        ("someones-own", 5, 99),
+        ("dumbbell-queues", 1, 99),
+        ("someones-own", 2, 99),
     ):
         report_writer.write_experiment(root / name, name, seeds, most)
     point, _ = next(report_writer.points("router-bottleneck", 1))

@@ -50,6 +50,7 @@ def tab() -> Iterator[Tab]:
         yield opened
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
@@ -95,6 +96,7 @@ def test_figures_can_be_read_in_the_dark(tab: Tab, page: Path) -> None:
     assert dark_ink != dark_card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_everyone_can_read_it(tab: Tab, page: Path, ledger: Path, dark: bool) -> None:
     for each in (page, ledger):

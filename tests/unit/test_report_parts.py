@@ -123,6 +123,7 @@ def test_calls_and_programs_are_in_the_figures(tmp_path: Path) -> None:
     assert "jitter (ms)" not in set(usual.data["measure"])
 
 
+@pytest.mark.slow
 def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
     report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
     with report_writer.first_figures():

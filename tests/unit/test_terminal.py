@@ -59,6 +59,7 @@ def on_terminal(words: str, folder: Path, **environment: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("words", SCREENS)
 def test_no_line_is_wider_than_the_terminal(words: str, folder: Path) -> None:
     """A terminal without any capabilities gets no escape sequences either."""
@@ -68,6 +69,7 @@ def test_no_line_is_wider_than_the_terminal(words: str, folder: Path) -> None:
     assert [line for line in said.splitlines() if len(line) > COLUMNS] == []
 
 
+@pytest.mark.slow
 def test_colours_can_be_refused(folder: Path) -> None:
     coloured = on_terminal("reduce trial", folder, TERM="xterm-256color")
     assert COLOUR.search(coloured)  # of the bar

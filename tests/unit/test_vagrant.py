@@ -26,6 +26,7 @@ def validate(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Completed:
     return run(["vagrant", "validate", "--ignore-provider"], check=False, cwd=directory)
 
 
+@pytest.mark.slow
 def test_vagrantfile_is_valid(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = validate(copy, monkeypatch)
     assert done.status == 0, done.stdout + done.stderr

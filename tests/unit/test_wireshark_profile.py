@@ -54,6 +54,7 @@ def words(topic: str) -> str:
     return run(["tshark", "-G", topic]).stdout
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("where", filters())
 def test_tshark_takes_the_filter(tmp_path: Path, where: str) -> None:
     done = accepted(filters()[where], tmp_path)
