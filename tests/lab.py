@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
@@ -30,6 +30,7 @@ from testbed.store.names import trial_folder
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 
+T = TypeVar("T")
 PATIENCE_S = 300.0  # longer than a busy machine takes: what has not happened then will not
 ON_FIRST = kernels.default_kernel() == BASE_KERNEL  # that of the stored numbers
 
@@ -143,12 +144,13 @@ def has_no_tracing() -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
-    """Wait for something to happen."""
+def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_S) -> T:
+    """Wait for something to happen; return what the condition gave then, which may pass."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (given := condition()):
         assert time.monotonic() < deadline, "did not happen"
         time.sleep(0.02)
+    return given
 
 
 def alive(pid: int) -> bool:

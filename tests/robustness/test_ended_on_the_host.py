@@ -123,7 +123,7 @@ def test_no_trace_instance_and_no_mount_stay(
     argv = [testbed, "run", str(scenario), "--engine", "host", "--out", str(tmp_path / "out")]
     run = started(argv, env)
     wait_until(lambda: flowing(tmp_path / "out"))
-    (journal,) = (tmp_path / "state").rglob("*.journal")
+    (journal,) = wait_until(lambda: list((tmp_path / "state").rglob("*.journal")))
     wait_until(lambda: has_instance(journal.stem))
     assert mounts(tmp_path) == before
     run.send_signal(how)

@@ -213,7 +213,7 @@ def test_a_refused_system_call_cannot_be_hidden(target: Target, how: str) -> Non
     console = target.folder / GUEST_CONSOLE
     start = (str(target.confine), MEMORY, "/usr/bin/python3", "-S", "-c", HIDES.format(how))
     with console.open("wb") as errors:
-        assert target.run(*start, errors=errors).wait(60) == 0
+        assert target.run(*start, errors=errors).wait(PATIENCE_S) == 0
     assert [*refused_calls(target.folder)] == [
         "the guest's kernel was refused system call 41 socket"
     ]

@@ -103,7 +103,7 @@ def test_no_terminal_obeys_what_a_program_prints(tmp_path: Path, stream: int) ->
         while part := os.read(ours, 65536):
             said += part
     os.close(ours)
-    assert done.wait(60) == 0, said
+    assert done.wait(PATIENCE_S) == 0, said
     assert rb"\x1b]52;c;AAAA\x07\x1b[2Jshown" in said and b"\x1b" not in said
     assert (
         b"\x1b[2Jshown"

@@ -11,18 +11,19 @@ from tests import set_ups
 # PIE's timer, RED and netem's dice, the ports of four connections, a radio's air, keys of TLS
 QUICK_TRIALS = (
     "queue-pie",
-    "access-netem",
-    "queue-red",
     "flows-parallel",
     "access-radio",
+    "queue-red",
+    "access-netem",
     "netem-cong",
 )
 SCENARIOS = list(set_ups.scenarios())
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory, full: bool) -> set_ups.Results:
-    chosen = [each for each in SCENARIOS if full or each.label.startswith(QUICK_TRIALS)]
+def usual(tmp_path_factory: pytest.TempPathFactory, full: bool, with_slow: bool) -> set_ups.Results:
+    quick = QUICK_TRIALS if with_slow else QUICK_TRIALS[:3]
+    chosen = [each for each in SCENARIOS if full or each.label.startswith(quick)]
     return chosen, set_ups.run(tmp_path_factory.mktemp("usual"), chosen, "none")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from testbed.store.names import REPORT
+from tests.lab import PATIENCE_S
 from tests.scenarios import router
 
 INTERRUPTED = 130
@@ -92,13 +93,13 @@ def command(tmp_path: Path, root: Path) -> Iterator[Command]:
 def test_the_page_is_there_and_then_a_file(command: Command) -> None:
     url = command.until(r"watch: (\S+)")
     assert not [words for words in started_programs() if token_of(url) in words]
-    with urllib.request.urlopen(url, timeout=20) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         assert b"<progress" in answer.read()
     page = Path(command.until(r"report: (\S+)"))
     assert command.end() == 0, command.said
     assert page.name == REPORT and "2 trials" in page.read_text()
     with pytest.raises(OSError):
-        urllib.request.urlopen(url, timeout=20)
+        urllib.request.urlopen(url, timeout=PATIENCE_S)
     assert list(command.temporary.iterdir()) == []
     files = [path for path in command.out.rglob("*") if path.is_file()]
     assert [path for path in files if token_of(url).encode() in path.read_bytes()] == []

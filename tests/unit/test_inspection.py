@@ -18,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.machine.process import User, end, start
 from testbed.store.reading import open_trial
 from testbed.store.records import FlowRecord, Record, Status
+from tests.lab import PATIENCE_S
 from tests.trial_writer import CBR, TCP, captures, flow_record, write_trial
 
 FLOW = flow_record("tcp", TCP, "tcp")
@@ -318,7 +319,7 @@ def test_another_user_dies_with_us_too() -> None:
     argv = ["/usr/bin/python3", "-c", f"{read} import sys; sys.exit(n.value)"]
     process = start(argv, user=User(65534, 65534))
     try:
-        assert process.wait(20) == 9
+        assert process.wait(PATIENCE_S) == 9
     finally:
         end(process)
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from testbed.machine.atomic import replace, replace_all, whole_folder, workplace
 from testbed.machine.journal import JOURNAL, JOURNAL_SUFFIX, journals
 from testbed.machine.leftovers import Cleaned, clean
 from testbed.machine.locks import lock
+from tests.lab import PATIENCE_S
 
 OWNER = """
 import os, sys, time
@@ -301,11 +301,11 @@ def test_threads_share_a_journal(out: Path) -> None:
     def make() -> None:
         with whole_folder(out / "trial"):
             began.set()
-            end.wait(10)
+            end.wait(PATIENCE_S)
 
     thread = threading.Thread(target=make)
     thread.start()
-    assert began.wait(10)
+    assert began.wait(PATIENCE_S)
     replace(out / "metrics.csv", lambda path: path.write_text("x"))
     assert len(names(journals())) == 1
     end.set()
@@ -349,7 +349,5 @@ def test_who_waits_is_told_for_whom(tmp_path: Path) -> None:
     with (tmp_path / "lock").open() as first, (tmp_path / "lock").open() as second:
         lock(first.fileno(), "it", tell, cancel)
         assert said == []
-        begun = time.monotonic()
         lock(second.fileno(), "it", tell, cancel)
-        assert time.monotonic() - begun < 10
     assert said[0].startswith(f"it is in use by process {os.getpid()} (")

@@ -58,8 +58,7 @@ def test_what_we_start_dies_with_us(call: str) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", code]) as parent:
         children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-        wait_until(children.read_text)
-        child = int(children.read_text())
+        child = int(wait_until(children.read_text))
         wait_until(lambda: Path(f"/proc/{child}/comm").read_text() == "sleep\n")  # guard no more
         parent.kill()
     wait_until(lambda: not alive(child))

@@ -25,6 +25,7 @@ from testbed.scenario.reading import read_scenario
 from testbed.store.names import RECORD
 from testbed.store.reading import trials_in
 from testbed.store.records import CaptureRecord, Record, Status
+from tests.lab import PATIENCE_S
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 
@@ -244,10 +245,10 @@ def test_the_others_are_told_to_stop(tmp_path: Path) -> None:
     began = threading.Barrier(2)
 
     def one_stops_the_other(_folder: Path, job: Job) -> None:
-        began.wait(10)
+        began.wait(PATIENCE_S)
         if job.seed == 1:
             raise KeyboardInterrupt
-        assert job.cancel.wait(10), "was not told"
+        assert job.cancel.wait(PATIENCE_S), "was not told"
         raise Cancelled("cancelled")
 
     with pytest.raises(KeyboardInterrupt):
@@ -262,7 +263,7 @@ def test_side_by_side_trials_have_cores_of_their_own(
     began, cores = threading.Barrier(2), []
 
     def note(folder: Path, job: Job) -> None:
-        began.wait(10)
+        began.wait(PATIENCE_S)
         cores.append(job.core)
         succeed(folder, job)
 
