@@ -329,10 +329,17 @@ become_tester() {
         'mkdir -p ~/.cache/tcp-testbed && tar -C ~/.cache/tcp-testbed --skip-old-files -xf -'
 }
 
+# To collect all files for the few tests that root runs would take as long as these tests.
+readonly OF_ROOT='mark\.(as_)?root|NEEDS_ROOT|loads_programs' OF_THE_HOST='mark\.host'
+
+files_with() { # PATTERN FOLDER… → the files of tests that have it
+    grep -rlE --include='test_*.py' "$@"
+}
+
 run_tests() { # OPTION…
     # ^C is for them, also if this, or one of them, is in the background, where shells ignore it
     local pytest=(env --default-signal=INT .venv/bin/python -m pytest -p no:cacheprovider -rs "$@")
-    local status=0 output
+    local status=0 output files
     local folders=(tests/unit experiments tests/golden tests/system tests/robustness)
     # shellcheck disable=SC2016  # of the inner shell
     local -r state=$("${AS_TESTER[@]}" sh -c 'echo "${XDG_STATE_HOME:-$HOME/.local/state}"')
@@ -342,7 +349,8 @@ run_tests() { # OPTION…
         analysis benchmarks experiments testbed tests topologies
     if ((EUID == 0 && ${#AS_USER[@]} == 0)); then
         output=$(mktemp)
-        "${pytest[@]}" -m "(root or as_root) and not host" "${folders[@]}" \
+        mapfile -t files < <(files_with "$OF_ROOT" "${folders[@]}")
+        "${pytest[@]}" -m "(root or as_root) and not host" "${files[@]}" \
             </dev/null >"$output" 2>&1 &
         BESIDE=$!
     fi
@@ -357,7 +365,8 @@ run_tests() { # OPTION…
     cat "$output" && rm -f "$output"
     if [[ $* == --all ]]; then
         say "test: what judges the times of this machine's kernel, alone"
-        "${pytest[@]}" -m host "${folders[@]}" || status=$?
+        mapfile -t files < <(files_with "$OF_THE_HOST" "${folders[@]}")
+        "${pytest[@]}" -m host "${files[@]}" || status=$?
     fi
     return "$status"
 }

@@ -27,6 +27,21 @@ def test_wrong_usage(root: Path, words: list[str]) -> None:
     assert not done.stdout
 
 
+@pytest.mark.parametrize(
+    ("pattern", "marks"), [("OF_ROOT", ("root", "as_root")), ("OF_THE_HOST", ("host",))]
+)
+def test_it_knows_the_files_of_marked_tests(
+    root: Path, request: pytest.FixtureRequest, pattern: str, marks: tuple[str, ...]
+) -> None:
+    """Of all that were collected with this one; root runs no others than those that it knows."""
+    found = re.search(rf"{pattern}='(.*?)'", (root / "setup.sh").read_text())
+    assert found
+    files = {
+        each.path for each in request.session.items if any(map(each.get_closest_marker, marks))
+    }
+    assert not [path for path in files if not re.search(found[1], path.read_text())]
+
+
 @pytest.fixture
 def stubbed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """setup.sh where all packages are installed, a kernel takes a minute, and no lock file is."""
