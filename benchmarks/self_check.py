@@ -4,7 +4,7 @@
 
 Each of many evaluations compares trials of one set of seeds with trials of another set, as `testbed
 evaluate` compares two controls: every *better* or *worse* is by chance. Prints in how many of the
-evaluations there is one, which Holm's correction keeps to 5 %, and how many of all comparisons are
+evaluations there is one, which the correction keeps to 5 %, and how many of all comparisons are
 below 0.05 without it. Trials in OUT are not run again.
 """
 

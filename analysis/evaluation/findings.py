@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results import reduction
 from analysis.results.experiment_results import ResultSet
-from analysis.statistics.intervals import compare_paired, half_width, known
+from analysis.statistics.intervals import known
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key
 
@@ -31,7 +30,7 @@ def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
 
 
 def _extremes(table: pd.DataFrame, score: Score) -> str:
-    """Name the best and the worst: `Link used (%): bbr 95 ± 1 at best, cubic 90 ± 2 at worst`."""
+    """Name the best and the worst: `Link used (%): bbr 95 at best, cubic 90 at worst`."""
     found = {
         str(name): over_settings(table, str(name), score.name)
         for name in table[SUBJECT].drop_duplicates()
@@ -42,27 +41,12 @@ def _extremes(table: pd.DataFrame, score: Score) -> str:
         return ""
     ordered = sorted(means, key=lambda name: -score.better * means[name])
     best, worst = ordered[0], ordered[-1]
-    first = f"{words}: {_mean(best, found)}"
+    first = f"{words}: {best} {means[best]:.3g}"
     if len(means) == 1:
         return f"{first}."
     if abs(means[best] - means[worst]) < MIN_DIFFERENCE:
         return f"{first}, and the others have the same."
-    firm = _separated(compare_paired(found[best], found[worst]).p)
-    return f"{first} at best, {_mean(worst, found)} at worst{firm}."
-
-
-def _separated(p: float) -> str:
-    if math.isnan(p):
-        return ""
-    return ", apart in these seeds" if p < 0.05 else ", no significant difference in these seeds"
-
-
-def _mean(name: str, found: dict[str, dict[int, float]]) -> str:
-    values = list(found[name].values())
-    half = half_width(values)
-    # two digits, but no exponent: 490, not 4.9e+02
-    width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
-    return f"{name} {float(known(values).mean()):.3g}{width}"
+    return f"{first} at best, {worst} {means[worst]:.3g} at worst."
 
 
 def cells(

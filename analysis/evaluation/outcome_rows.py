@@ -136,14 +136,16 @@ def _by_seed(rows: pd.DataFrame, metric: str) -> dict[int, float]:
     return {int(seed): float(mean) for seed, mean in whole["mean"].items()}
 
 
-def in_pairs(
+def in_settings(
     table: pd.DataFrame, one: str, other: str, metric: str
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Return two subjects' means by seed, over the settings and seeds that both have."""
-    columns = [*setting_columns(table), "seed"]
-    known = table[table[metric].notna()]
-    parts = {name: known[known[SUBJECT] == name] for name in (one, other)}
-    keys = {name: pd.MultiIndex.from_frame(rows[columns]) for name, rows in parts.items()}
-    both = keys[one].intersection(keys[other])
-    first, second = (_by_seed(parts[name][keys[name].isin(both)], metric) for name in parts)
-    return first, second
+) -> tuple[list[dict[int, float]], list[dict[int, float]]]:
+    """Return two subjects' values by seed, in each setting that both have."""
+    known = table[table[metric].notna() & table[SUBJECT].isin((one, other))]
+    columns = setting_columns(table)
+    settings = known.groupby(columns, sort=False, dropna=False) if columns else [((), known)]
+    found = [
+        [_by_seed(rows[rows[SUBJECT] == name], metric) for name in (one, other)]
+        for _, rows in settings
+    ]
+    both = [(first, second) for first, second in found if first and second]
+    return [first for first, _ in both], [second for _, second in both]

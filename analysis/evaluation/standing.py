@@ -1,7 +1,8 @@
 """A subject beside each of the others: better, worse, or not separable.
 
-Seed by seed, over the settings that both have; Student's t of the differences, with Holm's
-correction over all comparisons of the table. Where all seeds give the same difference it is exact,
+Seed by seed in each setting that both have, so that only what varies within a setting is the error;
+of the comparisons of the whole table that are called better or worse, at most one in twenty is
+expected to be false (Benjamini and Hochberg). Where all seeds give the same difference it is exact,
 unless it is less than a step of the score's scale: times in whole seconds are often equal.
 """
 
@@ -14,12 +15,20 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
+from analysis.evaluation.outcome_rows import in_settings, outcome, over_settings, scores
 from analysis.evaluation.trial_view import Score
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
-from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known
+from analysis.statistics.intervals import (
+    MIN_SEEDS_OF_A_SPREAD,
+    Comparison,
+    ComparisonKind,
+    compare_in_settings,
+    false_discovery,
+    known,
+)
 from analysis.statistics.text_tables import TextTable
+from testbed.errors import number_of
 
 LEVEL = 0.05
 MUCH = 0.25  # of a mean
@@ -33,7 +42,7 @@ class Standing(enum.StrEnum):
     WORSE = "worse"
     SAME = "the same"  # every seed gives the same number for both
     OPEN = "not separable"
-    UNKNOWN = "not known"  # fewer than two seeds have both
+    UNKNOWN = "not known"  # too few trials have both to tell chance from a difference
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class RivalComparison:
     other: str
     found: Comparison
     standing: Standing = Standing.UNKNOWN
-    p_holm: float = math.nan
+    p_corrected: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -71,9 +80,9 @@ def standings(
 
 
 def corrected(lines: Sequence[ScoreLine]) -> tuple[ScoreLine, ...]:
-    """Judge the comparisons of all lines, with Holm's correction for their number."""
+    """Judge the comparisons of all lines, corrected for their number."""
     flat = [beside for line in lines for beside in line.beside]
-    p_values = iter(holm(each.found.p for each in flat))
+    p_values = iter(false_discovery(each.found.p for each in flat))
     return tuple(
         replace(
             line,
@@ -94,23 +103,25 @@ def score_lines(
     for score in definitions:
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
-            RivalComparison(other, compare_paired(*in_pairs(table, subject, other, score.name)))
+            RivalComparison(
+                other, compare_in_settings(*in_settings(table, subject, other, score.name))
+            )
             for other in others
         )
         mean = float(own.mean()) if len(own) else math.nan
         yield ScoreLine(experiment, score, mean, len(own), beside)
 
 
-def _judged(beside: RivalComparison, score: Score, p_holm: float) -> RivalComparison:
-    return replace(beside, standing=_standing(beside.found, score, p_holm), p_holm=p_holm)
+def _judged(beside: RivalComparison, score: Score, p: float) -> RivalComparison:
+    return replace(beside, standing=_standing(beside.found, score, p), p_corrected=p)
 
 
-def _standing(found: Comparison, score: Score, p_holm: float) -> Standing:
-    if found.kind is ComparisonKind.NOT_KNOWN:
-        return Standing.UNKNOWN
+def _standing(found: Comparison, score: Score, p_corrected: float) -> Standing:
     if found.kind is ComparisonKind.IDENTICAL:
         return Standing.SAME
-    if not p_holm < LEVEL or abs(found.difference) < score.step:
+    if found.kind is ComparisonKind.NOT_KNOWN or found.n_a < MIN_SEEDS_OF_A_SPREAD:
+        return Standing.UNKNOWN
+    if not p_corrected < LEVEL or abs(found.difference) < score.step:
         return Standing.OPEN
     return Standing.BETTER if found.difference * score.better > 0 else Standing.WORSE
 
@@ -121,14 +132,16 @@ def heads(subject: str, others: Sequence[str]) -> tuple[str, ...]:
 
 
 def words(beside: RivalComparison) -> str:
-    """Write a comparison as `better: +1.2 (0.9 … 1.5)`, with its uncorrected interval."""
+    """Write a comparison as `+1.2 (0.9 … 1.5): better`, with its uncorrected interval."""
     found = beside.found
     if beside.standing is Standing.UNKNOWN:
-        return UNKNOWN if math.isnan(found.difference) else f"{found.difference:+.3g}, one seed"
+        if math.isnan(found.difference):
+            return UNKNOWN
+        return f"{found.difference:+.3g}, {number_of(found.n_a, 'trial')} of each"
     if beside.standing is Standing.SAME:
         return str(beside.standing)
     ends = f"{found.low:.3g} … {found.high:.3g}"
-    return f"{beside.standing}: {found.difference:+.3g} ({ends})"
+    return f"{found.difference:+.3g} ({ends}): {beside.standing}"
 
 
 def text_table(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> TextTable:
@@ -159,7 +172,7 @@ def sheet(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> Sh
 
 
 def _cell(beside: RivalComparison) -> Cell:
-    p = beside.p_holm
+    p = beside.p_corrected
     hint = f" p {p:.2g}" if beside.found.kind is ComparisonKind.TESTED else ""
     return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
 
@@ -196,7 +209,8 @@ def note(lines: Sequence[ScoreLine]) -> str:
         if any(each.standing is kind for each in flat)
     )
     return (
-        f"{tally}. Means over the settings; differences by seed (n = "
+        f"{tally}. Means over the settings; differences by setting and seed (n = "
         f"{'–'.join(str(n) for n in sorted({min(seeds), max(seeds)}))}) with their 95 % intervals; "
-        f"separable at {LEVEL:g} after Holm's correction for {tested} comparisons."
+        f"of {tested} comparisons, at most {LEVEL:.0%} of those called better or worse are "
+        "expected to be false."
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +114,36 @@ def compare_paired(first: Mapping[int, float], second: Mapping[int, float]) -> C
         return _exact(n, n, mean, 2**n)
     low, high, p = _t_test(mean, deviation / math.sqrt(n), n - 1)
     return Comparison(ComparisonKind.TESTED, n, n, mean, low, high, p, mean / deviation)
+
+
+def compare_in_settings(
+    first: Sequence[Mapping[int, float]], second: Sequence[Mapping[int, float]]
+) -> Comparison:
+    """Compare values by seed in several settings: the mean over the settings of their differences.
+
+    The settings are given, and seeds are the repeats in each, so that only what varies within a
+    setting is the error: differences between settings are not. The t-test's degrees of freedom are
+    Satterthwaite's. Settings with fewer than two seeds known in both do not count.
+    """
+    pairs = [compare_paired(a, b) for a, b in zip(first, second, strict=True)]
+    counting = [each for each in pairs if each.kind is not ComparisonKind.NOT_KNOWN]
+    if len(counting) < 2:
+        known_one = [each for each in pairs if each.n_a]
+        return (counting or known_one or [Comparison(ComparisonKind.NOT_KNOWN, 0, 0)])[0]
+    settings, n = len(counting), sum(each.n_a for each in counting)
+    mean = sum(each.difference for each in counting) / settings
+    # of the mean of each setting: the half width over its quantile is its standard error
+    squares = [
+        ((each.high - each.low) / 2 / student_quantile(each.n_a - 1)) ** 2 for each in counting
+    ]
+    error = math.sqrt(sum(squares)) / settings
+    if error <= ROUNDING * max(abs(each.difference) for each in counting):
+        return _exact(n, n, mean, 2**n)
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / (each.n_a - 1) for square, each in zip(squares, counting, strict=True)
+    )
+    low, high, p = _t_test(mean, error, freedom)
+    return Comparison(ComparisonKind.TESTED, n, n, mean, low, high, p, mean / error / math.sqrt(n))
 
 
 def student_p(first: Iterable[float], second: Iterable[float]) -> float:

@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM
 from analysis.evaluation.trial_view import Score
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
-from analysis.statistics.intervals import Comparison, compare_paired, holm
+from analysis.statistics.intervals import Comparison, compare_paired, false_discovery
 from analysis.trials.labels import variant_key
 
 MARGIN_POINTS = 5.0  # percentage points of harm
@@ -26,7 +26,7 @@ DEPLOYABILITY_LEVEL = 0.05
 DEPLOYABILITY_NOTE = (
     f"Percent of what β has alone (Ware and others, 2019). Deployable: seed by seed, α harms β by "
     f"less than {MARGIN_POINTS:g} points more than another β does, at {DEPLOYABILITY_LEVEL:g} "
-    "(two-sided) after Holm's correction for all rows."
+    "(two-sided), corrected for all rows (Benjamini and Hochberg)."
 )
 
 
@@ -79,7 +79,7 @@ def harm_comparisons(table: pd.DataFrame, scores: Sequence[Score]) -> tuple[Harm
                 compare_paired(beyond, second).p,
             )
         )
-    corrected = holm(each.p for each in found)
+    corrected = false_discovery(each.p for each in found)
     return tuple(replace(each, p=float(p)) for each, p in zip(found, corrected, strict=True))
 
 

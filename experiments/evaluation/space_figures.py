@@ -52,7 +52,7 @@ NOTHING_DRAWN = "no setting has trials of a variant and of an incumbent, alone a
 
 
 def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) -> str:
-    """Say where a subject can be deployed beside the incumbent, and where it is worst."""
+    """Say how often a subject is no worse for the incumbent than itself, and where it is worst."""
     chance = harmless(effects, found.incumbent)
     good = harmless(effects, subject)
     if good.empty:
@@ -60,18 +60,18 @@ def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) 
     harm = next(e for e in effects if (e.subject, e.score) == (subject, SPACE_HARM_SCORES[0]))
     worst = float((-harm.score.better * harm.by_setting).max())
     said = (
-        f"{subject} is deployable beside {found.incumbent} in {share_of(good)} of {len(good)} "
-        f"settings: there it harms throughput, delay and losses by at most {MARGIN_PERCENT:g} "
-        f"points more than {found.incumbent} does itself"
+        f"{subject} is no worse for {found.incumbent} than {found.incumbent} itself in "
+        f"{share_of(good)} of {len(good)} settings: in throughput, delay and losses, within "
+        f"{MARGIN_PERCENT:g} points"
     )
     if len(chance):
-        said += f" (whose second seed passes in {share_of(chance)})"
+        said += f"; by chance, as a second seed of {found.incumbent} shows, in {share_of(chance)}"
     much = f"{abs(worst):.0f} points {'more' if worst >= 0 else 'less'} harm to throughput"
     return f"{said}. Worst, with {much}: {harm.worst}."
 
 
 def space_conclusion(results: ExperimentResults, subject: str) -> str:
-    """Say where a subject can be deployed beside the incumbent, and where it is worst."""
+    """Say how often a subject is no worse for the incumbent than itself, and where it is worst."""
     found = space_results(results)
     if found is None or subject not in found.subjects:
         return ""

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 from analysis.evaluation import findings, standing
-from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_pairs, over_settings, with_harm
+from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_settings, over_settings, with_harm
 from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.metrics.rates import jain
-from analysis.statistics.intervals import Comparison, compare_paired
+from analysis.statistics.intervals import Comparison, compare_in_settings, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
 from experiments.evaluation import scores, theory
@@ -165,7 +165,16 @@ def test_subjects_are_compared_over_the_settings_that_both_have() -> None:
     alone = outcome({"a": [100.0, 100.0]}, axis_n=2)
     table = pd.concat([both, alone])
     assert over_settings(table, "a", "x") == {1: 50.5, 2: 51.0}
-    assert in_pairs(table, "a", "b", "x") == ({1: 1.0, 2: 2.0}, {1: 3.0, 2: 5.0})
+    assert in_settings(table, "a", "b", "x") == ([{1: 1.0, 2: 2.0}], [{1: 3.0, 2: 5.0}])
+
+
+def test_a_setting_that_differs_from_another_is_no_error_of_the_comparison() -> None:
+    """Two settings with very different values, and a difference of one in each."""
+    low = outcome({"a": [2.0, 2.1, 1.9], "b": [1.0, 1.2, 0.8]}, axis_n=1)
+    high = outcome({"a": [101.0, 101.2, 100.9], "b": [100.1, 100.0, 100.0]}, axis_n=2)
+    found = compare_in_settings(*in_settings(pd.concat([low, high]), "a", "b", "x"))
+    assert found.difference == pytest.approx(1.0) and found.n_a == 6
+    assert found.low > 0.8 and found.p < 0.001
 
 
 def test_a_seed_without_all_settings_does_not_count() -> None:
@@ -250,6 +259,8 @@ def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
     same = compare_paired({1: 5.0, 2: 5.0}, {1: 5.0, 2: 5.0})
     assert judged(same, MORE, math.nan) == "the same"
     assert judged(compare_paired({1: 5.0}, {1: 4.0}), MORE, math.nan) == "not known"
+    two = compare_paired({1: 5.0, 2: 5.1}, {1: 4.0, 2: 4.2})
+    assert judged(two, MORE, 0.01) == "not known"
 
 
 def test_an_evaluation_without_a_valid_trial_says_nothing() -> None:
@@ -280,12 +291,10 @@ def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
 
 def test_the_sentence_is_made_of_the_rows() -> None:
     rows = {"a": [1.0, 1.1, 0.9], "b": [9.0, 9.1, 9.2]}
-    assert findings.sentence(outcome(rows), [score()]) == (
-        "X (%): b 9.1 ± 0.25 at best, a 1 ± 0.25 at worst, apart in these seeds."
-    )
-    assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X (%): a 1 ± 0.25 at best")
+    assert findings.sentence(outcome(rows), [score()]) == ("X (%): b 9.1 at best, a 1 at worst.")
+    assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X (%): a 1 at best")
     wide = outcome({"a": [1000.0, 1500.0], "b": [9.0, 9.0]})
-    assert "a 1.25e+03 ± 3200 at best, b 9 at worst" in findings.sentence(wide, [score()])
+    assert "a 1.25e+03 at best, b 9 at worst" in findings.sentence(wide, [score()])
 
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:

@@ -251,11 +251,13 @@ def test_an_effect_is_found_and_named_by_its_score_alone() -> None:
     }
     assert known == {("bbr", "throughput_mbps"), ("bbr", "starved")}
     said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
-    assert said.startswith("bbr is deployable beside cubic in 0 % (0–6) of 64 settings")
+    assert said.startswith(
+        "bbr is no worse for cubic than cubic itself in 0 % (0–6) of 64 settings"
+    )
     assert "Worst, with" in said
 
 
-def test_what_harms_no_more_than_the_incumbent_is_deployable() -> None:
+def test_what_harms_no_more_than_the_incumbent_is_no_worse() -> None:
     found = made_up({}, noise=0.1)
     said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
     assert "in 100 %" in said

@@ -14,6 +14,7 @@ from analysis.metrics.rates import steady_time_s
 from analysis.statistics.intervals import (
     ComparisonKind,
     compare,
+    compare_in_settings,
     compare_paired,
     half_width,
     holm,
@@ -66,6 +67,46 @@ def test_paired_t_of_the_sleep_data() -> None:
 def test_cohens_d_by_hand() -> None:
     """Both deviations are 1, the means 2 apart."""
     assert compare([4, 5, 6], [2, 3, 4]).cohen_d == pytest.approx(2)
+
+
+def test_one_setting_is_compared_as_pairs() -> None:
+    one = compare_in_settings([by_seed(DRUG_1)], [by_seed(DRUG_2)])
+    assert one == compare_paired(by_seed(DRUG_1), by_seed(DRUG_2))
+
+
+def test_settings_by_hand() -> None:
+    """Differences 1, 2, 3 (variance 1) and 5, 7 (variance 2): s.e. √(1/3 + 2/2) / 2."""
+    found = compare_in_settings(
+        [by_seed([1, 2, 3]), by_seed([5, 7]), by_seed([99])],  # one seed says nothing of the error
+        [by_seed([0, 0, 0]), by_seed([0, 0]), by_seed([0])],
+    )
+    error, freedom = np.sqrt(1 / 3 + 1) / 2, (4 / 3) ** 2 / ((1 / 3) ** 2 / 2 + 1)
+    assert (found.difference, found.n_a) == (4, 5)
+    assert found.p == pytest.approx(2 * scipy_stats.t.sf(4 / error, freedom))
+    half = scipy_stats.t.ppf(0.975, freedom) * error
+    assert (found.low, found.high) == pytest.approx((4 - half, 4 + half))
+
+
+def test_constant_differences_are_as_sure_as_they_are_many() -> None:
+    twos, ones = [by_seed([2, 2, 2])] * 4, [by_seed([1, 1, 1])] * 4
+    found = compare_in_settings(twos, ones)
+    assert found.kind is ComparisonKind.CONSTANT and found.p == 2 / 2**12
+    assert compare_in_settings(twos, twos).kind is ComparisonKind.IDENTICAL
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.5])
+def test_settings_that_do_not_differ_are_seldom_called_different(spread: float) -> None:
+    """A thousand tables of four settings, as noisy as each other or not, with three seeds."""
+    dice = np.random.default_rng(7)
+    noise = dice.normal(size=(1000, 4, 3)) * np.exp(spread * dice.normal(size=(1000, 4, 1)))
+    zeros = [by_seed([0.0] * 3)] * 4
+    p = [compare_in_settings(list(map(by_seed, table)), zeros).p for table in noise]
+    assert 0.01 < np.mean(np.array(p) < 0.05) < 0.065
+    shifted = [
+        compare_in_settings(list(map(by_seed, table)), zeros).p
+        for table in dice.normal(3.0, 1.0, size=(200, 4, 3))
+    ]
+    assert np.mean(np.array(shifted) < 0.05 / 30) > 0.9  # by seed alone: 4 %
 
 
 def test_holm_of_a_textbook() -> None:
