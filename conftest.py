@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -64,6 +65,8 @@ def _with_slow(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # a shell that runs the tests in the background has it ignored, and programs inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     file = config.getoption("--durations-file")
     if file and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(file))

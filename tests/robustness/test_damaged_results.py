@@ -38,7 +38,7 @@ from tests.trial_writer import write_trial
 PATIENCE_S = 300  # of wall time: a wait takes no processor time, and the machine may be busy
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def figures(with_slow: bool) -> Iterator[None]:
     """Draw one of each experiment in the ordinary run: drawing is what a report takes time for."""
     with contextlib.nullcontext() if with_slow else report_writer.first_figures():

@@ -29,8 +29,6 @@ pytestmark = pytest.mark.root("the host engine makes namespaces and queues")
 
 
 def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
-    # a shell that runs the tests in the background has it ignored, and programs inherit that
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     )

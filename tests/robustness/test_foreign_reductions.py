@@ -92,6 +92,7 @@ def of_another(flows: pa.Table) -> pa.Table:
     return pa.concat_tables([flows, flows])
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("change", [without_column, without_rows, of_another])
 def test_a_reduction_that_is_not_this_trials_is_made_again(
     tmp_path: Path, change: Callable[[pa.Table], pa.Table]
@@ -180,6 +181,7 @@ def test_a_file_that_stands_for_too_much_is_not_read(
         assert stored_tables.read(trial) is None
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("content", [b"[" + b"[]," * (30 << 20) + b"0]", b'"' + b"a" * (99 << 20)])
 def test_a_hundred_kilobytes_take_no_gigabytes(tmp_path: Path, content: bytes) -> None:
     trial = write_trial(tmp_path / "trial")

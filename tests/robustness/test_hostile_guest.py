@@ -322,6 +322,7 @@ def test_others_cannot_run_what_a_guest_makes_while_it_runs() -> None:
         assert list((folder / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_variable_of_the_caller_reaches_the_programs_of_a_guest(tmp_path: Path) -> None:
     """Neither those of the loader nor those of shells; and what they print is not for others."""
     names = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PYTHONPATH", "BASH_ENV", "ENV")

@@ -275,7 +275,13 @@ def check_harmless(results: Path, victim: Path) -> None:
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "deep-20000" else name
+        for name in ATTACKS
+    ],
+)
 def test_an_attack_is_a_line(base: Path, user: int, name: str) -> None:
     attack, line = ATTACKS[name]
     results, victim = prepared(base, user)

@@ -70,6 +70,7 @@ def test_too_few_addresses_are_a_line(verb: str, tmp_path: Path) -> None:
     assert "hint: raise the limit to 1048576 or more (`ulimit -v`)" in run.stderr
 
 
+@pytest.mark.slow
 def test_list_with_the_least_priority_on_one_processor() -> None:
     def settle() -> None:
         os.nice(19)

@@ -89,6 +89,7 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
+@pytest.mark.slow
 def test_by_the_command_line(full: bool, root: Path, tmp_path: Path) -> None:
     file = tmp_path / "odd.json"
     told = set()

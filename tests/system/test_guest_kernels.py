@@ -109,6 +109,7 @@ def test_the_commit_that_changed_the_packets(full: bool, testbed: str, tmp_path:
     assert f"{planted} is the first bad commit" in git(tree, "bisect", "run", *ask)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     "version", [pytest.param(each, marks=needs(each)) for each in kernels.versions()]
 )

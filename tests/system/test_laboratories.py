@@ -152,7 +152,7 @@ def found(tmp_path: Path, script: str) -> tuple[int, list[tuple[str, str]]]:
     return done.returncode, [(each["rule"], each["place"]) for each in findings]
 
 
-@pytest.mark.slow(but=4)
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_faulty_laboratory_is_named_with_its_line(tmp_path: Path, name: str) -> None:
     lines = FAULTY[name].splitlines()
@@ -171,7 +171,7 @@ def test_a_queue_that_no_command_made_is_named_with_its_device(tmp_path: Path) -
     assert place.startswith("pfifo at d7 of the machine itself, set without a command in the ")
 
 
-@pytest.mark.slow(but=2)
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", SOUND_LABS)
 def test_a_sound_laboratory_has_no_finding(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, SOUND_LABS[name]) == (0, [])

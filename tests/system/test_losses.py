@@ -68,6 +68,7 @@ def counts(trial: Trial) -> dict[str, dict[str, int]]:
     return found
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_receiver_lacks_exactly_what_the_dice_say(name: str, tmp_path: Path) -> None:
     """A shaped access link, with a delay, behind the dropper; the trial is valid (run_trials)."""

@@ -44,6 +44,7 @@ def test_the_same_seed_is_the_same_to_the_byte(tmp_path: Path) -> None:
     assert medium(one) != medium(other)
 
 
+@pytest.mark.slow
 def test_a_weaker_signal_is_slower(tmp_path: Path) -> None:
     strong, weak = run_trials([with_signal(-40), with_signal(-80)], tmp_path)
     # 72.2 and 7.2 Mbit/s on the air, less headers, preambles, turns and acknowledgements

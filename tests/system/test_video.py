@@ -58,6 +58,7 @@ def watched(trial: Trial) -> Result:
     return Result.from_json((trial.path / playback_file("video")).read_text())
 
 
+@pytest.mark.slow
 def test_a_short_video(tmp_path: Path) -> None:
     transports = [each.value for each in Transport]
     trials = run_trials([line(each) for each in transports], tmp_path)
@@ -82,6 +83,7 @@ def test_a_short_video(tmp_path: Path) -> None:
         assert found.epoch_s == pytest.approx(trial.record.epoch_s + flow.started_s, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_playback(tmp_path: Path, full: bool) -> None:
     """Bad luck with packets included: every time, every packet, every encrypted byte; over QUIC,
     too, in the full run."""

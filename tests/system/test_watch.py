@@ -81,15 +81,13 @@ def started_programs() -> list[str]:
 
 @pytest.fixture
 def command(tmp_path: Path, root: Path) -> Iterator[Command]:
-    # tests that were started in the background ignore Ctrl-C, and so would their children
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     made = Command(tmp_path, root, seeds=2)
-    signal.signal(signal.SIGINT, before)
     yield made
     made.process.kill()
     made.process.wait()
 
 
+@pytest.mark.slow
 def test_the_page_is_there_and_then_a_file(command: Command) -> None:
     url = command.until(r"watch: (\S+)")
     assert not [words for words in started_programs() if token_of(url) in words]

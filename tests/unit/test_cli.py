@@ -307,7 +307,6 @@ def test_a_closed_pipe_is_no_traceback(root: Path) -> None:
 def test_an_interrupt_while_modules_load_is_no_traceback(root: Path) -> None:
     code = (
         "import os, signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Loading:\n"
         "    def find_spec(self, name, path, target=None):\n"
         "        if name == 'rich':\n"
