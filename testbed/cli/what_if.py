@@ -14,7 +14,7 @@ from testbed.runs.console import console
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import parse_settings
-from testbed.runs.what_if import AS_IT_WAS, SET_EXAMPLE, WHAT_IF, Intervention, WhatIf, what_if
+from testbed.runs.what_if import SET_EXAMPLE, WHAT_IF, Intervention, WhatIf, what_if
 from testbed.store.names import REPORT, results_folder
 from testbed.store.reading import open_named_trial
 
@@ -96,7 +96,7 @@ def _table(answer: WhatIf) -> TextTable:
     note = f"difference: the mean over {n} networks, with its 95 % interval" if n > 1 else ""
     if n > 1 and all(each.difference.kind is not ComparisonKind.TESTED for each in answer.effects):
         note = REPEATED_NOTE
-    return TextTable(("flow", "metric", AS_IT_WAS, "what if", "difference"), tuple(rows), note)
+    return TextTable(("flow", "metric", "as it was", "what if", "difference"), tuple(rows), note)
 
 
 def _of_player(metric: str) -> SummaryColumn:

@@ -35,8 +35,8 @@ from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 
 WHAT_IF = "what-if"  # the results folder, unless another is named
-WHAT_IF_AXIS = "what_if"
-AS_IT_WAS = "as it was"
+CHANGE_AXIS = "change"
+NO_CHANGE = "none"
 DIRECTION_NAMES = ("forward", "reverse")
 CHANGED_FIELDS = tuple(each.name for each in dataclasses.fields(Change) if each.name != "at_s")
 SET_EXAMPLE = "--at 3.2 --set links.1.forward.rate_mbit=5"
@@ -126,7 +126,7 @@ def what_if(
             "--drop: the packet of that number is another one in another network",
             "leave out --seeds",
         )
-    before = _named(trial.scenario, trial.scenario, AS_IT_WAS)
+    before = _named(trial.scenario, trial.scenario, NO_CHANGE)
     after = _named(_changed(trial, change), trial.scenario, _shortened(change.description))
 
     def scenarios(seeds: int) -> list[Scenario]:
@@ -159,7 +159,7 @@ def _shortened(text: str) -> str:
 
 def _named(scenario: Scenario, original: Scenario, value: str) -> Scenario:
     return dataclasses.replace(
-        scenario, label=original.label, axes={**original.axes, WHAT_IF_AXIS: value}
+        scenario, label=original.label, axes={**original.axes, CHANGE_AXIS: value}
     )
 
 

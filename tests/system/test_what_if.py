@@ -11,7 +11,7 @@ from analysis.trials.packets import TrialPackets, capture_files
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runs.orchestration import RunListener, RunOptions
-from testbed.runs.what_if import AS_IT_WAS, Intervention, WhatIf, what_if
+from testbed.runs.what_if import NO_CHANGE, Intervention, WhatIf, what_if
 from testbed.scenario.network import Queue
 from testbed.store.reading import Trial, open_trial
 from tests.lab import run_trials
@@ -56,7 +56,7 @@ def test_packets_are_the_same_until_the_change(
     found = answer(trial, Intervention(settings, AT_S), out)
     assert found.differs_from_stored is None
     (pair,) = found.pairs
-    assert pair.before.scenario.axes["what_if"] == AS_IT_WAS
+    assert pair.before.scenario.axes["change"] == NO_CHANGE
     assert pair.first is not None and AT_S <= pair.first.earliest_s < AT_S + 0.2
     assert pair.same_packets > 1000
     assert {each.metric for each in found.effects} >= {"goodput_mbps", "rtt_mean_ms"}
@@ -107,7 +107,7 @@ def test_the_command_says_what_is_the_same(
     assert "as it was: the same packets as the trial" in printed
     assert "links.1.forward.rate_mbit=2 from 1.5 s: the same " in printed
     page = Path(printed.split("report: ")[1].strip())
-    assert "what_if" in page.read_text()
+    assert "links.1.forward.rate_mbit=2 from 1.5 s" in page.read_text()
 
 
 @pytest.mark.parametrize(
