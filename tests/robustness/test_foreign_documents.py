@@ -340,7 +340,7 @@ def test_samples_that_were_changed_after_the_reduction_stop_no_report(
     assert "warning: bad: no timeline: " in said and "bad: no timeline: " in page
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["page", "paper"])
 def test_damaged_samples_stop_no_figures_of_others(
     tmp_path: Path, style: str, capsys: pytest.CaptureFixture[str]

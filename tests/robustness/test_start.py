@@ -16,6 +16,7 @@ TESTBED = Path(sys.prefix) / "bin" / "testbed"
 CLOSED = ("sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-')
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("words", [["schema"], ["list"], ["run", "no-such-experiment"]])
 def test_closed_streams(words: list[str]) -> None:
     """What is printed goes nowhere."""

@@ -92,7 +92,7 @@ def trial_of(folder: Path, *words: str) -> tuple[Trial, str]:
     return open_trial(path), done.stdout
 
 
-@pytest.mark.slow(but=1)
+@pytest.mark.slow
 @can_forbid
 @pytest.mark.parametrize(
     "words", [("ordinary.json",), ("asked.json", "--unconfined")], ids=["ordinary", "unconfined"]

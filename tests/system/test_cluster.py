@@ -208,6 +208,7 @@ def test_a_worker_with_another_kernel_takes_none(
     assert "another, here" in caught.value.hint
 
 
+@pytest.mark.slow
 def test_a_worker_whose_programs_are_elsewhere(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,6 +218,7 @@ NOT_REFUTED = dict.fromkeys(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", IDS)
 def test_what_is_not_so_is_not_supported(refuted: dict[str, Answer], claim: str) -> None:
     answer = refuted[claim]
@@ -227,6 +228,7 @@ def test_what_is_not_so_is_not_supported(refuted: dict[str, Answer], claim: str)
     assert answer.why and answer.statement and answer.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", IDS)
 def test_open_with_one_seed(once: dict[str, Answer], claim: str) -> None:
     answer = once[claim]
@@ -239,8 +241,11 @@ NO_NUMBER = {*ClaimVerdict, "not known", "the model does not hold"}
 
 
 @pytest.fixture(scope="module")
-def worlds(held: dict[str, Answer], refuted: dict[str, Answer]) -> list[Answer]:
+def worlds(
+    held: dict[str, Answer], request: pytest.FixtureRequest, with_slow: bool
+) -> list[Answer]:
     """Every claim where all is as the papers say, and where all is reversed."""
+    refuted = request.getfixturevalue("refuted") if with_slow else {}
     return [*held.values(), *refuted.values()]
 
 

@@ -33,6 +33,7 @@ def test_vagrantfile_is_valid(copy: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "validated successfully" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_fault_would_be_found(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = copy / "Vagrantfile"
     file.write_text(file.read_text().replace("config.vm.hostname", "config.vm.hostnam"))
