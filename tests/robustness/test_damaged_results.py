@@ -153,9 +153,11 @@ def test_a_damaged_file_is_a_line_and_no_traceback(
         ("compare", "--packets", str(a), str(b)),
         ("runs", str(a)),
     )
-    for words in verbs:
-        with ends():
-            assert main(words) in (0, 1), words
+    figures = contextlib.nullcontext() if damage is empty else report_writer.first_figures()
+    with figures:
+        for words in verbs:
+            with ends():
+                assert main(words) in (0, 1), words
 
 
 def test_a_trial_without_its_captures_stops_no_report(
