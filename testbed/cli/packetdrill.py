@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from testbed.cli import run_output
 from testbed.cli.kernel import print_lines, say
+from testbed.cli.run_output import JunitCase
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.kernels.kernel_tests import ktap_plan, ktap_result
@@ -76,14 +77,11 @@ def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:
 
 def junit(ends: Sequence[ScriptEnd]) -> str:
     """Return the results as JUnit XML, with a suite for each kernel."""
-    suites = ET.Element("testsuites")
-    by_kernel: dict[str, ET.Element] = {}
+    suites: dict[str, list[JunitCase]] = {}
     for end in ends:
-        name = end.run.kernel
-        if name not in by_kernel:
-            by_kernel[name] = ET.SubElement(suites, "testsuite", name=f"{PACKETDRILL} {name}")
-        about = {"classname": end.run.shown_name, "name": end.run.family}
-        case = ET.SubElement(by_kernel[name], "testcase", about, time=f"{end.took_s:.3f}")
-        if not end.passed:
-            ET.SubElement(case, "failure", message=end.reason).text = os.linesep.join(end.said)
-    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+        failure = "" if end.passed else end.reason
+        case = JunitCase(
+            end.run.shown_name, end.run.family, failure, os.linesep.join(end.said), end.took_s
+        )
+        suites.setdefault(f"{PACKETDRILL} {end.run.kernel}", []).append(case)
+    return run_output.junit(suites)

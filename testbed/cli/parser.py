@@ -280,6 +280,10 @@ def _run_options(parser: Parser) -> None:
     _value(parser, "--out", "DIR", "results folder (results/EXPERIMENT)", type=Path)
     about = "the run's name (its time); an existing run of that name is replaced, its trials stay"
     _value(parser, "--name", None, about, default="")
+    about = "what the mean of each cell has to be; exit status 1 if it is not"
+    _values(parser, "--expect", "'METRIC >= 0.95 * baseline'", about)
+    _value(parser, "--baseline", "FILE", f"the {METRICS_CSV} of an earlier run", type=Path)
+    _value(parser, "--junit", "FILE", "what was expected, as JUnit's XML", type=Path)
     about = "how the results are printed; all but `table` are alone on stdout"
     formats = ("table", "csv", "json", "md", "latex")
     _value(parser, "--format", None, about, choices=formats, default="table")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from testbed.cli import run_output
 from testbed.engine import Engine, what_lacks
 from testbed.errors import UsageError
+from testbed.machine.atomic import replace
 from testbed.runs.console import console, errors
 from testbed.runs.experiment_file import save_figures
 from testbed.runs.orchestration import (
@@ -47,24 +48,65 @@ if TYPE_CHECKING:
 
     from analysis.report.live.loopback_server import LoopbackServer
     from analysis.report.live.run_progress import RunProgress
+    from analysis.statistics.expected import ExpectedMetric
     from analysis.statistics.text_tables import TextTable
 
+Expectations = tuple["tuple[ExpectedMetric, ...]", "pd.DataFrame | None"]
+
+EXPECT_EXAMPLE = "goodput_mbps >= 0.95 * baseline"
 TOPO_SECONDS = 30.0
 TOPO_EXAMPLE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
 
 
 def run_experiment(options: argparse.Namespace) -> int:
     """Run `testbed run`; the exit status is 1 if a trial did not run or is invalid."""
-    printed = run_output.parse(options)
+    printed, expectations = run_output.parse(options), _expectations(options)
     run_options = _run_options(options)
     run = plan_run(selected(options), run_options, ConsoleListener())
     command = shlex.join(("testbed", *options.arguments))
     with claimed(run.out, ConsoleListener().warn), _listener(options, run) as listener:
         done = carry_out(run, command, listener)
         status = _show_results(run, done.folder, done.trials, printed)
+        status = max(status, _check_expectations(expectations, done.folder, options.junit))
         if isinstance(listener, LivePage):
             listener.finish(done.folder)
         return status
+
+
+def _expectations(options: argparse.Namespace) -> Expectations:
+    """Read what is expected, before anything runs."""
+    if not options.expect:
+        for name in ("baseline", "junit"):
+            if getattr(options, name):
+                raise UsageError(f"--{name}: nothing is expected", f"--expect '{EXPECT_EXAMPLE}'")
+        return (), None
+    from analysis.statistics.expected import parse_expected, read_baseline
+
+    baseline = read_baseline(options.baseline) if options.baseline else None
+    return tuple(map(parse_expected, options.expect)), baseline
+
+
+def _check_expectations(expectations: Expectations, run: Path, junit: Path | None) -> int:
+    """Print what is not as expected, and write all of it for others' tools."""
+    expected, baseline = expectations
+    if not expected:
+        return 0
+    from analysis.results.tables import write_metrics
+    from analysis.statistics.expected import check_expected
+
+    metrics = write_metrics(run)
+    checked = [cell for each in expected for cell in check_expected(each, metrics, baseline)]
+    failed = [cell for cell in checked if not cell.is_met]
+    for cell in failed:
+        errors.print(f"testbed: {cell.words}", soft_wrap=True)
+    console.print(f"expected: {len(checked) - len(failed)} of {len(checked)} are as expected")
+    if junit:
+        cases = [
+            run_output.JunitCase(cell.expected.text, cell.cell, "" if cell.is_met else cell.words)
+            for cell in checked
+        ]
+        replace(junit, lambda path: path.write_text(run_output.junit({run.name: cases})))
+    return 1 if failed or not checked else 0
 
 
 @contextmanager

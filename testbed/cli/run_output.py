@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +87,30 @@ def print_table(table: text_tables.TextTable, printed: Printed) -> None:
         narrow = text_tables.narrowed(table, console.width)
         for part in text_tables.blocks(narrow, console.width):
             _print_table(part)
+
+
+@dataclass(frozen=True)
+class JunitCase:
+    """A test case for others' tools: without a failure it passed."""
+
+    classname: str
+    name: str
+    failure: str = ""
+    output: str = ""
+    took_s: float = 0.0
+
+
+def junit(suites: Mapping[str, Sequence[JunitCase]]) -> str:
+    """Return suites of test cases as JUnit's XML."""
+    top = ET.Element("testsuites")
+    for name, cases in suites.items():
+        suite = ET.SubElement(top, "testsuite", name=name)
+        for each in cases:
+            names = {"classname": each.classname, "name": each.name}
+            case = ET.SubElement(suite, "testcase", names, time=f"{each.took_s:.3f}")
+            if each.failure:
+                ET.SubElement(case, "failure", message=each.failure).text = each.output
+    return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 
 VERDICT_STYLES = {"invalid": "red", "suspect": "yellow", "failed": "red", "valid": "green"}

@@ -75,7 +75,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("os.fdopen", STREAMED): "results/workers results/background_reduction",
     ("pandas.read_csv", STREAMED): "captures/tshark",
     ("pandas.read_csv", OURS): "claims/samples",
-    ("pandas.read_csv", CHECKED): "laboratory/program_results trials/samples",
+    ("pandas.read_csv", CHECKED): "laboratory/program_results statistics/expected trials/samples",
     ("pickle.load", TRUSTED): "results/workers",
     ("pickle.loads", TRUSTED): "guest/worker runs/cluster",
     ("pyarrow.CompressedInputStream", STREAMED): "captures/pcap statistics/packet_comparison",
