@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -203,6 +203,15 @@ def rows_at(rows: Rows, places: Array) -> Rows:
     return rows[places] if isinstance(rows, PacketArrays) else rows.iloc[places]
 
 
+@dataclass(frozen=True)
+class Excerpt:
+    """Some columns of the packets in a stretch of time, which take no more memory than that."""
+
+    names: Collection[str] = tuple(TYPES)
+    start_ns: int = -(1 << 63)
+    stop_ns: int = (1 << 63) - 1
+
+
 class _Chunk:
     """Arrays that the core fills."""
 
@@ -218,6 +227,14 @@ class _Chunk:
         """True if another chunk is needed."""
         return self.columns.used == self.columns.capacity
 
+    def cut(self, excerpt: Excerpt) -> None:
+        """Keep an excerpt alone, in as much memory as it takes."""
+        time_ns = self.arrays["time_ns"][: self.columns.used]
+        kept = (time_ns >= excerpt.start_ns) & (time_ns <= excerpt.stop_ns)
+        for name in self.arrays:
+            column = self.arrays[name][: self.columns.used]
+            self.arrays[name] = column[kept] if name in excerpt.names else column[:0].copy()
+
 
 class _Supply:
     """Columns for the core, a chunk of rows after the other; one is enough for most files.
@@ -226,15 +243,23 @@ class _Supply:
     could make it.
     """
 
-    def __init__(self, size_bytes: int) -> None:
-        self._rows = min(size_bytes // MIN_RECORD + 1, MAX_CHUNK)
+    def __init__(self, size_bytes: int, excerpt: Excerpt | None) -> None:
+        most = CHUNK_ROWS if excerpt else MAX_CHUNK
+        self._rows = min(size_bytes // MIN_RECORD + 1, most)
+        self._excerpt = excerpt
         self.chunks: list[_Chunk] = []
 
     def __call__(self) -> Columns:
         if not self.chunks or self.chunks[-1].is_full:
+            self.cut_last()
             # a second one: the file is compressed, or so large that this makes no difference
             self.chunks.append(_Chunk(max(self._rows, CHUNK_ROWS) if self.chunks else self._rows))
         return self.chunks[-1].columns
+
+    def cut_last(self) -> None:
+        """Keep the excerpt alone of the chunk that was filled last."""
+        if self._excerpt and self.chunks:
+            self.chunks[-1].cut(self._excerpt)
 
     def take(self, name: str) -> Array:
         """Return a column as one array; the chunks give theirs up, so that no two are held long."""
@@ -244,14 +269,21 @@ class _Supply:
         return np.concatenate(parts) if parts else np.zeros(0, TYPES[name])
 
 
-def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = False) -> Arrays:
-    """Read some or all columns of a capture.
+def read_arrays(
+    path: Path,
+    names: Iterable[str] = TYPES,
+    *,
+    tunnels: bool = False,
+    excerpt: Excerpt | None = None,
+) -> Arrays:
+    """Read some or all columns of a capture, of all packets or of an excerpt.
 
     A file that ends in the middle of a packet gives all packets before, and a warning.
     """
     with closing(Core(with_flows=False, tunnels=tunnels)) as core:
-        supply = _Supply(path.stat().st_size if path.exists() else 0)
+        supply = _Supply(path.stat().st_size if path.exists() else 0, excerpt)
         warnings = feed(path, core, supply)
+        supply.cut_last()
         columns = {name: supply.take(name) for name in names}
         sacks = np.ctypeslib.as_array(core.sacks())
         addresses, state = tuple(core.addresses()), core.state

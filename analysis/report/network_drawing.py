@@ -60,6 +60,14 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     return network_svg(scenario.network.name, columns, edges, routers, _flows(scenario))
 
 
+def positions(scenario: Scenario) -> dict[str, tuple[float, float]]:
+    """Return where `drawing` puts the middle of each node."""
+    graph = scenario.network
+    routers = {node.name for node in graph.nodes if node.kind is not NodeKind.HOST}
+    boxes = _layout(_columns(scenario, graph), list(_edges([scenario], graph)), routers)
+    return {box.name: (round(box.x, 1), round(box.y, 1)) for box in boxes}
+
+
 def network_svg(
     name: str,
     columns: Sequence[Sequence[str]],
@@ -263,7 +271,7 @@ def _edge(edge: Edge, nodes: dict[str, NodeBox]) -> str:
 def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
-    whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
+    whole = re.sub(r"(?<=[\d%]) (?!\w+=)", "\u00a0", words)
     letters = max(1, int((apart - BOX_W - 2 * CLEAR) / LETTER_WIDTH))
     lines = textwrap.wrap(whole, letters, break_long_words=False)
     return [line.replace("\u00a0", " ") for line in lines]

@@ -30,7 +30,7 @@ from analysis.statistics.text_tables import TextTable, transfers_summary
 from analysis.trials.packets import TrialPackets
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace
-from testbed.store.names import COMMANDS, TRIAL_PAGE
+from testbed.store.names import COMMANDS, TRIAL_PAGE, WATCH_PAGE
 from testbed.store.reading import Trial, again
 from testbed.store.records import FlowRecord
 
@@ -83,6 +83,7 @@ class TrialPage:
     again: str
     downloads: tuple[Download, ...]
     transfers: TextTable | None = None  # of workloads, by size
+    watch: str = ""  # the page on which its packets move; empty: it has not been made
     graded: int = CHECK_HEADER.index("verdict")  # the column of the checks
 
 
@@ -110,6 +111,7 @@ def write_trial_page(
         again=again(trial.path),
         downloads=tuple(downloads(trial.path, out)),
         transfers=_transfers(trial),
+        watch=WATCH_PAGE if (folder / WATCH_PAGE).is_file() else "",
     )
     text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=found)
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))

@@ -11,7 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import PacketArrays, Packets, Rows, read_capture
+from analysis.captures.tcp import (
+    Excerpt,
+    PacketArrays,
+    Packets,
+    Rows,
+    read_arrays,
+    read_capture,
+)
 from analysis.trials.labels import by_number
 from analysis.trials.tcp_stream import Segments, connection
 from testbed.errors import TestbedError
@@ -106,10 +113,14 @@ class TrialPackets:
     """A trial's captures, each read once, and each flow's packets in them.
 
     A capture must be what the trial recorded, which whoever has `checked` them knows already.
+    With an excerpt, its packets alone are read.
     """
 
-    def __init__(self, trial: Trial, *, checked: bool = False) -> None:
+    def __init__(
+        self, trial: Trial, *, checked: bool = False, excerpt: Excerpt | None = None
+    ) -> None:
         self._trial = trial
+        self._excerpt = excerpt
         self._checked = checked
         self._read: dict[Path, Packets] = {}
         self._selected: dict[tuple[Path, str], FlowTables] = {}
@@ -126,7 +137,11 @@ class TrialPackets:
         if path not in self._read:
             if not self._checked:
                 self._trial.file(f"{CAPTURES_FOLDER}/{path.name}")
-            self._read[path] = read_cached(path)
+            self._read[path] = (
+                Packets(read_arrays(path, excerpt=self._excerpt))
+                if self._excerpt
+                else read_cached(path)
+            )
         return self._read[path]
 
     def flow(self, role: str, record: FlowRecord) -> FlowTables | None:

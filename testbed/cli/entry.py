@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
-VERBS_WITH_LIBRARIES = {"run", "report", "reduce", "compare", "evaluate", "grade", "export"}
+VERBS_WITH_LIBRARIES = {
+    *("run", "report", "watch", "reduce", "compare", "evaluate", "grade", "export"),
+}
 VERBS_OF_PROGRAMS = {"mininet", "exec", "shell", "grade", "packetdrill"}
 MIN_ADDRESSES = 1 << 30
 

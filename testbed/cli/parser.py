@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from testbed.errors import UsageError, near, nearest, quoted
 from testbed.runs.console import console
-from testbed.store.names import COMMANDS, METRICS_CSV, REPORT, SCENARIO
+from testbed.store.names import COMMANDS, FIGURES, METRICS_CSV, REPORT, SCENARIO, WATCH_PAGE
 
 LOUDNESS = ("-v", "--verbose", "-q", "--quiet")
 LOUDNESS_HINT = f"a trial's {COMMANDS} has all of its commands with their output"
@@ -364,11 +364,24 @@ def _report_options(parser: Parser) -> None:
     about = "paper: only figures, a column wide and without titles, as PDF, and their data as CSV"
     _value(parser, "--style", None, about, choices=("page", "paper"), default="page")
     _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
+    _span_options(parser)
+    about = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
+    _value(parser, "--out", "PATH", about, type=Path)
+
+
+def _watch_options(parser: Parser) -> None:
+    about = "a trial's directory, or a capture of anybody's (no network, one place)"
+    _value(parser, "trial", "TRIAL|CAPTURE", about, type=Path)
+    _value(parser, "--flow", "NAME", "the flow that is shown first (the largest)", default="")
+    _span_options(parser)
+    about = f"the page (TRIAL/{FIGURES}/{WATCH_PAGE}, CAPTURE.html)"
+    _value(parser, "--out", "FILE", about, type=Path)
+
+
+def _span_options(parser: Parser) -> None:
     for name, what in (("start", "from"), ("stop", "to")):
         about = f"{what} this second of the trial"
         _value(parser, f"--{what}", "S", about, dest=name, type=float)
-    about = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
-    _value(parser, "--out", "PATH", about, type=Path)
 
 
 def _export_options(parser: Parser) -> None:
@@ -636,6 +649,14 @@ VERBS = (
         "timelines; several trials: their checks side by side",
         "report results/latest",
         _report_options,
+    ),
+    Verb(
+        "watch",
+        "watch:watch",
+        "a page on which a trial's packets move through its network, with the sequence plane, the "
+        "window, queues, a ladder, and why packets were sent; of any capture all but the network",
+        "watch results/variants/cubic-… --from 0 --to 2",
+        _watch_options,
     ),
     Verb(
         "export",

@@ -198,6 +198,7 @@ class Discipline:
     options: Mapping[str, Option] = field(default_factory=dict)
     marking: Marking | None = None
     tail_drop: bool = False  # a plain FIFO: drops when full, and never before
+    drops_old: bool = False  # drops what has waited, when it would leave
     polices: bool = False  # holds nothing back: a token bucket, whose size is the limit
     words: tuple[str, ...] = ()
     rate_keyword: str = ""

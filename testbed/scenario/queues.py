@@ -136,6 +136,7 @@ DISCIPLINES = {
                 "ce_threshold_ms": codel_option("ce_threshold", 5, None),
             },
             Marking(at(4), counted_at=24, step_counted_at=32),
+            drops_old=True,
         ),
         Discipline(
             "fq_codel",
@@ -152,6 +153,7 @@ DISCIPLINES = {
             },
             # without a word it marks
             Marking(at(4), off=("noecn",), counted_at=12, step_counted_at=28),
+            drops_old=True,
             fixed=(always("drop_batch", at(8), 64), always("memory_limit", at(9), MEMORY_BYTES)),
         ),
         Discipline(
@@ -186,6 +188,7 @@ DISCIPLINES = {
             Option("memlimit", at(10)),
             {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=MIN_QUEUE_TIME_MS)},
             Marking(on=()),  # marks every ECN-capable packet that it would drop
+            drops_old=True,
             words=("unlimited", "besteffort", "flows"),
             fixed=(
                 Setting("rate", (Field((2,), 0, "Q"),), 0, "bytes/s"),  # 0: unlimited

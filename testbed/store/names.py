@@ -26,6 +26,7 @@ KERNEL_LOG = "kernel.log"  # … and what such a kernel said
 VERDICT_FILE = "verdict.json"
 REDUCED = "reduced.json.gz"
 TRIAL_PAGE = "trial.html"
+WATCH_PAGE = "watch.html"
 QDISCS_FILE = f"{SAMPLES_FOLDER}/qdiscs.json"
 COUNTERS_FILE = f"{SAMPLES_FOLDER}/counters.json"
 CONFIGURATION_FILE = f"{SAMPLES_FOLDER}/configuration.json"
@@ -262,7 +263,7 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     RADIO_FILE: "what the radio's medium was given, and what it counted",
     VERDICT_FILE: "the verdict: every check with what was measured and expected",
     REDUCED: "the tables of flows, links, transfers and series, as reduced",
-    FIGURES: "figures of `testbed report TRIAL`",
+    FIGURES: "figures of `testbed report TRIAL`, and the page of `testbed watch TRIAL`",
 }
 RESULTS_FILES = {  # path in a results folder → what it holds
     "LABEL-seedN-HASH-ENGINE": "a trial: its label, its seed, its scenario's hash and its engine",
