@@ -38,8 +38,13 @@ QUICK_NAMES = ("all", "bottleneck")
         for name in set_ups.NAMES
     ],
 )
-def test_the_packets_stay_the_same(name: str, usual: set_ups.Results, tmp_path: Path) -> None:
+def test_the_packets_stay_the_same(
+    name: str, usual: set_ups.Results, tmp_path: Path, full: bool
+) -> None:
     chosen, hashes = usual
+    if name in set_ups.VARIATIONS and name != "all" and not full:  # a third, another one each
+        third = slice(set_ups.NAMES.index(name) % 3, None, 3)
+        chosen, hashes = chosen[third], hashes[third]
     others = set_ups.run(tmp_path, chosen, name)
     pairs = zip(chosen, hashes, others, strict=True)
     found = {each.label: set_ups.difference(one, other) for each, one, other in pairs}
