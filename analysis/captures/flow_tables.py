@@ -27,7 +27,8 @@ from testbed.errors import UsageError
 class Metric:
     """A column: its unit, its definition, and whether it is a count (written as an integer).
 
-    `heading` is its short name in tables for people.
+    `heading` is its short name in tables for people. One that `reads_options` of TCP needs whole
+    headers.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Metric:
     definition: str
     count: bool = False
     heading: str = ""
+    reads_options: bool = False
 
     def at(self, place: str) -> Metric:
         """Return the metric with a definition that says where it is measured."""
@@ -42,7 +44,8 @@ class Metric:
 
 
 def _marked(name: str, mark: str, heading: str) -> Metric:
-    return Metric(name, "packets", f"packets with Wireshark's tcp.analysis.{mark}", True, heading)
+    definition = f"packets with Wireshark's tcp.analysis.{mark}"
+    return Metric(name, "packets", definition, True, heading, reads_options=True)
 
 
 # What is measured of a flow at one capture. `analysis/metrics` says which captures of a trial.
@@ -76,15 +79,22 @@ FLOW_METRICS: Mapping[str, Metric] = {
             "acknowledgement that ends with it, unless that covers bytes that were sent twice "
             "(Karn's rule: RFC 6298, section 3)",
             heading="RTT min",
+            reads_options=True,
         ),
-        Metric("rtt_mean_ms", "ms", "mean of the round-trip times", heading="mean"),
-        Metric("rtt_p95_ms", "ms", "95th percentile of the round-trip times", heading="95 % ms"),
+        *(
+            Metric(name, "ms", f"{what} of the round-trip times", heading=head, reads_options=True)
+            for name, what, head in (
+                ("rtt_mean_ms", "mean", "mean"),
+                ("rtt_p95_ms", "95th percentile", "95 % ms"),
+            )
+        ),
         Metric(
             "wireshark_ack_rtt_mean_ms",
             "ms",
             "mean of Wireshark's tcp.analysis.ack_rtt of acknowledgements of data: where one "
             "covers a repaired loss, it includes the time that the repair took",
             heading="ack_rtt",
+            reads_options=True,
         ),
     )
 }

@@ -81,11 +81,12 @@ def one_way_delays_ms(before: Rows, after: Rows) -> pd.DataFrame:
     )
 
 
-def lost_packets(before: Rows, after: Rows) -> Rows:
+def lost_packets(before: Rows, after: Rows, end_ns: int = 0) -> Rows:
     """Return the data packets of `before` that never arrived at `after`, in the order of time.
 
-    Packets that may still be on their way when the captures end are not lost: those behind the
-    last packet that arrived, within the longest delay of any.
+    Packets that may still be on their way when the captures end, with their last packets or at
+    `end_ns`, are not lost: those behind the last packet that arrived, within the longest delay of
+    any.
     """
     sent = _data(before)
     sent = rows_at(sent, np.argsort(np.asarray(sent["time_ns"]), kind="stable"))
@@ -94,7 +95,7 @@ def lost_packets(before: Rows, after: Rows) -> Rows:
         return sent
     lost: npt.NDArray[np.bool_] = np.ones(len(sent), dtype=np.bool_)
     lost[found.before_row] = False
-    end_ns = max(int(before["time_ns"].max()), int(after["time_ns"].max()))
+    end_ns = max(end_ns, int(before["time_ns"].max()), int(after["time_ns"].max()))
     late = np.asarray(sent["time_ns"]) + int(found.delay_ns.max()) >= end_ns
     lost &= ~(late & (np.arange(len(sent)) > found.before_row.max()))
     return sent[lost]
@@ -135,7 +136,8 @@ def numbering_drop_rate(left: Rows) -> float:
 
     NaN if unknown. A capture there has only what left the queue, but the kernel numbered the
     packets before, one by one (IP's identification): each number missing between the first packet
-    and the last is a drop. Fewer than 65536 in a row, and none behind the last, can be seen.
+    and the last is a drop. Fewer than 65536 in a row, and none before the first or behind the last,
+    can be seen.
     """
     rows = left[left["ip_id"] >= 0]
     if len(np.unique(rows["src_port"])) != 1:  # each connection counts for itself

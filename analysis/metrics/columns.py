@@ -160,6 +160,7 @@ ALL_METRICS = tuple(metric for group in COLUMN_GROUPS for metric in group.column
 METRIC_COLUMNS = tuple(metric.name for metric in ALL_METRICS)
 COUNT_COLUMNS = tuple(metric.name for metric in ALL_METRICS if metric.count)
 TEXT_COLUMNS = METRIC_COLUMNS[: METRIC_COLUMNS.index("seed")]
+OPTION_COLUMNS = frozenset(metric.name for metric in ALL_METRICS if metric.reads_options)
 NUMBER_COLUMNS = tuple(name for name in METRIC_COLUMNS if name not in TEXT_COLUMNS)
 
 # Rows that agree in these are one cell: the same trial except for its seed.
@@ -182,4 +183,6 @@ def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
 
 def _measured_row(flow: MeasuredFlow) -> Row:
     """Return a flow's columns, except for those that all flows of the trial decide."""
-    return {name: value for group in COLUMN_GROUPS for name, value in group.measure(flow).items()}
+    row = {name: value for group in COLUMN_GROUPS for name, value in group.measure(flow).items()}
+    unknown = OPTION_COLUMNS if flow.has_cut_headers else ()
+    return {name: value for name, value in row.items() if name not in unknown}

@@ -64,7 +64,8 @@ def _measure(flow: MeasuredFlow) -> Row:
         return {}
     holds = flow.interval.holds
     sent = int((holds(sender.data["time_ns"]) & (sender.data["payload"] > 0)).sum())
-    lost = int(holds(lost_packets(sender.data, receiver.data)["time_ns"]).sum())
+    gone = lost_packets(sender.data, receiver.data, flow.packets.end_ns())
+    lost = int(holds(gone["time_ns"]).sum())
     arrived = match_data(sender.data, receiver.data)
     measured = holds(arrived.before_ns)
     jitter = interarrival_jitter(arrived.delay_ns / 1e6)[measured]

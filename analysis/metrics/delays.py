@@ -8,9 +8,8 @@ import pandas as pd
 from analysis.captures.flow_tables import FLOW_METRICS, Metric
 from analysis.captures.tcp import ACKED_DATA
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row, low_mean_high
-from analysis.trials.capacity import sending_ns
+from analysis.trials.capacity import own_sending_ns
 from analysis.trials.packets import NAN, capture_interface
-from analysis.trials.queue_transit import flows_at_queue
 
 DELAY_COLUMNS = (
     FLOW_METRICS["rtt_min_ms"].at(
@@ -41,7 +40,8 @@ DELAY_COLUMNS = (
         "ms",
         "mean time in the bottleneck's queue (of several observed queues on the path, the "
         "slowest): the same data packet at its two captures, less the time for which the link "
-        "then sends it, of packets that arrive in the measured interval; not known if the flow "
+        "sends that packet (of a link that aggregates, the rest of the aggregate counts as "
+        "waiting), of packets that arrive in the measured interval; not known if the flow "
         "starts at the bottleneck itself",
     ),
     Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck's queue"),
@@ -57,12 +57,12 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _round_trips(flow: MeasuredFlow) -> Row:
-    if flow.round_trips is None or flow.recoveries is None:
-        return {}
-    low, mean, high = low_mean_high(flow.measured(flow.round_trips, "time_ns", "rtt_ms"))
-    trips: Row = {"rtt_min_ms": low, "rtt_mean_ms": mean, "rtt_p95_ms": high}
-    trips["wireshark_ack_rtt_mean_ms"] = _ack_rtt_mean_ms(flow)
-    if flow.scenario_flow.workload is not None:
+    trips: Row = {}
+    if flow.round_trips is not None:
+        low, mean, high = low_mean_high(flow.measured(flow.round_trips, "time_ns", "rtt_ms"))
+        trips = {"rtt_min_ms": low, "rtt_mean_ms": mean, "rtt_p95_ms": high}
+        trips["wireshark_ack_rtt_mean_ms"] = _ack_rtt_mean_ms(flow)
+    if flow.recoveries is None or flow.scenario_flow.workload is not None:
         return trips
     _, recovery, _ = low_mean_high(flow.measured(flow.recoveries, "sent_ns", "recovery_ms"))
     return trips | {"recovery_latency_mean_ms": recovery}
@@ -97,12 +97,7 @@ def _waits(flow: MeasuredFlow) -> pd.DataFrame | None:
     crossed_ns = (delays["owd_ms"] * 1e6).round().astype(np.int64)
     left_ns = (delays["sent_ns"] + crossed_ns).to_numpy(dtype=np.int64)
     times_ns, length = behind.data["time_ns"], behind.data["length"]
-    if queue.most_at_once > 1:  # packets of all flows leave together
-        every = [each.left for each in flows_at_queue(flow.trial, flow.packets, queue)]
-        times_ns, length = (np.concatenate([e[n] for e in every]) for n in ("time_ns", "length"))
-        order = np.argsort(times_ns, kind="stable")
-        times_ns, length = times_ns[order], length[order]
-    taken_ns = sending_ns(flow.trial, queue, times_ns.astype(np.int64), length)
+    taken_ns = own_sending_ns(flow.trial, queue, times_ns.astype(np.int64), length)
     sending_ms = taken_ns[np.searchsorted(times_ns, left_ns)] / 1e6
     return delays.assign(owd_ms=delays["owd_ms"] - sending_ms)
 

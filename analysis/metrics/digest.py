@@ -75,17 +75,17 @@ def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     """Yield packets per second and packet lengths at a video's viewer, if that was captured."""
     receiver = flow.tables("receiver") if flow.scenario_flow.kind is FlowKind.VIDEO else None
     if receiver is not None:
-        yield from video_parts(receiver, flow.record.protocol)
+        yield from video_parts(receiver, with_errors=flow.is_tcp and not flow.has_cut_headers)
 
 
-def video_parts(found: FlowTables, protocol: str) -> Iterator[SeriesPart]:
+def video_parts(found: FlowTables, *, with_errors: bool) -> Iterator[SeriesPart]:
     """Packets and errors second by second, in both directions, and the lengths of packets."""
     both = pd.concat((found.data, found.acks)).sort_values("frame")
     if both.empty:
         return
     begin_ns = int(both["time_ns"].iloc[0])
     yield _video_seconds(VIDEO_PACKETS, both, begin_ns)
-    if protocol == "tcp":
+    if with_errors:
         yield _video_seconds(VIDEO_ERRORS, both[both[list(ERRORS)].any(axis=1)], begin_ns)
     table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy(), begin_ns)
     for name in table.columns.drop("lengths"):

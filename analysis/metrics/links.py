@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.captures.flow_tables import Metric
 from analysis.captures.tcp import CE
 from analysis.metrics.metric import low_mean_high
-from analysis.trials.capacity import capacity_of, sending_ns
+from analysis.trials.capacity import capacity_of, own_sending_ns
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, flows_at_queue, queue_transit
 from analysis.trials.samples import Samples
@@ -36,8 +36,8 @@ LINK_COLUMNS = (
     Metric(
         "queue_mean_ms",
         "ms",
-        "mean time of the packets in the queue, until they begin to be sent, over the whole "
-        "capture",
+        "mean time of the packets in the queue, less that for which the link sends each, over the "
+        "whole capture",
     ),
     Metric("queue_p95_ms", "ms", "95th percentile of these times"),
     Metric("entered_packets", "packets", "packets that arrived at the queue", count=True),
@@ -81,7 +81,7 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
     rate = shown.rate_mbps(float(found.length[inside].sum()))
     known = found.complete
     waited = queue_transit(each for each in every if each.entered is not None)
-    all_taken_ns = sending_ns(trial, queue, found.left_ns, found.length)
+    all_taken_ns = own_sending_ns(trial, queue, found.left_ns, found.length)
     taken_ns = all_taken_ns[np.searchsorted(found.left_ns, waited.left_ns)]
     waits_ns = waited.left_ns - taken_ns - waited.arrived_ns
     _, mean, high = low_mean_high(waits_ns[~waited.is_guess] / 1e6)

@@ -25,6 +25,7 @@ from analysis.trials.packets import (
 from analysis.trials.samples import Samples
 from analysis.trials.tcp_stream import recovery_latencies, round_trips
 from testbed.scenario.model import Flow
+from testbed.scenario.network import HEADERS_BYTES
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord
 
@@ -47,6 +48,14 @@ class MeasuredFlow:
     def is_tcp(self) -> bool:
         """Whether its data travels over TCP."""
         return self.record.protocol == "tcp"
+
+    @cached_property
+    def has_cut_headers(self) -> bool:
+        """Whether packets were captured so short that options of TCP may be missing."""
+        least = HEADERS_BYTES[6 if ":" in self.record.src_address else 4]
+        return self.is_tcp and any(
+            each.snaplen_bytes < least for each in self.trial.record.captures if each.file
+        )
 
     @cached_property
     def interval(self) -> Interval:
@@ -99,9 +108,9 @@ class MeasuredFlow:
 
     @cached_property
     def round_trips(self) -> pd.DataFrame | None:
-        """A TCP flow's round-trip times at its sender; None if that was not captured."""
-        sender = self.packets_at("sender")
-        return round_trips(sender.acks) if sender and self.is_tcp else None
+        """A TCP flow's round-trip times at its sender; None if that was not captured whole."""
+        sender = self.packets_at("sender") if self.is_tcp and not self.has_cut_headers else None
+        return round_trips(sender.acks) if sender else None
 
     @cached_property
     def recoveries(self) -> pd.DataFrame | None:

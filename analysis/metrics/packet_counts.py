@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from analysis.captures.flow_tables import FLOW_METRICS, Metric
 from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
 from analysis.captures.tcp import CE
@@ -9,6 +11,7 @@ from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.limits import sender_limits
 from analysis.trials.packets import BEFORE, BEHIND, NAN, queue_roles
 from analysis.trials.samples import read_counters
+from testbed.scenario.model import FlowKind
 
 PACKET_COUNT_COLUMNS = (
     FLOW_METRICS["sent_packets"].at(
@@ -27,9 +30,11 @@ PACKET_COUNT_COLUMNS = (
         "the measured interval and never left it (of several observed queues on its path: the "
         "first, and the last); packets that may still be inside when the captures end do not "
         "count. "
-        "For a CBR flow that starts at the bottleneck itself: the share of the packets numbered by "
-        "its kernel (IP identification, first to last) that is missing behind the queue; not known "
-        "for a TCP flow there",
+        "For a CBR flow whose own host has the first queue: the share of the packets numbered by "
+        "its kernel (IP identification, first to last behind that queue) that is missing there, or "
+        "behind the last queue; not known if, besides a pause of the flow, none left its own queue "
+        "for more than a hundredth of the interval at its beginning or end, and for a TCP flow "
+        "there",
     ),
     Metric(
         "mark_rate",
@@ -62,17 +67,34 @@ def _measure_counts(flow: MeasuredFlow) -> Row:
     return row
 
 
+MOST_UNSEEN = 0.01  # of the measured interval, before the first packet that left or after the last
+
+
 def _drop_rate(flow: MeasuredFlow) -> float:
     first, last = first_and_last_queue(flow)
-    left = flow.measured_packets(f"{last}{BEHIND}")
-    if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
-        return numbering_drop_rate(left.data)
     entered, left = flow.packets_at(f"{first}{BEFORE}"), flow.packets_at(f"{last}{BEHIND}")
+    own_rate = 0.0
+    if entered is None:  # the flow's own host has the first queue
+        entered, own_rate = flow.packets_at(f"{first}{BEHIND}"), _own_drop_rate(flow, first)
     if entered is None or left is None:
         return NAN
     interval = flow.interval
     end_ns = flow.packets.end_ns()
-    return drop_rate(entered.data, left.data, end_ns, interval.start_ns, interval.stop_ns)
+    rate = drop_rate(entered.data, left.data, end_ns, interval.start_ns, interval.stop_ns)
+    return 1 - (1 - own_rate) * (1 - rate)
+
+
+def _own_drop_rate(flow: MeasuredFlow, queue: str) -> float:
+    """Return the share of a CBR flow's packets that the queue of its own host dropped."""
+    behind, wanted = flow.measured_packets(f"{queue}{BEHIND}"), flow.scenario_flow
+    if behind is None or not len(behind.data) or wanted.kind is not FlowKind.CBR:
+        return NAN
+    time_ns, interval = behind.data["time_ns"], flow.interval
+    silent_ns = max(int(time_ns.min()) - interval.start_ns, interval.stop_ns - int(time_ns.max()))
+    silent_s = silent_ns / 1e9 - (wanted.off_s or 0.0)
+    if silent_s > MOST_UNSEEN * interval.seconds:
+        return NAN
+    return numbering_drop_rate(behind.data)
 
 
 def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
@@ -128,9 +150,9 @@ KERNEL_COLUMNS = (
     Metric(
         "retransmitted",
         "packets",
-        "segments that the sender retransmitted in the measured interval: by its capture, with "
-        "which the verdict compares its kernel's count; without that, by TCP_INFO's total_retrans "
-        "at the samples",
+        "segments that the sender retransmitted in the measured interval, without SYNs: by its "
+        "capture, with which the verdict compares its kernel's count; without that, by TCP_INFO's "
+        "total_retrans at the samples",
         count=True,
     ),
     Metric(
@@ -142,6 +164,7 @@ KERNEL_COLUMNS = (
     ),
 )
 TIMEOUT_COUNTER = "TcpExtTCPTimeouts"
+SYN_SENT = "syn-sent"  # a state of the samples
 
 
 def _measure_kernel(flow: MeasuredFlow) -> Row:
@@ -151,14 +174,16 @@ def _measure_kernel(flow: MeasuredFlow) -> Row:
 def _retransmitted(flow: MeasuredFlow) -> Row:
     every = flow.packets.connections(flow.record)
     if every is not None:
-        times = (each.time_ns[each.again] for each in every)
+        # a SYN begins where the sequence numbers do
+        times = (each.time_ns[each.again & (each.begin > 0)] for each in every)
         return {"retransmitted": sum(int(flow.interval.holds(each).sum()) for each in times)}
     own = flow.samples.flow(flow.record)
     if own is None:
         return {}
     # a flow's connections are rows of the same instant
     total = own.groupby("time_s")["total_retrans"].sum()
-    before = total[total.index < flow.trial.scenario.measure_from_s]
+    syns = own[own["state"] == SYN_SENT].groupby("time_s")["total_retrans"].sum()
+    before = pd.concat((total[total.index < flow.trial.scenario.measure_from_s], syns))
     return {"retransmitted": int(total.max()) - int(before.max() if len(before) else 0)}
 
 

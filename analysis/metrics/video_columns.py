@@ -92,6 +92,7 @@ VIDEO_PACKET_COLUMNS = (
         "too); a packet with several marks counts once. Not known over QUIC, whose captures are "
         "encrypted",
         count=True,
+        reads_options=True,
     ),
     Metric(
         "error_packets_peak",
@@ -99,6 +100,7 @@ VIDEO_PACKET_COLUMNS = (
         "the maximum of these in any second; seconds are counted from the first packet, as in "
         "Wireshark's I/O graph",
         count=True,
+        reads_options=True,
     ),
     Metric(
         "lost_packets",
@@ -132,6 +134,7 @@ VIDEO_PACKET_COLUMNS = (
         "paper's, that capture is taken before the line's queue and includes the packets that the "
         "queue dropped",
         count=True,
+        reads_options=True,
     ),
     Metric(
         "spikes",

@@ -117,6 +117,15 @@ def sending_ns(trial: Trial, queue: QueueRecord, left_ns: Integers, length: Inte
     if queue.most_at_once > 1:
         _, place = np.unique(left_ns, return_inverse=True)
         length = np.bincount(place, weights=length)[place]
+    return own_sending_ns(trial, queue, left_ns, length)
+
+
+def own_sending_ns(
+    trial: Trial, queue: QueueRecord, left_ns: Integers, length: Integers
+) -> Integers:
+    """Return the same of each packet without those that left with it, for which it waits."""
+    if not queue.is_exact:
+        return np.zeros(len(left_ns), dtype=np.int64)
     capacity, begun_ns = capacity_of(trial, queue), left_ns
     for _ in range(2 if capacity.changes else 1):  # at the rate when it began
         rates = capacity.rates_at((begun_ns - epoch_ns(trial)) / 1e9)

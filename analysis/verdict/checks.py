@@ -82,6 +82,13 @@ def unknown(name: str, subject: str, why: str) -> Check:
     return Check(name, subject, None, None, 0.0, CHECK_RULES[name].unit, Grade.UNKNOWN, why)
 
 
+def unverified(name: str, subject: str, why: str) -> Check:
+    """Return a check of what every trial of its kind records, and this one did not: suspect."""
+    rule = CHECK_RULES[name]
+    said = f"{name} of {subject} is not known: {why}"
+    return Check(name, subject, None, None, 0.0, rule.unit, Grade.SUSPECT, said)
+
+
 def _join(*texts: str) -> str:
     return "; ".join(text for text in texts if text)
 

@@ -15,6 +15,7 @@ from analysis.verdict.checks import (
     make_check,
     same,
     unknown,
+    unverified,
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES, MTU_BYTES
@@ -37,7 +38,7 @@ def kernel(evidence: Evidence) -> Iterator[Check]:
         return
     ran = RELEASE.match(evidence.trial.record.kernel)
     if ran is None:
-        yield unknown("kernel", "guest", NOT_RECORDED)
+        yield unverified("kernel", "guest", NOT_RECORDED)
         return
     of_debian = "-".join(filter(None, (ran["version"], ran["flavour"])))
     wanted = evidence.trial.scenario.kernel
@@ -85,7 +86,7 @@ def settings(evidence: Evidence) -> Iterator[Check]:
     """Check that everything verified before the flows is unchanged after them."""
     states = read_trial_document(evidence.trial, CONFIGURATION_FILE, Configuration)
     if states is None:
-        yield unknown("configuration", "settings", NOT_RECORDED)
+        yield unverified("configuration", "settings", NOT_RECORDED)
         return
     begin, end = states["begin"], states["end"]
     changed = [key for key in {**begin, **end} if begin.get(key) != end.get(key)]

@@ -276,6 +276,9 @@ def offered_windows(evidence: Evidence) -> Iterator[Check]:
             continue
         acks = packets.acks
         known = ((acks["flags"] & SYN) == 0) & (acks["window_scale"] != UNKNOWN_SCALE)
+        if not known.any():
+            yield unknown("window offered", flow.name, "the window's scale was not captured")
+            continue
         window, scale = (acks[name][known].astype(np.int64) for name in ("window", "window_scale"))
         unit = max(1, int(scale.max(initial=1)))
         widest, limit = int(window.max(initial=0)), -(-allowed // unit) * unit

@@ -21,6 +21,7 @@ from analysis.verdict.checks import (
     make_check,
     same,
     unknown,
+    unverified,
 )
 from analysis.verdict.evidence import Evidence
 from testbed.store.names import IDLE_RTTS
@@ -34,7 +35,7 @@ def idle(evidence: Evidence) -> Iterator[Check]:
     """Check the paths' delays before the flows, by the echo of each flow that is furthest off."""
     table = read_samples(evidence.trial, IDLE_RTTS)
     if table is None:
-        yield unknown("idle RTT", "paths", NOT_RECORDED)
+        yield unverified("idle RTT", "paths", NOT_RECORDED)
         return
     for flow, rows in table.groupby("flow", sort=False):
         answered = rows.dropna(subset=["rtt_ms"])
@@ -238,7 +239,7 @@ def radio(evidence: Evidence) -> Iterator[Check]:
         report = read_medium(evidence.trial)
         if report is None:
             for check in ("radio", "radio share"):
-                yield unknown(check, name, NO_MEDIUM_REPORT)
+                yield unverified(check, name, NO_MEDIUM_REPORT)
             continue
         state = [f"{report['signal_dbm']} dBm", *([] if report["joined"] else ["left"])]
         yield same("radio", name, ", ".join(state), f"{planned.signal_dbm} dBm")

@@ -421,6 +421,17 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "who loses packets at a full FIFO depends on the round trip within one packet's time; "
             "a note, which affects no verdict",
         ),
+        CheckRule(
+            "few packets",
+            "packets",
+            "packets with data that a flow sent in a measured interval in which they are fewer, or "
+            "of less than a second",
+            "a hundred, or more",
+            UNLIMITED,
+            UNLIMITED,
+            "means, percentiles and rates of few packets depend on where the interval begins and "
+            "ends; a note, which affects no verdict",
+        ),
         _exact(
             "losses by chance",
             "segments",

@@ -11,7 +11,7 @@ from analysis.trials.documents import (
     ProgramRecords,
     read_trial_document,
 )
-from analysis.trials.packets import PORTS, FlowTables
+from analysis.trials.packets import PORTS, FlowTables, measured_interval
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
 from analysis.verdict.checks import (
@@ -21,6 +21,7 @@ from analysis.verdict.checks import (
     make_check,
     same,
     unknown,
+    unverified,
 )
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns
@@ -34,6 +35,7 @@ from testbed.store.records import FlowRecord, ProgramRecord
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
+MIN_PACKETS, MIN_SECONDS = 100, 1.0  # of a flow's measured interval, without a note
 LATE_TIMER_NS = 20_000_000  # of a busy machine
 
 
@@ -47,7 +49,7 @@ def videos(evidence: Evidence) -> Iterator[Check]:
         sizes = read_sizes(evidence.trial, flow.name)
         if playback is None or sizes is None:
             for name in ("video", "video bytes", "video capture"):
-                yield unknown(name, flow.name, NO_PLAYER_REPORT)
+                yield unverified(name, flow.name, NO_PLAYER_REPORT)
             continue
         expected = f"{wanted.video.transport} {wanted.video.rule}"
         yield same("video", flow.name, f"{playback['transport']} {playback['rule']}", expected)
@@ -93,7 +95,7 @@ def programs(evidence: Evidence) -> Iterator[Check]:
             continue
         roles = read_trial_document(evidence.trial, programs_file(flow.name), ProgramRecords)
         if roles is None:
-            yield unknown("program", flow.name, NOT_RECORDED)
+            yield unverified("program", flow.name, NOT_RECORDED)
         else:
             for role, program in roles.items():
                 subject = f"{flow.name} {role}"
@@ -146,6 +148,21 @@ def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
         note = f"from port {first['src_port']} to {first['dst_port']}"
     count = len(connections)
     return make_check("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
+
+
+def few_packets(evidence: Evidence) -> Iterator[Check]:
+    """Note flows of which hardly anything was measured."""
+    for flow in evidence.flows:
+        found = evidence.packets.part("sender", flow)
+        if found is None:
+            continue
+        interval = measured_interval(evidence.trial, flow)
+        sent = int((interval.holds(found.data["time_ns"]) & (found.data["payload"] > 0)).sum())
+        if sent < MIN_PACKETS or interval.seconds < MIN_SECONDS:
+            note = f"{sent} packets with data in {interval.seconds:g} s"
+            yield make_check(
+                "few packets", flow.name, evidence.virtual_time, sent, MIN_PACKETS, note=note
+            )
 
 
 def pauses(evidence: Evidence) -> Iterator[Check]:

@@ -21,7 +21,14 @@ from analysis.transfers.wire_transfers import OnTheWire, keys_of
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import total_counter
-from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, make_check, unknown
+from analysis.verdict.checks import (
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    Check,
+    make_check,
+    unknown,
+    unverified,
+)
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.transfers import planned_transfers
@@ -141,7 +148,7 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     """Check sessions' round trips and windows, failed connections, and TCP's memory."""
     rows = session_rows(evidence.trial, flow)
     if rows is None:
-        yield unknown("session RTT", flow.name, NOT_RECORDED)
+        yield unverified("session RTT", flow.name, NOT_RECORDED)
         return
     virtual_time = evidence.virtual_time
     queued_ms = 1e-6 * sum(
@@ -169,7 +176,7 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     yield make_check("session failures", flow.name, virtual_time, failures, 0)
     times = total_counter(evidence.trial, MEMORY_PRESSURE_COUNTER)
     if times is None:
-        yield unknown("memory", flow.name, NOT_RECORDED)
+        yield unverified("memory", flow.name, NOT_RECORDED)
     else:
         yield make_check("memory", flow.name, virtual_time, times, 0)
 

@@ -86,6 +86,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     transfers.transfers,
     traffic.programs,
     traffic.pauses,
+    traffic.few_packets,
 )
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)

@@ -53,7 +53,7 @@ def packets() -> FlowTables:
 def digest_of(trial: str) -> pd.DataFrame:
     parts = [
         pd.DataFrame({"what": what, "x": x, "value": value})
-        for what, x, value in video_parts(packets(), "tcp")
+        for what, x, value in video_parts(packets(), with_errors=True)
     ]
     return pd.concat(parts, ignore_index=True).assign(trial=trial, flow="video")
 

@@ -20,7 +20,7 @@ from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.network import MAX_SECONDS, scheduled_rates
+from testbed.scenario.network import HEADERS_BYTES, MAX_SECONDS, scheduled_rates
 from testbed.scenario.reading import field_faults
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
@@ -31,6 +31,9 @@ MAX_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that 
 MAX_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
 SHORT_BUFFER_BDP = 0.9
+PACED = ("bbr", "prague")  # beginnings of controls that always pace
+TICK_MS = 4  # of the guest's kernel and of Debian's (HZ 250)
+LEAST_IPV6_SNAPLEN = 14 + 40 + 20
 MIN_CABLE_RTT_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 
@@ -54,7 +57,11 @@ def combined_faults(scenario: Scenario | None, of_fields: Sequence[Fault]) -> li
     if scenario is None:
         return []
     of_network = network_faults(scenario, (DELAY_NODE, CONTROL))
-    of_flows = [*_measured_faults(scenario), *flows_faults(scenario)]
+    of_flows = [
+        *_measured_faults(scenario),
+        *_snaplen_faults(scenario),
+        *flows_faults(scenario),
+    ]
     found = [*of_network, *of_flows]
     if not (of_network or of_fields):
         built = build_network(scenario.network)
@@ -70,6 +77,14 @@ def _measured_faults(scenario: Scenario) -> Iterator[Fault]:
         hint = f"measure_from_s takes seconds from 0 to {scenario.duration_s:g}"
         words = f"{scenario.measure_from_s:g} is not within {length}"
         yield Fault(("measure_from_s",), words, hint)
+
+
+def _snaplen_faults(scenario: Scenario) -> Iterator[Fault]:
+    versions = {flow.ip or scenario.network.ip for flow in scenario.flows}
+    if 6 in versions and scenario.snaplen_bytes < LEAST_IPV6_SNAPLEN:
+        hint = f"snaplen_bytes takes bytes from {LEAST_IPV6_SNAPLEN} on"
+        words = f"{scenario.snaplen_bytes} does not hold IPv6's header and TCP's"
+        yield Fault(("snaplen_bytes",), words, hint)
 
 
 def _whole_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
@@ -142,6 +157,10 @@ def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     yield from _unmarked(scenario)
     yield from _too_fast(scenario, network)
     yield from _slower_links(scenario, network)
+    yield from _cut_headers(scenario)
+    yield from _coarse_timers(scenario)
+    yield from _single_segments(scenario, network)
+    yield from _stale_limits(network)
     if exact := exact_delays(scenario):
         yield exact
 
@@ -159,6 +178,53 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
                 f"{flow.name}: its path has no delay, so its first round trip takes no time in "
                 f"the guest: give a link that of a cable (delay_ms, {MIN_CABLE_RTT_MS:g} or more)"
             )
+
+
+def _single_segments(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield flows that pace, and whose own host has a shaped link."""
+    for flow, recipe in tcp_flows(scenario):
+        first = network.path(flow.src, flow.dst)[0]
+        if first.is_shaped and recipe.control.startswith(PACED):
+            yield (
+                f"{flow.name}: {first.out.name} has a rate, so that {recipe.name} paces single "
+                "segments, and two or more elsewhere: give the rate to a link behind a router"
+            )
+
+
+def _coarse_timers(scenario: Scenario) -> Iterator[str]:
+    """Yield flows whose least timeout is no multiple of what the kernel's timers count in."""
+    for flow in scenario.flows:
+        if flow.rto_min_ms is not None and flow.rto_min_ms % TICK_MS:
+            least = math.ceil(flow.rto_min_ms / TICK_MS) * TICK_MS
+            yield (
+                f"{flow.name}: rto_min_ms: {flow.rto_min_ms} is {least} ms, and up to {TICK_MS} ms "
+                f"more: the kernel's timers count ticks of {TICK_MS} ms"
+            )
+
+
+def _stale_limits(network: Network) -> Iterator[str]:
+    """Yield limits in BDP that are of another one once the rate has changed."""
+    for hop in network.shaped:
+        if hop.queue.limit_bdp is None:
+            continue
+        rates = {rate for _, rate in scheduled_rates(hop.rate_changes, hop.rate_mbit)}
+        for rate in sorted(rates - {hop.rate_mbit}):
+            yield (
+                f"{hop.out.name}: its limit of {hop.queue.limit_bdp:g} BDP is that of "
+                f"{hop.rate_mbit:g} Mbit/s, and {hop.queue.limit_bdp * hop.rate_mbit / rate:.2g} "
+                f"BDP at {rate:g} Mbit/s"
+            )
+
+
+def _cut_headers(scenario: Scenario) -> Iterator[str]:
+    """Yield that captures may cut the options of TCP, without which columns are empty."""
+    versions = {f.ip or scenario.network.ip for f in scenario.flows if f.protocol == "tcp"}
+    least = max((HEADERS_BYTES[each] for each in versions), default=0)
+    if scenario.captures and scenario.snaplen_bytes < least:
+        yield (
+            f"snaplen_bytes: {scenario.snaplen_bytes} may cut options of TCP, so that round trips, "
+            f"duplicate ACKs and what else Wireshark tells are not known: {least} cuts none"
+        )
 
 
 def _unmarked(scenario: Scenario) -> Iterator[str]:

@@ -130,7 +130,8 @@ class Flow:
     window_bytes: Annotated[int, Range(88, 1 << 30)] | None = None
     """The most that a TCP flow's receiver lets be in flight."""
     rto_min_ms: Annotated[int, Range(1, 120_000)] | None = None
-    """The least that the retransmit timer adds to the smoothed round trip; 200 unless said."""
+    """The least that the retransmit timer adds to the smoothed round trip, rounded up to the
+    kernel's ticks of 4 ms; 200 unless said."""
     drops: Drops = ()
     """The numbers of the segments of new data that are lost once, at the first router; number 1
     holds the 37 bytes by which iperf3 knows the connection."""

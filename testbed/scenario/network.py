@@ -36,6 +36,8 @@ MAX_PORT = 255  # of a node with a short name
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by links and by captures
 MTU_BYTES = 1500
 FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
+# Ethernet's header, IP's without options by its version, and TCP's with all of its options
+HEADERS_BYTES = {4: FRAME_OVERHEAD_BYTES + 20 + 60, 6: FRAME_OVERHEAD_BYTES + 40 + 60}
 IP_VERSIONS = OneOf("version of IP", (4, 6))
 
 IN_32_BITS = "all that the kernel can hold"

@@ -103,7 +103,7 @@ def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: 
         ("6.1-debug", "Linux 6.1.192-testbed+debug #1", Grade.VALID),
         ("6.1-debug", "Linux 6.1.192-testbed #1", Grade.INVALID),
         ("6.1", "Linux 6.1.192-testbed+debug #1", Grade.INVALID),
-        ("6.1", "", Grade.UNKNOWN),
+        ("6.1", "", Grade.SUSPECT),
     ],
 )
 def test_the_kernel_is_the_one_that_was_asked_for(asked: str, says: str, grade: Grade) -> None:

@@ -217,7 +217,7 @@ def test_what_the_medium_counted_is_judged(
     )
     assert [check.verdict for check in radio(evidence)] == expected
     path.unlink()
-    assert [check.verdict for check in radio(evidence)] == [Grade.UNKNOWN] * 2
+    assert [check.verdict for check in radio(evidence)] == [Grade.SUSPECT] * 2
 
 
 def test_how_it_is_shown() -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.plan.check import validate
+from testbed.plan.check import faults, validate, warnings
+from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.scenario.network import Queue, Shaping
+from testbed.scenario.network import Change, Queue, Shaping
 from tests.scenarios import dumbbell, router, with_network
 
 
@@ -196,3 +197,36 @@ def test_a_path_without_delay_is_warned_of() -> None:
     assert not any("no delay" in each for each in make_plan(router()).warnings)
     delayed = with_network(by_htb, access={"delay_ms": 0.05})
     assert not any("no delay" in each for each in make_plan(delayed).warnings)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (router(snaplen_bytes=93), "snaplen_bytes: 93 may cut options of TCP"),
+        (router(snaplen_bytes=94), ""),
+        (with_flow(rto_min_ms=1), "tcp: rto_min_ms: 1 is 4 ms, and up to 4 ms more"),
+        (with_flow(rto_min_ms=8), ""),
+        (
+            with_network(
+                router(),
+                queue=Queue("pfifo", limit_bdp=1),
+                delay_ms=10,
+                schedule=(Change(1, rate_mbit=25),),
+            ),
+            ": its limit of 1 BDP is that of 1 Mbit/s, and 0.04 BDP at 25 Mbit/s",
+        ),
+        (with_network(router(variant="bbr"), access={"rate_mbit": 100}), "bbr paces single"),
+        (router(variant="bbr"), ""),
+    ],
+)
+def test_settings_that_mean_something_else_are_told(scenario: Scenario, said: str) -> None:
+    told = [*warnings(scenario, build_network(scenario.network))]
+    mine = ("may cut", "ticks", "its limit of", "paces single")
+    found = [text for text in told if any(word in text for word in mine)]
+    assert bool(found) == bool(said) and all(said in text for text in found)
+
+
+def test_over_ipv6_a_capture_holds_the_headers() -> None:
+    six = router(snaplen_bytes=73)
+    six = dataclasses.replace(six, network=dataclasses.replace(six.network, ip=6))
+    assert "snaplen_bytes: 73 does not hold IPv6's header" in str(faults(six)[0])

@@ -104,10 +104,10 @@ def test_bytes_that_no_packet_brought(tmp_path: Path) -> None:
     assert bad(judged(trial(tmp_path), payload=7999)) == {"video capture"}
 
 
-def test_no_report_is_unknown(tmp_path: Path) -> None:
+def test_no_report_is_suspect(tmp_path: Path) -> None:
     found = trial(tmp_path)
     (tmp_path / "flows" / "video.json").unlink()
-    assert {check.verdict for check in judged(found)} == {Grade.UNKNOWN}
+    assert {check.verdict for check in judged(found)} == {Grade.SUSPECT}
     assert video_measures([found]).empty
 
 
