@@ -67,7 +67,7 @@ def _measure_counts(flow: MeasuredFlow) -> Row:
     return row
 
 
-MOST_UNSEEN = 0.01  # of the measured interval, before the first packet that left or after the last
+MAX_UNSEEN = 0.01  # of the measured interval, before the first packet that left or after the last
 
 
 def _drop_rate(flow: MeasuredFlow) -> float:
@@ -92,7 +92,7 @@ def _own_drop_rate(flow: MeasuredFlow, queue: str) -> float:
     time_ns, interval = behind.data["time_ns"], flow.interval
     silent_ns = max(int(time_ns.min()) - interval.start_ns, interval.stop_ns - int(time_ns.max()))
     silent_s = silent_ns / 1e9 - (wanted.off_s or 0.0)
-    if silent_s > MOST_UNSEEN * interval.seconds:
+    if silent_s > MAX_UNSEEN * interval.seconds:
         return NAN
     return numbering_drop_rate(behind.data)
 

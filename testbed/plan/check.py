@@ -33,7 +33,7 @@ HANDSHAKES = 2  # round trips before a flow can send
 SHORT_BUFFER_BDP = 0.9
 PACED = ("bbr", "prague")  # beginnings of controls that always pace
 TICK_MS = 4  # of the guest's kernel and of Debian's (HZ 250)
-LEAST_IPV6_SNAPLEN = 14 + 40 + 20
+MIN_IPV6_SNAPLEN = 14 + 40 + 20
 MIN_CABLE_RTT_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 
@@ -81,8 +81,8 @@ def _measured_faults(scenario: Scenario) -> Iterator[Fault]:
 
 def _snaplen_faults(scenario: Scenario) -> Iterator[Fault]:
     versions = {flow.ip or scenario.network.ip for flow in scenario.flows}
-    if 6 in versions and scenario.snaplen_bytes < LEAST_IPV6_SNAPLEN:
-        hint = f"snaplen_bytes takes bytes from {LEAST_IPV6_SNAPLEN} on"
+    if 6 in versions and scenario.snaplen_bytes < MIN_IPV6_SNAPLEN:
+        hint = f"snaplen_bytes takes bytes from {MIN_IPV6_SNAPLEN} on"
         words = f"{scenario.snaplen_bytes} does not hold IPv6's header and TCP's"
         yield Fault(("snaplen_bytes",), words, hint)
 
@@ -192,10 +192,12 @@ def _single_segments(scenario: Scenario, network: Network) -> Iterator[str]:
 
 
 def _coarse_timers(scenario: Scenario) -> Iterator[str]:
-    """Yield flows whose least timeout is no multiple of what the kernel's timers count in."""
+    """Yield flows whose least timeout the kernel's ticks make more than a tenth longer."""
     for flow in scenario.flows:
-        if flow.rto_min_ms is not None and flow.rto_min_ms % TICK_MS:
-            least = math.ceil(flow.rto_min_ms / TICK_MS) * TICK_MS
+        if flow.rto_min_ms is None:
+            continue
+        least = math.ceil(flow.rto_min_ms / TICK_MS) * TICK_MS
+        if least + TICK_MS > 1.1 * flow.rto_min_ms:
             yield (
                 f"{flow.name}: rto_min_ms: {flow.rto_min_ms} is {least} ms, and up to {TICK_MS} ms "
                 f"more: the kernel's timers count ticks of {TICK_MS} ms"

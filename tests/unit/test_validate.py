@@ -205,7 +205,8 @@ def test_a_path_without_delay_is_warned_of() -> None:
         (router(snaplen_bytes=93), "snaplen_bytes: 93 may cut options of TCP"),
         (router(snaplen_bytes=94), ""),
         (with_flow(rto_min_ms=1), "tcp: rto_min_ms: 1 is 4 ms, and up to 4 ms more"),
-        (with_flow(rto_min_ms=8), ""),
+        (with_flow(rto_min_ms=8), "tcp: rto_min_ms: 8 is 8 ms, and up to 4 ms more"),
+        (with_flow(rto_min_ms=137), ""),
         (
             with_network(
                 router(),
