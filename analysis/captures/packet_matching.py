@@ -240,16 +240,25 @@ def _pair_alike(
 def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[int, int]:
     """Count the packets that are only in `before`, and those that are only in `after`.
 
-    Of `before`, those that had the time to cross by `until_ns`; of `after`, those before it.
+    Of `before`, those that had the time to cross by `until_ns`; of `after`, those before it. Of
+    packets that look alike, some are still on their way when a capture ends: those that arrived
+    may be the first ones, not the last.
     """
-    found = pair(before, after)
-    crossed = found != NOWHERE
+    found = pairs(before, after)
+    crossed = found.latest != NOWHERE
+    earliest, latest = found.earliest[crossed], found.latest[crossed]
     lost = np.ones(len(before), dtype=bool)
-    lost[found[crossed]] = False
+    lost[latest] = False
     sent_ns, came_ns = (np.asarray(rows["time_ns"], dtype=np.int64) for rows in (before, after))
-    longest_ns = (came_ns[crossed] - sent_ns[found[crossed]]).max(initial=0)
+    taken_ns = came_ns[crossed] - sent_ns[earliest]
+    sure = earliest == latest
+    longest_ns = taken_ns[sure if sure.any() else ...].max(initial=0)
     in_time = sent_ns < until_ns - longest_ns
-    return int((lost & in_time).sum()), int((~crossed & (came_ns < until_ns)).sum())
+    lost &= in_time
+    alike = int((lost & found.may_have_passed).sum())
+    first = int((in_time[earliest] & ~in_time[latest]).sum())
+    gone = int((lost & ~found.may_have_passed).sum()) + max(0, alike - first)
+    return gone, int((~crossed & (came_ns < until_ns)).sum())
 
 
 def overtakers(before: Rows, after: Rows) -> int:

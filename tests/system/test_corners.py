@@ -15,11 +15,13 @@ from analysis.metrics.video_columns import VIDEO_GROUP
 from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.verdict import judge
+from experiments.evaluation.extreme_evaluations import long_delay_trial
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
 from testbed.store.reading import Trial
 from tests.lab import run_trials
 
+RST = 4  # of TCP's flags
 VIDEO = {metric.name for metric in VIDEO_GROUP.columns}
 
 
@@ -63,6 +65,20 @@ def test_a_congested_path_of_acknowledgements_is_no_fault(
     """After its stop a receiver answers late data with resets that are all alike, of which the
     queue drops some."""
     run_trials([scenario], tmp_path)
+
+
+def test_resets_on_their_way_over_a_long_path_when_captures_end_are_no_fault(
+    tmp_path: Path,
+) -> None:
+    """A queue of a second empties into a path of 600 ms: 63 resets that are all alike have not
+    come back."""
+    scenario = long_delay_trial(variant="bbr", queue="pfifo", rtt_ms=600, duration_s=24, seed=106)
+    (trial,) = run_trials([scenario], tmp_path)
+    packets, record = TrialPackets(trial), trial.record.flows[0]
+    sent, came = (packets.part(role, record) for role in ("receiver", "sender"))
+    assert sent is not None and came is not None
+    resets = [int((each.acks["flags"] & RST != 0).sum()) for each in (sent, came)]
+    assert 0 < resets[1] < resets[0]
 
 
 def rows_of(trial: Trial) -> pd.DataFrame:

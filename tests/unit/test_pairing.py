@@ -74,6 +74,19 @@ def test_a_packet_that_is_on_its_way_when_captures_end_is_not_lost() -> None:
     assert differences(before, after, until_ns=25) == (1, 0)  # the last would come at 25
 
 
+def test_of_packets_that_look_alike_the_last_are_on_their_way() -> None:
+    """Resets that take 20 ns, of which the capture's end leaves the last two on the link."""
+    alone, behind_it = (udp_rows([1], [at]).assign(protocol="tcp") for at in (0, 20))
+    sent = udp_rows([5] * 6, [0, 10, 20, 30, 40, 50]).assign(protocol="tcp")
+    came = sent.iloc[:4].assign(time_ns=[20, 30, 40, 50])
+    assert differences(sent, came, until_ns=55) == (0, 0)
+    before = pd.concat((alone, sent))
+    assert differences(before, pd.concat((behind_it, came)), until_ns=55) == (0, 0)
+    first_lost = pd.concat((behind_it, came.iloc[1:]))
+    assert differences(before, first_lost, until_ns=55) == (1, 0)
+    assert differences(before, first_lost, until_ns=80) == (3, 0)
+
+
 def test_who_comes_before_one_that_was_sent_earlier_has_overtaken_it() -> None:
     sent = udp_rows([1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
     assert overtakers(sent, sent) == 0
