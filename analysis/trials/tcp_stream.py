@@ -16,6 +16,7 @@ from analysis.captures.tcp import (
     HALF_SEQUENCE_SPACE,
     SYN,
     TIMED,
+    UNKNOWN_SCALE,
     Rows,
     contiguous,
     rows_at,
@@ -154,6 +155,7 @@ class Segments:
     end: Integers
     ack_ns: Integers  # of the acknowledgements
     acked: Integers  # everything below is acknowledged, after each of them
+    allowed: Integers | None = None  # what the receiver's window lets be sent; None: not captured
 
     @cached_property
     def again(self) -> Booleans:
@@ -204,6 +206,21 @@ class Segments:
         so_far = np.concatenate(([0], np.cumsum(np.maximum(0, inside))))
         return np.asarray(so_far[self.retransmissions(until_ns)])
 
+    def held_by_window_ns(self, begin_ns: int, stop_ns: int) -> tuple[int, int] | None:
+        """Return for how long the receiver's window had no room for a whole segment, and of what.
+
+        From one acknowledgement to the next, while there was more to send; None if not known.
+        """
+        if self.allowed is None or not len(self.new_end):
+            return None
+        times_ns = np.clip(np.append(self.ack_ns, self.ack_ns[-1:]), begin_ns, stop_ns)
+        lasted_ns = np.diff(times_ns)
+        sent = np.searchsorted(self.new_ns, np.append(self.ack_ns[1:], stop_ns), side="left")
+        sent_end = np.concatenate(([0], self.new_end))[sent]
+        whole = int((self.end - self.begin).max())
+        held = (self.allowed - sent_end < whole) & (sent_end < self.new_end[-1])
+        return int(lasted_ns[held].sum()), int(lasted_ns.sum())
+
     def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
         """Return the smoothed RTT after each acknowledgement, as Linux computes it.
 
@@ -247,11 +264,22 @@ def connection(data: Rows, acks: Rows, ports: tuple[int, int]) -> Segments | Non
     own = (acks["dst_port"] == ports[0]) & (acks["src_port"] == ports[1])
     heard = acks[own & ((acks["flags"] & ACK) > 0)]
     edges = unwrap(np.concatenate((seq[:1], np.asarray(heard["ack"], dtype=np.int64)))) - seq[0]
+    acked = np.maximum.accumulate(edges)[1:]
     return Segments(
         row=np.asarray(sent.index)[takes],
         time_ns=np.asarray(sent["time_ns"], dtype=np.int64)[takes],
         begin=begin,
         end=begin + room[takes],
         ack_ns=np.asarray(heard["time_ns"], dtype=np.int64),
-        acked=np.maximum.accumulate(edges)[1:],
+        acked=acked,
+        allowed=_allowed(heard, edges[1:]),
     )
+
+
+def _allowed(heard: Rows, edges: Integers) -> Integers | None:
+    """Return the sequence numbers below which each acknowledgement lets its sender send."""
+    if (np.asarray(heard["window_scale"]) == UNKNOWN_SCALE).any():
+        return None
+    window = np.asarray(heard["window"], dtype=np.int64)
+    allowed: Integers = np.maximum.accumulate(edges + window)
+    return allowed

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import SYN
+from analysis.captures.tcp import SYN, UNKNOWN_SCALE
 from analysis.trials.limits import sender_limits
-from analysis.trials.packets import capture_ns, epoch_ns, measured_interval
+from analysis.trials.packets import Interval, capture_ns, epoch_ns, measured_interval
 from analysis.trials.samples import read_counters, read_iperf3
 from analysis.trials.tcp_stream import Segments, pruned
 from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, make_check, unknown
@@ -28,7 +28,6 @@ from testbed.store.records import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
-UNKNOWN_SCALE = -1  # of a window, as in a capture's columns
 SAMPLE_CLOCK_NS = 1000  # the times of samples are written to the microsecond
 RETIRE_NS = round(RETIRE_S * 1e9)
 RETRANSMITTED_COUNTER = "TcpRetransSegs"
@@ -314,11 +313,29 @@ def what_limited(evidence: Evidence) -> Iterator[Check]:
         interval = measured_interval(evidence.trial, flow)
         found = sender_limits(evidence.trial, evidence.samples.flow(flow), interval)
         if found is None:
-            yield unknown("receive window", flow.name, NOT_SAMPLED)
+            share = _captured_window(evidence, flow, interval)
+            if share is None:
+                yield unknown("receive window", flow.name, NOT_SAMPLED)
+            else:
+                yield _receive_window(evidence, flow, share)
             yield unknown("send buffer", flow.name, NOT_SAMPLED)
             continue
         yield _receive_window(evidence, flow, found.receive_window)
         yield make_check("send buffer", flow.name, evidence.virtual_time, found.send_buffer, 0)
+
+
+def _captured_window(evidence: Evidence, flow: FlowRecord, interval: Interval) -> float | None:
+    """Return how long the receiver's window limited a flow, by the windows in its capture.
+
+    The sockets of programs are not sampled: their connections come and go.
+    """
+    connections = evidence.packets.connections(flow) or ()
+    found = [each.held_by_window_ns(interval.start_ns, interval.stop_ns) for each in connections]
+    known = [each for each in found if each is not None]
+    total_ns = sum(lasted_ns for _, lasted_ns in known)
+    if len(known) < len(found) or not total_ns:
+        return None
+    return sum(held_ns for held_ns, _ in known) / total_ns
 
 
 def _receive_window(evidence: Evidence, flow: FlowRecord, share: float) -> Check:

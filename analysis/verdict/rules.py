@@ -510,7 +510,8 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         CheckRule(
             "receive window",
             "of the time",
-            "time in which the receiver's window limited a flow, by TCP_INFO's rwnd_limited",
+            "time in which the receiver's window limited a flow, by TCP_INFO's rwnd_limited; of "
+            "programs, whose sockets are not sampled, by the windows in the sender's capture",
             "none, unless the scenario sets window_bytes",
             Limits(0.2, ANY),
             Limits(0.2, ANY),

@@ -21,7 +21,7 @@ from testbed.scenario.reading import read_document
 from testbed.store.names import SCENARIO
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
-from tests.lab import capture_hashes, ended_trials, run_trials
+from tests.lab import capture_hashes, ended_in_the_guest, ended_trials, run_trials
 from tests.scenarios import access
 from tests.sealing import seal
 
@@ -100,6 +100,23 @@ def test_curl_wget_and_a_script_are_flows(tmp_path: Path, served: tuple[str, ...
     assert {"curl.client.out", "curl.programs.json"} <= kept
     assert not any(name.endswith(".files") for name in kept)
     assert trial.record.versions["/usr/bin/curl"].startswith("sha256 ")
+
+
+def test_a_program_that_reads_slowly_is_suspect(tmp_path: Path) -> None:
+    """Its sockets are not sampled: the windows in the capture tell."""
+    sink = "import time\n" + SINK.replace("pass", "time.sleep(0.2)")
+    send = SEND.replace("50_000", "500_000")
+    files = (written(tmp_path, "sink.py", sink), written(tmp_path, "send.py", send))
+    up = Programs(
+        ("python3", "send.py", "{server_ip}", "{port}"),
+        ("python3", "sink.py", "{port}"),
+        files,
+        upload=True,
+    )
+    trial = ended_in_the_guest(scenario(flow("up", "h1", "h2", up)), tmp_path / "out")
+    verdict = judge(trial)
+    assert verdict is not None and verdict.verdict is Grade.SUSPECT
+    assert verdict.why.startswith("receive window of up: ")
 
 
 def test_how_long_a_server_takes_to_load_changes_no_packet(tmp_path: Path) -> None:

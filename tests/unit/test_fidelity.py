@@ -92,6 +92,24 @@ def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: 
     assert set(range(int(low[0]), int(high[0]) + 1)) == allowed
 
 
+def test_for_how_long_a_window_had_no_room() -> None:
+    """Segments of 100 bytes: the window is full from 20 to 60 ms, lets one leave until 70, and the
+    end of the data needs no room."""
+    every = Segments(
+        row=np.arange(4),
+        time_ns=np.array([0, 20, 60, 70]) * MS,
+        begin=np.array([0, 1, 101, 201]),
+        end=np.array([1, 101, 201, 301]),
+        ack_ns=np.array([20, 60, 70, 90]) * MS,
+        acked=np.array([1, 101, 201, 301]),
+        allowed=np.array([150, 301, 301, 350]),
+    )
+    assert every.held_by_window_ns(0, 100 * MS) == (40 * MS, 70 * MS)
+    assert every.held_by_window_ns(50 * MS, 65 * MS) == (10 * MS, 15 * MS)
+    unknown = dataclasses.replace(every, allowed=None)
+    assert unknown.held_by_window_ns(0, 100 * MS) is None
+
+
 @pytest.mark.parametrize(
     ("asked", "says", "grade"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
-from analysis.captures.tcp import ACK, SYN
+from analysis.captures.tcp import ACK, SYN, UNKNOWN_SCALE
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.trials.packets import FlowTables, TrialPackets, ports_of
@@ -21,7 +21,6 @@ from testbed.store.records import FlowRecord
 
 BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
 REPAIRED_RTTS, MAX_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
-WINDOW_UNKNOWN = -1  # a window scale whose SYN was not seen
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _lost(sent: pd.DataFrame, receiver: FlowTables | None) -> Stretches:
 def _window_edge(acks: pd.DataFrame, ack: Integers) -> Integers | None:
     """Return the edge of the receiver's window; a SYN's window is never scaled."""
     later = (acks["flags"] & SYN == 0).to_numpy()
-    if (acks["window_scale"].to_numpy()[later] == WINDOW_UNKNOWN).any():
+    if (acks["window_scale"].to_numpy()[later] == UNKNOWN_SCALE).any():
         return None
     edge: Integers = ack + acks["window"].to_numpy(dtype=np.int64)
     return edge
