@@ -35,7 +35,7 @@ from testbed.store.records import FlowRecord, ProgramRecord
 NO_PLAYER_REPORT = "the player left no report"
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
-MIN_PACKETS, MIN_SECONDS = 100, 1.0  # of a flow's measured interval, without a note
+MIN_MEASURED_PACKETS, MIN_MEASURED_S = 100, 1.0  # of a flow's measured interval, without a note
 LATE_TIMER_NS = 20_000_000  # of a busy machine
 
 
@@ -158,10 +158,15 @@ def few_packets(evidence: Evidence) -> Iterator[Check]:
             continue
         interval = measured_interval(evidence.trial, flow)
         sent = int((interval.holds(found.data["time_ns"]) & (found.data["payload"] > 0)).sum())
-        if sent < MIN_PACKETS or interval.seconds < MIN_SECONDS:
+        if sent < MIN_MEASURED_PACKETS or interval.seconds < MIN_MEASURED_S:
             note = f"{sent} packets with data in {interval.seconds:g} s"
             yield make_check(
-                "few packets", flow.name, evidence.virtual_time, sent, MIN_PACKETS, note=note
+                "few packets",
+                flow.name,
+                evidence.virtual_time,
+                sent,
+                MIN_MEASURED_PACKETS,
+                note=note,
             )
 
 
