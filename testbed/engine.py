@@ -11,7 +11,7 @@ from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.machine.locks import Tell
-from testbed.machine.process import PACKAGES
+from testbed.machine.process import PACKAGES, TOOLS, how_to_install
 from testbed.machine.trees import Taken
 from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
@@ -42,10 +42,17 @@ def _remedy(program: str) -> str:
     if "/" in program:
         return f"is {program} there, and may it be executed?"
     if program in PACKAGES:
-        return f"apt install {PACKAGES[program]}"
+        return how_to_install(program)
     if program == "python":
         return "Debian has no program of this name: type python3"
-    return f"correct the name; or, if {program} is also its package: apt install {program}"
+    return f"correct the name; or, if {program} is also its package: {how_to_install(program)}"
+
+
+def why_tools_are_missing(engine: str) -> str:
+    """Return which programs an engine lacks on this machine, and how to install them."""
+    missing = [tool for tool in TOOLS[engine] if shutil.which(tool, path=PROGRAM_PATH) is None]
+    remedies = dict.fromkeys(map(how_to_install, missing))
+    return f"{', '.join(missing)} not installed: {'; '.join(remedies)}" if missing else ""
 
 
 def what_lacks(engine: Engine, missing: Iterable[Missing]) -> str:

@@ -9,15 +9,13 @@ import ctypes
 import functools
 import socket
 import struct
-import sys
 from collections.abc import Mapping
 from enum import IntEnum
-from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import BUILDS, load
+from testbed.machine.compiled import BUILDS, LIBRARIES, load
 
-LIBRARY = Path(sys.prefix) / "lib" / "testbed-capture.so"
+LIBRARY = LIBRARIES / "testbed-capture.so"
 
 # struct columns of core.h, in its order; types as numpy writes them
 TYPES: Mapping[str, str] = {

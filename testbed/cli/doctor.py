@@ -13,6 +13,7 @@ from testbed.cli.machine import check, clean
 from testbed.errors import TestbedError
 from testbed.guest.worker import cache_folder
 from testbed.machine.atomic import workplace
+from testbed.machine.compiled import IN_WHEEL, REINSTALL
 from testbed.machine.journal import state_folder
 from testbed.machine.process import run
 from testbed.runs.console import console, errors, print_folded
@@ -37,14 +38,15 @@ def doctor(options: argparse.Namespace) -> int:
     for line in _disk():
         print_folded(line, 8)
     if status and not options.mend:
-        errors.print("    hint: testbed doctor --mend, or ./setup.sh", soft_wrap=True)
+        hint = REINSTALL if IN_WHEEL else "testbed doctor --mend, or ./setup.sh"
+        errors.print(f"    hint: {hint}", soft_wrap=True)
     return status
 
 
 def _mend() -> None:
     """Compile what is missing or older than its sources, and remove what killed runs left."""
     stale = [each.file.name for each in BUILT if not each.file.exists() or each.is_stale()]
-    if stale:
+    if stale and not IN_WHEEL:
         console.print(f"compiling {', '.join(stale)}", soft_wrap=True)
         run(["make", "--silent"], cwd=PROJECT)
     clean(argparse.Namespace())

@@ -72,12 +72,12 @@ def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _rows() -> Iterator[tuple[str, str, str]]:
     for version in kernels.versions():
-        folder = kernels.built_folder(version) if kernels.has_source(version) else None
+        folder = kernels.built_folder(version)
         words = ["the default"] if version == kernels.default_kernel() else []
         if version == BASE_KERNEL:
             words.append("what the stored numbers are of")
         state = "built" if folder else "not built"
-        if not kernels.has_source(version):
+        if not (folder or kernels.has_source(version)):
             words.append("its build fetches the source")
         yield version, state, "; ".join([*_version(folder), *words])
     for name in map(kernels.debug_name, kernels.versions()):

@@ -14,7 +14,7 @@ from testbed.guest.boot import CONFINE
 from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
-from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
+from testbed.machine.process import CHROMIUM, GUARD, how_to_install
 from testbed.plan.requirements import (
     OTHER_KERNELS,
     Need,
@@ -22,14 +22,14 @@ from testbed.plan.requirements import (
     queue_need,
     variant_needs,
 )
-from testbed.runner.recorded_netlink import NETLINK_RECORDER
+from testbed.runner.recorded_netlink import IP, NETLINK_RECORDER, TC
 from testbed.runs.console import console, errors, print_folded
 from testbed.runs.engine_choice import ENGINES
 from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.call.call_flow import BUILT_CALL
-from testbed.traffic.iperf3.iperf3_flow import PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import IPERF3, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
 from testbed.trial.parts.radio import MEDIUM
@@ -77,6 +77,7 @@ class ToolState:
 
 
 OPTIONAL_PROGRAMS = {  # program → the features that need it
+    "tshark": "`testbed inspect` and packet objects need it",
     "wireshark": "`testbed inspect` prints what it would open",
     "nginx": "videos over TCP need it",
     "hostapd": "radio links need it",
@@ -87,20 +88,15 @@ OPTIONAL_PROGRAMS = {  # program → the features that need it
 
 def tool_states() -> Iterator[ToolState]:
     """Check the tools, then test each engine."""
-    for tool in TOOLS:
-        try:
-            yield ToolState(tool, True, require(tool))
-        except TestbedError as error:
-            yield ToolState(tool, False, "not installed", error.hint)
     for program, without in OPTIONAL_PROGRAMS.items():
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
-        yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
+        yield ToolState(program, bool(found), state, how_to_install(program), needed=False)
     for built in (
         *(RUNNER, NETLINK_RECORDER, CONFINE, GUARD),
-        *(PRELOAD, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
+        *(IPERF3, PRELOAD, IP, TC, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
     ):
-        yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
+        yield ToolState(built.name.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     damage = why_damaged(SITE)
     yield ToolState("Python packages", not damage, damage or str(SITE), INSTALLS)
     for number, kind in enumerate(ENGINES.values()):
@@ -176,7 +172,7 @@ def _offers() -> dict[str, frozenset[str]]:
 
 def _engines_with(control: str, offers: Mapping[str, frozenset[str]]) -> str:
     found = " and ".join(name for name, controls in offers.items() if control in controls)
-    return found or "none of this machine's engines (./setup.sh builds the guest's)"
+    return found or f"none of this machine's engines ({BUILDS})"
 
 
 def _other_kernel(each: Variant) -> str:

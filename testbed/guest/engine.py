@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from testbed.engine import Job, Missing, ProcessOutcome, missing_programs
+from testbed.engine import Job, Missing, ProcessOutcome, missing_programs, why_tools_are_missing
 from testbed.errors import UsageError
 from testbed.guest import boot, kernels
 from testbed.guest.boot import (
@@ -122,6 +122,8 @@ class GuestEngine:
     def ready(self) -> str:
         """Return why guests cannot run, or nothing."""
         if problem := kernels.why_unusable(self.kernel_name, self.kernel):
+            return problem
+        if problem := why_tools_are_missing(self.name):
             return problem
         for package in ("testbed", "topologies"):  # the guest cannot store bytecode
             compileall.compile_dir(PROJECT_FOLDER / package, quiet=2)

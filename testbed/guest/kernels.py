@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.guest.worker import cache_folder
+from testbed.guest.worker import cache_folder, installed_kernels
 from testbed.machine.atomic import workplace
+from testbed.machine.compiled import BUILDS
 from testbed.machine.file_hashes import hash_of
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Completed, run, run_told, sudo_user
@@ -67,6 +68,8 @@ def built_folder(name: str, *, machine: bool = False) -> Path | None:
     if name not in debian_names():
         folder = custom_folder(name)
         return folder if (folder / "base").exists() else None
+    if installed := installed_kernels().get(f"{name}-{MACHINE_FLAVOUR}" if machine else name):
+        return installed
     done = _ask_script(*_image(name, machine))
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
@@ -115,7 +118,7 @@ def why_unusable(name: str, folder: Path | None) -> str:
 
 def _how_to_build(name: str) -> str:
     if name == default_kernel():
-        return "./setup.sh builds it"
+        return BUILDS
     words = name if name in debian_names() else f"--source DIR --name {name}"
     return f"testbed kernel build {words}"
 
@@ -160,10 +163,11 @@ def custom_names() -> list[str]:
 def default_kernel() -> str:
     """Return the kernel of scenarios that name none.
 
-    That is the oldest one whose source is here, as in image.sh: the one of the stored numbers
-    wherever there is that one's.
+    That is the oldest one that a wheel has brought or whose source is here, as in image.sh: the
+    one of the stored numbers wherever there is that one's.
     """
-    return next(filter(has_source, versions()), BASE_KERNEL)
+    here = (each for each in versions() if each in installed_kernels() or has_source(each))
+    return next(here, BASE_KERNEL)
 
 
 def not_built(name: str) -> TestbedError:

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import importlib.metadata
+import importlib.util
 import os
 import pickle
 import pwd
@@ -30,6 +31,7 @@ from typing import Self
 
 from testbed.machine.trees import GuestFolder, Rule, remove
 
+KERNEL_POINTS = "tcp_testbed.kernels"  # the entry points of wheels that bring a kernel
 PROBLEM = "problem"  # the only key of the equipment of a machine that cannot run trials
 POLL_MS, MAX_POLL_MS = 20, 100  # longer as the guest takes longer
 FULL_DISK_BYTES = 1_000_000
@@ -62,7 +64,7 @@ class Exchanged:
 class Requirements(Exchanged):
     """What must be the same on head and worker."""
 
-    kernels: Mapping[str, str]  # name → folder, relative to the cache's
+    kernels: Mapping[str, str]  # name → folder: by its name in a wheel, or below the cache's
     commands: Mapping[str, Sequence[str]]  # program → the command that prints its version
     packages: Sequence[str]  # Python's
     programs: Sequence[str]  # of any version
@@ -80,8 +82,8 @@ class Shipment(Exchanged):
     paths: str  # the file that names the folders that the guest's own mounts would hide
     memory: str  # the folder for the guest's memory
     console: str
-    prefix: str  # of the head's Python: its programs in C are in `lib` below
-    kernel: str  # its folder, relative to the cache's
+    programs: str  # the head's folder of the programs in C
+    kernel: str  # its folder, as above
     options: Sequence[str]  # of the kernel
     patience_s: float
     confined_only: bool  # not on a worker that cannot confine it
@@ -106,14 +108,40 @@ class GuestReport(Exchanged):
 
 
 def programs_folder() -> Path:
-    """Return the folder of the programs and libraries in C."""
-    return Path(sys.prefix) / "lib"
+    """Return the folder of the programs and libraries in C: that of a wheel, or of a clone."""
+    of_wheel = _package_folder("testbed") / "compiled"
+    return of_wheel if of_wheel.is_dir() else Path(sys.prefix) / "lib"
+
+
+def _package_folder(name: str) -> Path:
+    package = None
+    with contextlib.suppress(ModuleNotFoundError):  # of a package above it
+        package = importlib.util.find_spec(name)
+    return Path(package.origin).parent if package and package.origin else Path(os.devnull)
 
 
 def cache_folder() -> Path:
     """Return the folder of the guest's kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "tcp-testbed" / "kernel"
+
+
+def installed_kernels() -> dict[str, Path]:
+    """Return the folders of the kernels that wheels have brought, by name."""
+    points = importlib.metadata.entry_points(group=KERNEL_POINTS)
+    folders = {point.name: _package_folder(point.value) for point in points}
+    return {name: folder for name, folder in folders.items() if (folder / "linux").exists()}
+
+
+def where_is(kernel: Path) -> str:
+    """Return by what another machine finds a kernel's folder."""
+    names = {folder: name for name, folder in installed_kernels().items()}
+    return names.get(kernel) or str(kernel.relative_to(cache_folder()))
+
+
+def kernel_folder(where: str) -> Path:
+    """Return the folder of a kernel: where a wheel has it, or else in the cache."""
+    return installed_kernels().get(where) or cache_folder() / where
 
 
 def equipment(requirements: bytes) -> dict[str, str]:
@@ -144,7 +172,7 @@ def _sources() -> dict[str, str]:
 
 
 def _kernel(name: str, where: str) -> str:
-    folder = cache_folder() / where
+    folder = kernel_folder(where)
     if not (folder / "base").exists():
         raise OSError(f"kernel {name} is not built")
     owner = (folder / "linux").stat()
@@ -160,9 +188,11 @@ def _installed(name: str) -> str:
 
 
 def _version(words: Sequence[str]) -> str:
-    _installed(words[0])
-    program = shutil.which(words[0], path=WORKER_PATH) or ""
-    done = subprocess.run([program, *words[1:]], capture_output=True, text=True, check=False)
+    program = programs_folder() / words[0]
+    if not program.exists():
+        _installed(words[0])
+        program = Path(shutil.which(words[0], path=WORKER_PATH) or "")
+    done = subprocess.run([str(program), *words[1:]], capture_output=True, text=True, check=False)
     number = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
     return number[0] if number else "unknown"
 
@@ -250,7 +280,9 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
     unpack(folder, shipment.files)
     for name in shipment.commands:
         text = (folder / name).read_bytes()
-        (folder / name).write_bytes(text.replace(shipment.prefix.encode(), sys.prefix.encode()))
+        (folder / name).write_bytes(
+            text.replace(shipment.programs.encode(), bytes(programs_folder()))
+        )
     (folder / shipment.memory).mkdir()
     prefix = Path(sys.prefix).resolve()
     hidden = [prefix] if any(prefix.is_relative_to(place) for place in HIDDEN) else []
@@ -263,7 +295,7 @@ def _run(shipment: Shipment, folder: Path, core: int) -> GuestReport:
         return GuestReport(problem=f"it cannot confine programs of yours: {why_not}")
     fixed = not _refusal(["setarch", "-R", "true"], folder)
     command = guest_command(
-        cache_folder() / shipment.kernel, core, shipment.options, () if why_not else confine, fixed
+        kernel_folder(shipment.kernel), core, shipment.options, () if why_not else confine, fixed
     )
     with GuestFolder(folder) as place:
         with (folder / shipment.console).open("wb") as console:

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
+from testbed.engine import (
+    Cancelled,
+    Job,
+    Missing,
+    ProcessOutcome,
+    missing_programs,
+    why_tools_are_missing,
+)
 from testbed.errors import TestbedError
 from testbed.host.kernel_trace import record
 from testbed.machine import safe_files
@@ -51,7 +58,9 @@ class HostEngine:
 
     def ready(self) -> str:
         """Return that root is needed, or nothing."""
-        return "" if os.geteuid() == 0 else "the host engine runs with sudo only"
+        if os.geteuid():
+            return "the host engine runs with sudo only"
+        return why_tools_are_missing(self.name)
 
     def with_kernel(self, _name: str) -> HostEngine:
         """Return itself; a trial that needs another kernel than this machine's lacks it."""

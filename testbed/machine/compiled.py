@@ -9,8 +9,11 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.file_hashes import hash_of
 
-BUILDS = "./setup.sh builds it"
-LIBRARIES = Path(sys.prefix) / "lib"
+INSTALLED = Path(__file__).resolve().parents[1] / "compiled"  # that a wheel has
+IN_WHEEL = INSTALLED.is_dir()
+LIBRARIES = INSTALLED if IN_WHEEL else Path(sys.prefix) / "lib"
+REINSTALL = "pip install --force-reinstall --no-deps tcp-testbed"
+BUILDS = REINSTALL if IN_WHEEL else "./setup.sh builds it"
 
 
 def require_built(path: Path) -> None:
@@ -22,7 +25,7 @@ def require_built(path: Path) -> None:
         raise TestbedError(f"{path} is not built", BUILDS)
     noted = path.with_name(f"{path.name}.sha256")
     if noted.exists() and hash_of(path) != noted.read_text().partition(" ")[0]:
-        raise TestbedError(f"{path} is damaged", "./setup.sh compiles it again")
+        raise TestbedError(f"{path} is damaged", BUILDS)
 
 
 def load(path: Path) -> ctypes.CDLL:

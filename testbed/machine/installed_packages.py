@@ -13,7 +13,9 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-INSTALLS = "./setup.sh installs the packages again"
+_is_wheel = Path(__file__).resolve().parents[1].joinpath("compiled").is_dir()
+INSTALLER = "pip install --force-reinstall" if _is_wheel else "./setup.sh"
+INSTALLS = f"{INSTALLER} installs the packages again"
 SITE = Path(sysconfig.get_path("purelib"))  # of this Python
 RECORDS = "*.dist-info/RECORD"
 RUN = (".py", ".so", ".pth")  # what runs; data, such as certificates, may be the administrator's

@@ -22,29 +22,26 @@ from testbed.machine.compiled import LIBRARIES, require_built
 Process = subprocess.Popen[bytes]
 
 CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
-PACKAGES = {  # program → Debian package, for the hint when it is missing
-    CHROMIUM: CHROMIUM,
-    "ethtool": "ethtool",
-    "hostapd": "hostapd",
+PACKAGES = {  # program → Debian package, for the hint when it is missing; else of the same name
     "ip": "iproute2",
-    "iperf3": "iperf3",
-    "iw": "iw",
     "mnexec": "mininet",
     "modprobe": "kmod",
     "setarch": "util-linux",
     "setpriv": "util-linux",
     "taskset": "util-linux",
     "tc": "iproute2",
-    "tcpdump": "tcpdump",
-    "tshark": "tshark",
-    "wireshark": "wireshark",
+}
+MANAGERS = {  # of packages: how they install, and the names that are not Debian's
+    "apt-get": ("apt install", {}),
+    "dnf": ("dnf install", {"ip": "iproute", "tc": "iproute-tc", "tshark": "wireshark-cli"}),
+    "pacman": ("pacman -S", {"tshark": "wireshark-cli", "wireshark": "wireshark-qt"}),
 }
 
 
 GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by the Makefile
 
-# required by every trial
-TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "taskset")
+# what a wheel does not have, and every trial needs, on each engine
+TOOLS = {"guest": ("setarch", "taskset"), "host": ("ip", "mnexec", "tc", "tcpdump", "unshare")}
 
 
 @contextlib.contextmanager
@@ -109,13 +106,21 @@ def sudo_user() -> User | None:
 
 def require(program: str) -> str:
     """Return a program's path; raise an error that names its package if it is missing."""
+    if (own := LIBRARIES / program).is_file():
+        return str(own)
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
     if path is None:
-        package = PACKAGES.get(program, program)
-        raise TestbedError(
-            f"{program} is not installed", f"apt install {package} (./setup.sh does it)"
-        )
+        raise TestbedError(f"{program} is not installed", how_to_install(program))
     return path
+
+
+def how_to_install(program: str) -> str:
+    """Return the command that installs a program, by this machine's manager of packages."""
+    package = PACKAGES.get(program, program)
+    for manager, (command, others) in MANAGERS.items():
+        if shutil.which(manager):
+            return f"{command} {others.get(program, package)}"
+    return f"install {package}, as Debian calls it"
 
 
 def run(

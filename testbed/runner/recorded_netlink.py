@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import socket
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +17,11 @@ from dataclasses import dataclass, replace
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.netlink import RTM_NEWLINK, TCA_OPTIONS, attribute
-from testbed.machine.process import require, run
+from testbed.machine.process import run
 
 NETLINK_RECORDER = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
+IP, TC = LIBRARIES / "testbed-ip", LIBRARIES / "testbed-tc"  # built from Debian's source
+PROGRAMS_OF_IPROUTE2 = {"ip": IP, "tc": TC}
 FIRST_INDEX = 0x7EAD0000  # as in spoken_netlink.c
 TOOL_PATIENCE_S = 10.0
 _MESSAGE_HEAD = struct.Struct("=IHH8x")  # of a netlink message: length, type, flags
@@ -28,6 +31,8 @@ LINK = "link"  # our own discipline: kernel/queues/sch_link.c
 RECEIVE = "receive"  # and kernel/queues/sch_receive.c
 LINK_RATE, LINK_PACKETS, LINK_TIME = 1, 2, 3
 RECEIVE_HOLD, RECEIVE_COST, RECEIVE_WAKE = 1, 2, 3
+PROTOCOL_NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
+_PROTOCOL = re.compile(r"\bipproto (tcp|udp)\b")
 _OWN_COMMAND = re.compile(
     rf"(qdisc (?:add|change) .* (?:{LINK}|{RECEIVE}))((?: [a-z]+ [0-9]+(?:bit|ns)?)+)"
 )
@@ -54,11 +59,12 @@ class Message:
 @functools.lru_cache(maxsize=4096)
 def netlink_of(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
     """Return the messages of these lines of `ip -batch` or `tc -batch`: one for each line."""
-    require_built(NETLINK_RECORDER)
+    for path in (NETLINK_RECORDER, PROGRAMS_OF_IPROUTE2[tool]):
+        require_built(path)
     messages, names = os.memfd_create("messages"), os.memfd_create("names")
     try:
         done = run(
-            (require(tool), "-batch", "-"),
+            (str(PROGRAMS_OF_IPROUTE2[tool]), "-batch", "-"),
             stdin="".join(f"{_known_to_tc(line)}\n" for line in lines),
             check=False,
             timeout_s=TOOL_PATIENCE_S,
@@ -83,8 +89,12 @@ def netlink_of(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _known_to_tc(line: str) -> str:
-    """Return a command without the options of a discipline that tc does not know."""
-    return _OWN_COMMAND.sub(r"\1", line)
+    """Return a command without the options of a discipline that tc does not know.
+
+    Nor does `ip` know a protocol's name where the machine has no /etc/protocols.
+    """
+    numbered = _PROTOCOL.sub(lambda match: f"ipproto {PROTOCOL_NUMBERS[match[1]]}", line)
+    return _OWN_COMMAND.sub(r"\1", numbered)
 
 
 def _with_options(message: Message, line: str) -> Message:

@@ -72,7 +72,6 @@ class ClusterLost(Cancelled):
 
 def requirements(tasks: Sequence[Task], engine: GuestEngine) -> Requirements:
     """Return what a worker must have for these trials."""
-    cache = worker.cache_folder()
     names = dict.fromkeys(task.scenario.kernel for task in tasks)
     folders = {name: engine.with_kernel(name).kernel for name in names}
     for name, folder in folders.items():
@@ -82,7 +81,7 @@ def requirements(tasks: Sequence[Task], engine: GuestEngine) -> Requirements:
     needs = {need.name for task in tasks for need in task.plan.needs if need.kind == "program"}
     files = {path for task in tasks for path in user_files(task.scenario)}
     return Requirements(
-        kernels={name: str(path.relative_to(cache)) for name, path in folders.items() if path},
+        kernels={name: worker.where_is(path) for name, path in folders.items() if path},
         commands={name: VERSION_COMMANDS[name] for name in programs if name in VERSION_COMMANDS},
         packages=[name for name in programs if name not in VERSION_COMMANDS],
         programs=sorted({"setarch", "taskset", *needs}),
@@ -388,8 +387,8 @@ class ClusterEngine(GuestEngine):
             paths=GUEST_PATHS,
             memory=GUEST_MEMORY,
             console=GUEST_CONSOLE,
-            prefix=str(LIBRARIES.parent),
-            kernel=str(self.kernel.relative_to(worker.cache_folder())),
+            programs=str(LIBRARIES),
+            kernel=worker.where_is(self.kernel),
             options=guest_options(job.seed, memory_mb),
             patience_s=patience_s,
             confined_only=job.runs_programs and not does_without_confinement(),

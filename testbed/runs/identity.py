@@ -38,7 +38,7 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
 def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
     """Return everything that is hashed, by name."""
     kernel = kernel_of_ours(scenario) if engine.virtual_time else ""
-    code = {**sources.parts_of(plan, kernel), **sources.parts_here(plan)}
+    code = sources.parts_of(plan, kernel)
     return {
         "plan": plan_values(plan),
         "code": identity_of(code),

@@ -18,7 +18,6 @@ from testbed.errors import UsageError, quoted
 from testbed.guest import kernels
 from testbed.guest.boot import require_confined, why_not_confined
 from testbed.guest.kernels import build_missing
-from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import Task, make_plan, tasks
 from testbed.runs import estimate
 from testbed.runs.engine_choice import AUTO, Choice, choose
@@ -185,8 +184,6 @@ def plan_and_carry_out(
 def choose_engine(planned: Sequence[Task], name: str) -> Choice:
     """Choose the engine for these trials; raise if a program, file or variant does not exist."""
     needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
-    for tool in TOOLS:
-        require(tool)
     require_files(flow for task in planned for flow in task.scenario.flows)
     names = _kernels_of(planned)
     built = next(filter(kernels.built_folder, names), "")  # the others are built later

@@ -13,21 +13,23 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.process import CHROMIUM, require, run
+from testbed.runner.recorded_netlink import IP
 from testbed.scenario.model import Scenario
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.scenario.video import PlayerKind
+from testbed.traffic.iperf3.iperf3_flow import IPERF3
 
 VERSION_COMMANDS = {
     "chromium": (CHROMIUM, "--version"),
     "hostapd": ("hostapd", "-v"),
-    "iperf3": ("iperf3", "--version"),
-    "iproute2": ("ip", "-Version"),
+    "iperf3": (IPERF3.name, "--version"),
+    "iproute2": (IP.name, "-Version"),
     "iw": ("iw", "--version"),
     "nginx": ("nginx", "-v"),
     "tcpdump": ("tcpdump", "--version"),
 }
 VIDEO_PACKAGE = "aioquic"
-VIDEO_HINT = "pip install 'tcp-testbed[video]' (./setup.sh does it)"
+VIDEO_HINT = "pip install 'tcp-testbed[video]'"
 _ON_THE_HOST = ("tcpdump", "iproute2", "mininet")
 _IN_THE_GUEST = ("iproute2",)
 

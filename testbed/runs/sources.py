@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import LIBRARIES, require_built
+from testbed.machine.compiled import IN_WHEEL, LIBRARIES, require_built
 from testbed.machine.process import GUARD
 from testbed.plan.plan import Plan
-from testbed.runner.recorded_netlink import NETLINK_RECORDER
+from testbed.runner.recorded_netlink import NETLINK_RECORDER, TC
 from testbed.runs.source_meaning import meaning_of
 from testbed.scenario.model import FlowKind
 from testbed.traffic.call.call_flow import BUILT_CALL
-from testbed.traffic.iperf3.iperf3_flow import CONTROL_BY_IPV4, LIMIT, ON_OFF, PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import CONTROL_BY_IPV4, IPERF3, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.make import RUNNER
 from testbed.trial.parts.radio import MEDIUM
@@ -31,22 +31,29 @@ class CompiledProgram:
     file: Path
     patterns: tuple[str, ...]  # of the sources, relative to the project's folder
     runs_in: Callable[[Plan], bool]
-    required: bool = True  # False if some machines need none, which then have no such file
 
     def sources(self) -> list[Path]:
         """Return the program's source files, sorted by name."""
         return _files(self.patterns)
 
     def is_stale(self) -> bool:
-        """Return whether a source is newer than the compiled file."""
+        """Return whether a source is newer than the compiled file; in a wheel, none is."""
+        if IN_WHEEL:
+            return False
         built = self.file.stat().st_mtime
         return any(path.stat().st_mtime > built for path in self.sources())
 
 
-IPERF3 = "testbed/traffic/iperf3"
+IPERF3S = "testbed/traffic/iperf3"
 BUILT = (
-    CompiledProgram(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3}/*.h"), lambda _plan: True),
+    CompiledProgram(RUNNER, ("testbed/runner/*.[ch]", f"{IPERF3S}/*.h"), lambda _plan: True),
     CompiledProgram(NETLINK_RECORDER, ("testbed/runner/preload/*.c",), lambda _plan: True),
+    CompiledProgram(TC, ("foreign/iproute2.list",), lambda _plan: True),
+    CompiledProgram(
+        IPERF3,
+        ("foreign/iperf3.list", "foreign/iperf3/*"),
+        lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
+    ),
     CompiledProgram(
         GUARD,  # in a trial it starts browsers
         ("testbed/machine/guard.c",),
@@ -54,24 +61,18 @@ BUILT = (
     ),
     CompiledProgram(
         PRELOAD,
-        tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "template.c", "*.h")),
+        tuple(f"{IPERF3S}/{name}" for name in ("pace.c", "combined_calls.c", "template.c", "*.h")),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
     ),
     CompiledProgram(
         ON_OFF,
-        (f"{IPERF3}/on_off.c",),
+        (f"{IPERF3S}/on_off.c",),
         lambda plan: any(f.flow.on_s for f in plan.flows),
     ),
     CompiledProgram(
         CONTROL_BY_IPV4,
-        (f"{IPERF3}/control.c",),
+        (f"{IPERF3S}/control.c",),
         lambda plan: any(f.flow.kind is FlowKind.TCP and f.is_ipv6 for f in plan.flows),
-    ),
-    CompiledProgram(
-        LIMIT,
-        (f"{IPERF3}/limit.c",),
-        lambda plan: any(f.flow.bytes for f in plan.flows),
-        required=False,
     ),
     CompiledProgram(
         BUILT_PROGRAM,
@@ -121,17 +122,11 @@ def parts_of(plan: Plan, kernel: str = "") -> dict[str, str]:
     if any(each.flow.video for each in plan.flows):
         python = PYTHON_PARTS
     return {
-        **{b.file.name: _state(b.patterns, PROJECT) for b in compiled_for(plan) if b.required},
+        **{b.file.name: _state(b.patterns, PROJECT) for b in compiled_for(plan)},
         **{name: _state(patterns, PROJECT) for name, patterns in python.items()},
         **{_name(path): _state((_name(path),), PROJECT) for path in _added(plan)},
         **({f"kernel {kernel}": _kernel_state(kernel, PROJECT)} if kernel else {}),
     }
-
-
-def parts_here(plan: Plan) -> dict[str, str]:
-    """Return the same of what the trial uses here, but not on all machines."""
-    only_here = [b for b in compiled_for(plan) if not b.required and b.file.exists()]
-    return {b.file.name: _state(b.patterns, PROJECT) for b in only_here}
 
 
 def kernel_sources(version: str) -> dict[str, Path]:
@@ -187,9 +182,6 @@ def compiled_for(plan: Plan) -> list[CompiledProgram]:
 def require_compiled(programs: Iterable[CompiledProgram]) -> None:
     """Raise an error if one of them is missing, damaged, or older than its sources."""
     for each in programs:
-        if each.required or each.file.exists():
-            require_built(each.file)
-            if each.is_stale():
-                raise TestbedError(
-                    f"{each.file} is older than its sources", "./setup.sh compiles it"
-                )
+        require_built(each.file)
+        if each.is_stale():
+            raise TestbedError(f"{each.file} is older than its sources", "./setup.sh compiles it")

@@ -102,6 +102,7 @@ class TrialProgramme:
         programme, plan = self.trial.programme, self.trial.plan
         environment = dict(PROGRAM_ENVIRONMENT)
         if self.trial.virtual_time:  # TLS and QUIC take their keys from the trial's seed
+            environment["TESTBED_LIBRARIES"] = str(LIBRARIES)  # for what the next one names
             environment["OPENSSL_CONF"] = str(LIBRARIES / "testbed-openssl.cnf")
         else:  # `testbed clean` knows by it what a killed run has left
             environment |= JOURNAL.marker

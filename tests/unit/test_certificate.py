@@ -40,9 +40,6 @@ NOT_REACHED = {
         "testbed/traffic/workload/main.c die",
         "testbed/trial/medium/main.c die",
     ),
-    "iperf3 from version 3.16 on needs it": (
-        "testbed/traffic/iperf3/limit.c read_limit take wait_for_the_end write",
-    ),
     "it reads files that are long or cannot be read, after the flows": (
         f"{RUNNER}/files.c answer_whole",
     ),

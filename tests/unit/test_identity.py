@@ -140,25 +140,6 @@ def test_a_congestion_control_concerns_the_trials_that_name_it() -> None:
     assert controls("cubic") == []
 
 
-@pytest.mark.parametrize("here", [False, True])
-def test_iperf3s_threads_concern_a_machine_that_has_them(
-    project: Path, monkeypatch: pytest.MonkeyPatch, here: bool
-) -> None:
-    built = tuple(
-        dataclasses.replace(each, file=project if here else project / "missing")
-        for each in sources.BUILT
-        if not each.required
-    )
-    monkeypatch.setattr(sources, "BUILT", built)
-    limited = dataclasses.replace(router().flows[0], bytes=500_000)
-    both = router(), dataclasses.replace(router(), flows=(limited,))
-    before = [identity(scenario) for scenario in both]
-    change(project / "testbed" / "traffic" / "iperf3" / "limit.c")
-    others = [identity(each) != was for each, was in zip(both, before, strict=True)]
-    assert others == [False, here]
-    assert not any("testbed-limit.so" in sources.parts_of(make_plan(s)) for s in both)
-
-
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
     def fresh() -> dict[str, bool]:
         choice = Choice(FakeEngine(succeed), "a test")
@@ -215,7 +196,7 @@ def test_workers_are_compared_in_all_that_identifies_a_trial() -> None:
     here = equipment(needed.packed())
     assert not differences(here, here)
     assert set(programs_of(scenario)) < set(here)
-    compiled = [b for b in sources.compiled_for(make_plan(with_cbr())) if b.required]
+    compiled = sources.compiled_for(make_plan(with_cbr()))
     files = {str(path.relative_to(sources.PROJECT)) for each in compiled for path in each.sources()}
     assert len(files) > 10 and files - ONLY_HERE < set(here)
     (kernel,) = (name for name in here if name.startswith("kernel "))

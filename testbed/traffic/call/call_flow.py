@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
+from testbed.machine.compiled import LIBRARIES
 from testbed.plan.flows import CALL_PROGRAM
 from testbed.runner.programme import Answers
 from testbed.store.names import datagrams_file, errors_file
 from testbed.traffic.flow_programs import READY_S, FlowPrograms
 
-BUILT_CALL = Path(sys.prefix) / "lib" / CALL_PROGRAM  # from call.c
+BUILT_CALL = LIBRARIES / CALL_PROGRAM  # from call.c
 LISTENING = "ready"  # on the receiver's standard error
 
 

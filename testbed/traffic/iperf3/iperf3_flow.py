@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine import safe_files
+from testbed.machine.compiled import LIBRARIES
 from testbed.runner.programme import NS, Answers
 from testbed.scenario.model import Flow
 from testbed.store.names import report_file
 from testbed.traffic.flow_programs import FlowPrograms
 
-PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # from pace.c and combined_calls.c
+IPERF3 = LIBRARIES / "testbed-iperf3"  # built from Debian's source
+PRELOAD = LIBRARIES / "testbed-iperf3.so"  # from pace.c and combined_calls.c
 ON_OFF = PRELOAD.with_name("testbed-on-off.so")
 CONTROL_BY_IPV4 = PRELOAD.with_name("testbed-control.so")  # of flows over IPv6
-LIMIT = PRELOAD.with_name("testbed-limit.so")  # where iperf3 has threads
 
 
 class Iperf3Flow(FlowPrograms):
@@ -50,6 +50,7 @@ class Iperf3Flow(FlowPrograms):
         """Start iperf3, or copy one that is loaded."""
         own = (CONTROL_BY_IPV4,) if self.plan.is_ipv6 else ()
         libraries = " ".join(map(str, (*own, *preloaded(self.plan.flow))))
+        argv = (str(IPERF3), *argv[1:])
         if self.plan.copied:
             self._programme.copy(name, node, argv, *files, libraries, environment)
         else:
@@ -87,8 +88,4 @@ class Iperf3Flow(FlowPrograms):
 
 def preloaded(flow: Flow) -> tuple[Path, ...]:
     """Return the libraries that a flow's iperf3 is started with."""
-    if flow.on_s:
-        return ON_OFF, PRELOAD
-    if flow.bytes and LIMIT.exists():
-        return LIMIT, PRELOAD
-    return (PRELOAD,)
+    return (ON_OFF, PRELOAD) if flow.on_s else (PRELOAD,)

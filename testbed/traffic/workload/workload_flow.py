@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
+from testbed.machine.compiled import LIBRARIES
 from testbed.plan.flows import WORKLOAD_PROGRAM
 from testbed.runner.programme import NS, Answers
 from testbed.store.names import planned_file
 from testbed.traffic.flow_programs import FlowPrograms
 
-BUILT_PROGRAM = Path(sys.prefix) / "lib" / WORKLOAD_PROGRAM  # from *.c
+BUILT_PROGRAM = LIBRARIES / WORKLOAD_PROGRAM  # from *.c
 OPTIONS = {"timestamps": 1, "sack": 2}  # TCPI_OPT_… of linux/tcp.h
 
 

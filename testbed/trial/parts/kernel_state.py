@@ -20,6 +20,7 @@ from testbed.plan.host_settings import Parameter, RoutePlan, hosts
 from testbed.plan.plan import Plan
 from testbed.plan.traffic_control import QueuePlan, TcObject, burst_bytes
 from testbed.runner.programme import Answers
+from testbed.runner.recorded_netlink import TC
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store.names import CONFIGURATION_FILE, COUNTERS_FILE, DELAY_NODE, QDISCS_FILE, RETIRE_S
 from testbed.store.records import QueueRecord, Record
@@ -73,7 +74,7 @@ class KernelState(Part):
         """Read the configuration again, the queues' statistics and TCP's settings."""
         self._after = Snapshot(self._trial.plan, self._programme)
         for node in self._nodes_with_queues():
-            argv = ("tc", "-json", "-s", "qdisc", "show")
+            argv = (str(TC), "-json", "-s", "qdisc", "show")
             self._shown[node] = self._programme.run(node, argv)
         for node in self._hosts:
             self._tcp[node] = self._programme.add("read", node, "/proc/sys/net/ipv4/tcp_*")

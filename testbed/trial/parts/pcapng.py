@@ -12,7 +12,6 @@ import functools
 import io
 import os
 import struct
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from pathlib import Path
 
 from testbed.engine import Cancelled
 from testbed.errors import TestbedError
-from testbed.machine.compiled import load
+from testbed.machine.compiled import LIBRARIES, load
 
-PCAPNG_LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c
+PCAPNG_LIBRARY = LIBRARIES / "testbed-pcapng.so"  # built from pcapng.c
 LINK_TYPE_ETHERNET = 1
 NANOSECOND_MAGIC = 0xA1B23C4D
 PIECE_BYTES = 1 << 20  # a packet has at most 256 KiB

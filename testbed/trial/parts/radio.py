@@ -10,6 +10,7 @@ from testbed.machine import json_files, safe_files
 from testbed.machine.compiled import LIBRARIES
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
 from testbed.runner.programme import HOME, Answers
+from testbed.runner.recorded_netlink import IP
 from testbed.store.names import RADIO_FILE
 from testbed.store.writing import write_json
 from testbed.trial.parts.part import Part, PlannedTrial
@@ -47,7 +48,7 @@ class RadioLink(Part):
             condition = ("interface", name)
             fault = "the medium did not start"
             self._programme.await_program("medium", RADIO_READY_S, *condition, fault=fault)
-            self._programme.run(HOME, ("ip", "link", "set", name, "name", end.name))
+            self._programme.run(HOME, (str(IP), "link", "set", name, "name", end.name))
             # `iw` knows a namespace by a process in it
             holder = f"holder of {end.node}"
             nowhere = ("/dev/null", "/dev/null")
