@@ -2,8 +2,8 @@
 
     python3 contrib/sbom.py >sbom.json
 
-It names the Python packages of requirements.lock with their hashes, and the Debian packages that
-setup.sh installs, the guest's kernel among them, with the versions that this machine has.
+It names the Python packages of requirements.lock and the sources of foreign/ with their hashes, and
+the Debian packages that setup.sh installs, with the versions that this machine has.
 SOURCE_DATE_EPOCH is its time.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKED = re.compile(r"^([\w.-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})*)", re.MULTILINE)
-DEBIAN_LISTS = re.compile(r"^readonly \w+_PACKAGES=\(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
+DEBIAN_LISTS = re.compile(r"^(?:readonly )?\w+_PACKAGES=\(\n(.*?)^\)", re.MULTILINE | re.DOTALL)
 KERNEL_SOURCE = re.compile(r"\blinux-source-[\d.]+")
 NAME = re.compile(r"^[a-z0-9][a-z0-9.+-]+$")
 
@@ -59,6 +59,18 @@ def debian_packages(setup: str) -> Iterator[dict[str, object]]:
             yield {"type": "application", "name": name, "version": version, "purl": purl}
 
 
+def foreign_sources() -> Iterator[dict[str, object]]:
+    """Yield the sources of others that are compiled, the guest's kernel among them."""
+    for path in sorted((ROOT / "foreign").glob("*.list")):
+        name, digest, *_ = path.read_text().splitlines()[-1].split()
+        yield {
+            "type": "application",
+            "name": path.stem,
+            "version": name,
+            "purl": f"pkg:generic/{path.stem}?checksum=sha256:{digest}",
+        }
+
+
 def bill() -> dict[str, object]:
     """Return the whole document."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -73,6 +85,7 @@ def bill() -> dict[str, object]:
         },
         "components": [
             *python_packages((ROOT / "requirements.lock").read_text()),
+            *foreign_sources(),
             *debian_packages((ROOT / "setup.sh").read_text()),
         ],
     }

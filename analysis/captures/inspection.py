@@ -238,7 +238,11 @@ def pyshark_packets(view: View) -> Iterator[Iterator[Packet]]:
     pyshark's parser is used without its FileCapture: that needs an event loop, which a notebook
     already runs, and leaves its tshark to be collected.
     """
-    from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet
+    try:
+        from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet
+    except ModuleNotFoundError as error:
+        hint = "pip install 'tcp-testbed[inspect]'"
+        raise TestbedError("pyshark is not installed", hint) from error
 
     def packets(lines: Iterator[str]) -> Iterator[Packet]:
         for line in lines:

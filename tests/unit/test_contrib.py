@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+MAX_WHEEL_BYTES = 25 << 20
 ANSWER = {
     "conditions": ["red", "pie", "cake"],
     "differing": [{"condition": "red", "variant": "cubic"}],
@@ -125,5 +128,23 @@ def test_the_same_commit_gives_the_same_wheel(
             environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         argv = ["make", "-s", "release"]
         subprocess.run(argv, cwd=copy, env=environment, check=True, umask=umask)
-        found.append({path.name: path.read_bytes() for path in (copy / "dist").iterdir()})
-    assert found[0] == found[1] and len(found[0]) == 2
+        made = [*(copy / "dist").glob("*.whl"), copy / "dist" / "sbom.json"]
+        found.append({path.name: path.read_bytes() for path in made})
+    assert found[0] == found[1]
+    (name,) = (name for name in found[0] if name.startswith("tcp_testbed-"))
+    assert len(found[0][name]) < MAX_WHEEL_BYTES
+    _run_a_trial(copy / "dist" / name, tmp_path)
+
+
+def _run_a_trial(wheel: Path, folder: Path) -> None:
+    """Install a wheel into an environment, beside the packages that are here, and use it."""
+    run = functools.partial(subprocess.run, check=True, cwd=folder)
+    run([sys.executable, "-m", "venv", "--system-site-packages", "environment"])
+    (place,) = folder.glob("environment/lib/python*/site-packages")
+    python = str(folder / "environment/bin/python")
+    run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel)])
+    (place / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    argv = [str(folder / "environment/bin/testbed"), "run", "router-bottleneck"]
+    run([*argv, *"--quick --engine guest --set variant=cubic --set queue=bfifo".split()])
+    record = next((folder / "results").rglob("trial.json")).read_text()
+    assert '"status": "ok"' in record
