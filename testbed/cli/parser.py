@@ -575,6 +575,12 @@ def _runs_options(parser: Parser) -> None:
 
 VERBS = (
     Verb(
+        "demo",
+        "demo:demo",
+        "five TCP variants through one bottleneck, with a figure, in half a minute",
+        "demo",
+    ),
+    Verb(
         "check",
         "machine:check",
         "what this machine can run, and what is missing",
