@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Sets up the testbed: Debian packages, a Python environment, the guest kernel.
+# Sets up the testbed: packages of Debian and its descendants, a Python environment, the guest kernel.
 # It skips what is already there, so a second call takes seconds and needs neither root nor the
 # network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# `testbed kernel build` fetches the sources of the others; the stored numbers are of 6.1.
+# The builds of the others fetch their sources, as that of 6.1 does where this is not Debian; the
+# stored numbers are of 6.1.
 kernel_source() {
     if grep -qs '^VERSION_ID="12"$' /etc/os-release; then
         echo linux-source-6.1
-    else
+    elif grep -qsx 'ID=debian' /etc/os-release; then
         echo linux-source-6.12
     fi
 }
@@ -18,9 +19,10 @@ readonly LAB_PACKAGES=(
     bridge-utils ethtool hostapd iperf3 iproute2 iputils-ping iw kmod mininet nginx procps
     python3-venv tcpdump tshark util-linux
 )
-readonly KERNEL_PACKAGES=(
-    bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils
+KERNEL_PACKAGES=(
+    bc bison flex gcc libc6-dev make patch perl-base tar xz-utils
 )
+mapfile -t -O ${#KERNEL_PACKAGES[@]} KERNEL_PACKAGES < <(kernel_source)
 readonly TEST_PACKAGES=(
     bpftool chromium-headless-shell clang curl gdb libbpf-dev shellcheck vagrant wget
 )
@@ -71,9 +73,6 @@ become_caller() {
 }
 
 check_machine() {
-    command -v dpkg-query >/dev/null ||
-        die "this is not Debian, and the testbed needs Debian's packages" \
-            "use the virtual machine: vagrant up"
     "${AS_USER[@]}" test -w . ||
         die "$PWD: ${SUDO_USER:-$(id -un)} has no write permission" \
             "work in a clone of your own, or run setup.sh as the owner: $(stat -c %U .)"
@@ -95,6 +94,11 @@ can_be_root() {
 
 install_packages() { # PACKAGE… ; starts the kernel's compiler as soon as its packages are there
     local missing first rest
+    if ! command -v dpkg-query >/dev/null; then
+        require_programs
+        start_kernel
+        return
+    fi
     mapfile -t missing < <(missing_packages "$@")
     if ((${#missing[@]} == 0)); then
         say "Debian packages: all $# are installed"
@@ -110,6 +114,18 @@ install_packages() { # PACKAGE… ; starts the kernel's compiler as soon as its 
     apt_install "${first[@]}"
     start_kernel
     apt_install "${rest[@]}"
+}
+
+# Where packages are not Debian's, somebody else installs what compiling takes; `testbed check` says
+# what else could be there.
+require_programs() {
+    local program missing=()
+    for program in ar bc bison flex gcc make patch perl setpriv tar xz; do
+        command -v "$program" >/dev/null || missing+=("$program")
+    done
+    ((${#missing[@]} == 0)) ||
+        die "these programs are missing: ${missing[*]}" \
+            "dnf install bc binutils bison flex gcc glibc-devel glibc-static make patch perl tar util-linux xz; or pacman -S base-devel bc"
 }
 
 as_root() { # COMMAND…
@@ -134,7 +150,7 @@ apt_install() { # PACKAGE…
     forbid_services
     apt_get install --yes --no-install-recommends "$@" >/dev/null ||
         die "apt-get install failed" \
-            "apt's own message is above; on anything but Debian 12 and 13 use: vagrant up"
+            "apt's own message is above"
     allow_services
     local service
     for service in nginx hostapd; do
@@ -392,10 +408,7 @@ main() {
             ;;
         demo)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
-            say "demo: the router-bottleneck experiment, with one of its queues"
-            "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --set queue=bfifo \
-                --set path=receiver
-            say "next: .venv/bin/testbed report results/latest makes a page of it for a browser"
+            "${AS_USER[@]}" .venv/bin/testbed demo
             ;;
         test)
             IMAGES+=("--flavour machine") # the tests of whole programs (docs/mininet.md)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Functions of image.sh and own.sh: find Debian's package linux-source-VERSION, or fetch it.
 #
-# What is installed comes first. Otherwise apt, told to keep all its state in a folder of ours, fetches
+# What is installed comes first. Where apt knows no mirror of Debian's, 6.1 is fetched by its hash
+# (foreign/linux.list). Otherwise apt, told to keep all its state in a folder of ours, fetches
 # the package of the suite that VERSION/suite names from the machine's own mirror. That needs no root
 # and changes nothing on the machine; apt checks the signatures, as ever.
 
@@ -71,13 +72,28 @@ cannot_fetch() { # package, suite, mirror, file with what apt said
     die "cannot fetch $1 of $2: $why" "$hint"
 }
 
+# Fetches 6.1 without apt.
+fetch_by_hash() { # version
+    local deb new=$fetched/.new.$$
+    deb=$(sed -n 's/^\(linux-source-'"$1"'_[^ ]*\) .*/\1/p' "$here/../foreign/linux.list")
+    [ "$deb" ] || die "linux-source-$1 is not here, and apt knows no mirror of Debian's" \
+        "apt-get install linux-source-$1, or add a mirror to apt's sources"
+    say "fetching $deb, about 140 MB, once"
+    mkdir -p "$new"
+    cut -d_ -f2 <<<"$deb" >"$new/version"
+    deb=$(python3 "$here/../foreign/fetch.py" "$deb") || die "cannot fetch Linux" "the reason is above"
+    ar p "$deb" data.tar.xz | xz -dc | tar -xO "./usr/src/linux-source-$1.tar.xz" \
+        >"$new/linux-source-$1.tar.xz" || die "cannot unpack $deb" "is the disk full? (df -h $fetched)"
+    mv -T "$new" "$fetched/$1"
+}
+
 # Fetches the package; a second build at the same time waits, and finds it.
 fetch_source() { # version
     local name=linux-source-$1 suite root place
-    command -v apt-get >/dev/null ||
-        die "$name is not here, and there is no apt-get to fetch it" "it is Debian's package"
-    place=$(mirror) || die "$name is not here, and apt knows no mirror of Debian's" \
-        "apt-get install $name, or add a mirror to apt's sources"
+    if ! place=$(command -v apt-get >/dev/null && mirror); then
+        fetch_by_hash "$1"
+        return
+    fi
     suite=$(<"$here/$1/suite")
     mkdir -p "$fetched" || die "cannot make $fetched" "set XDG_CACHE_HOME to a directory of yours"
     exec 8>"$fetched/lock"
