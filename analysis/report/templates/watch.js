@@ -357,8 +357,11 @@ const watching = (async () => {
     });
   }, { whole: true });
 
+  const isTcp = () => flows[focus.flow].protocol === "tcp";
+  const shown = (own, when) => { own.canvas.parentElement.hidden = !when; if (!when) own.low = own.high = 0; return when; };
   pane("plane", 300, (own, context, width) => {
     own.hits = [];
+    if (!shown(own, isTcp())) return;
     const [low, high] = own.limits(), from = after(focus.starts, low), to = after(focus.starts, high), begin = after(focus.hears, low), end = after(focus.hears, high);
     let least = Infinity, most = -Infinity;
     for (let at = from; at < to; at++) { least = Math.min(least, seq[focus.sent[at]]); most = Math.max(most, seq[focus.sent[at]] + payload[focus.sent[at]]); }
@@ -394,6 +397,7 @@ const watching = (async () => {
   };
 
   pane("window", 150, (own, context, width) => {
+    if (!shown(own, isTcp())) return;
     const known = focus.known, y = axes(own, context, width, [0, focus.most * 1.08], `segments: ${known ? "━ window  ┅ ssthresh  " : ""}· not acknowledged`);
     inside(context, own, () => {
       if (known) {
@@ -417,8 +421,7 @@ const watching = (async () => {
 
   pane("queue", 130, (own, context, width) => {
     const queue = focus.queue;
-    own.canvas.parentElement.hidden = !queue;
-    if (!queue) { own.low = own.high = 0; return; }
+    if (!shown(own, queue)) return;
     const y = axes(own, context, width, [0, queue.scale], `queue of ${queue.node} (${queue.interface}), bytes: ╌ limit  ${queue.thresholds.map(([label]) => `┈ ${label}  `).join("")}✕ dropped`);
     inside(context, own, () => {
       curve(context, own, queue.time, queue.held, y, ink.blue);
@@ -461,7 +464,7 @@ const watching = (async () => {
       if (!ends) { y = own.place(first[i]); context.moveTo(each.data ? left : right, y); x = each.data ? right : left; context.lineTo(x, y); own.hits.push([x, y, i], [(left + right) / 2, y, i]); }
       context.stroke(); context.setLineDash([]);
       if (isLost(i)) { const leg = each.legs[reached(i)]; if (!leg?.queue) x += (each.data ? 1 : -1) * 12; y = own.place(until[i]); cross(context, x, y, 5); } else arrow(context, x, y, each.data ? 1 : -1);
-      const start = own.place(first[i]), words = each.data || !ack[i] ? payload[i] ? `${seq[i]}` : names(i) : `${ack[i]}${sacks.has(i) ? " SACK" : ""}`;
+      const start = own.place(first[i]), words = !isTcp() ? `${payload[i]} bytes` : each.data || !ack[i] ? payload[i] ? `${seq[i]}` : names(i) : `${ack[i]}${sacks.has(i) ? " SACK" : ""}`;
       context.font = "10px system-ui, sans-serif"; context.fillStyle = each.data ? ink.ink : ink.muted;
       if (each.data && start - sentAt > 10) { context.textAlign = "right"; context.fillText(words, left - 5, start + 3, left - 8); sentAt = start; }
       if (!each.data && start - heardAt > 10) { context.textAlign = "left"; context.fillText(words, right + 4, start + 3, 56); heardAt = start; }
@@ -670,7 +673,7 @@ const watching = (async () => {
   const summary = () => {
     const at = sample(state.t), flight = focus.flight[after(focus.time, state.t) - 1] ?? 0, known = focus.known;
     const queue = focus.queue && occupied(focus.queue, state.t);
-    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", `${Math.round(flight)} segments not acknowledged`, queue ? `${queue[0]} packets in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
+    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", isTcp() ? `${Math.round(flight)} segments not acknowledged` : "", queue ? `${queue[0]} packets in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
   };
   const rowsOf = (pairs) => { const list = element("dl", "", { className: "facts" }); for (const [name, words] of pairs) { const row = element("div"); row.append(element("dt", name), element("dd", words)); list.append(row); } return list; };
   let hovered = -1;
@@ -797,7 +800,7 @@ const watching = (async () => {
     const canvas = element("canvas"), words = ["data", "ACK", "sent again", "CE mark, or its echo", "with SACK blocks", "dropped"];
     legend.append(canvas);
     state.legend = () => {
-      const width = legend.clientWidth, columns = width < 560 ? 2 : words.length, height = Math.ceil(words.length / columns) * 20, context = fit(canvas, width, height);
+      const width = legend.clientWidth, columns = width < 560 ? 2 : width < 720 ? 3 : words.length, height = Math.ceil(words.length / columns) * 20, context = fit(canvas, width, height);
       canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
       let x = 12;
       canvas.setAttribute("role", "img"); canvas.setAttribute("aria-label", `Shapes: a bar is data, a dot an ACK, a diamond was sent again, a cap is a CE mark or its echo, a frame has SACK blocks, a cross was dropped`);
@@ -810,7 +813,7 @@ const watching = (async () => {
         if (at === 4) { context.strokeStyle = ink.ink; context.strokeRect(x - 4, y - 4, 8, 8); }
         if (at === 5) cross(context, x, y, 5);
         context.fillStyle = ink.muted; context.font = "12px system-ui, sans-serif"; context.textAlign = "left"; context.fillText(text, x + 12, y + 4);
-        x += columns === 2 ? width / 2 : context.measureText(text).width + 44;
+        x += columns < words.length ? width / columns : context.measureText(text).width + 44;
       });
     };
   }
