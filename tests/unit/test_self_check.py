@@ -14,18 +14,23 @@ SEEDS, COUNT = 3, 40
 
 
 def rows(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> EvaluationRows:
-    """Return one evaluation's rows, a seed for each value, in two settings."""
+    """Return one evaluation's rows, a seed for each value, in two settings.
+
+    What differs in one says nothing of the other, as in an evaluation: there a seed has the value
+    that it would have two repetitions earlier.
+    """
     seeds = np.arange(1, len(values) + 1)
     parts = [
-        pd.DataFrame({SUBJECT: "a", "axis_variant": "a", "axis_n": n, "seed": seeds, "x": values})
-        for n in (1.0, 2.0)
+        pd.DataFrame({SUBJECT: "a", "axis_variant": "a", "axis_n": n, "seed": seeds, "x": x})
+        for n, x in ((1.0, values), (2.0, np.roll(values, 2 * SEEDS)))
     ]
     return {"made-up": (pd.concat(parts), (SCORE,))}
 
 
 def test_an_evaluation_compares_its_own_seeds_with_as_many_others() -> None:
     (line,) = against_itself(rows(np.arange(1.0, 25)), "a", SEEDS, 1)
-    assert line.mean == 8.0 and line.seeds == SEEDS  # seeds 7 to 9; the others are 10 to 12
+    # seeds 7 to 9, of 8 in one setting and 2 in the other; the others are 10 to 12
+    assert line.mean == (8 + 2) / 2 and line.seeds == SEEDS
     (beside,) = line.beside
     assert beside.found.difference == -SEEDS
 
