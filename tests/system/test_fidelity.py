@@ -102,6 +102,7 @@ def test_what_limited_a_flow_is_named(tmp_path: Path) -> None:
     assert row["receive_window_limited"] > 0.5 and row["send_buffer_limited"] == 0
 
 
+@pytest.mark.slow
 def test_an_independent_reading_gives_the_same_round_trips(tmp_path: Path) -> None:
     """Of a flow with losses, some of whose acknowledgements cover repaired holes."""
     (trial,) = run_trials([router(queue=Queue("pfifo", limit_packets=16), delay_ms=10)], tmp_path)

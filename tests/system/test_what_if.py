@@ -40,6 +40,7 @@ def answer(trial: Trial, change: Intervention, out: Path, seeds: int = 1) -> Wha
     return what_if(trial, change, options, "", RunListener())
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     "settings",
     [

@@ -35,6 +35,7 @@ def tab() -> Iterator[Tab]:
         yield opened
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
     tab.requests.clear()

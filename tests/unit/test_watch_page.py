@@ -283,6 +283,7 @@ def test_changes_of_the_window(trial: Path) -> None:
 # ---- the page
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1400, False)])
 def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
     tab.visit("about:blank", width)
