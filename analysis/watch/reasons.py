@@ -21,9 +21,14 @@ from testbed.errors import number_of
 
 AT_ONCE_NS = 1_000_000  # an ACK and what is sent because of it are no further apart
 MIN_TIMEOUT_NS = 200_000_000  # Linux's shortest
+MAX_BLOCKS = 1000  # of what a receiver has beyond holes
 MIN_DUPLICATES = 3  # RFC 5681: the third duplicate ACK
 MAX_CHANGES_TOLD = 2000  # of a flow's window
 BBR = "bbr"
+MODELS = {  # controls that lower the window without a loss or a mark, and why
+    BBR: "BBR's model asks for less",
+    **dict.fromkeys(("vegas", "vegas1995"), "Vegas lets fewer segments wait in the queue"),
+}
 REDUCED_STATES = ("recovery", "loss", "cwr")  # congestion states
 NOT_KNOWN = "The rules do not know why"
 
@@ -43,7 +48,7 @@ class Sender:
 
     acked: int = 0
     highest: int = 0  # the end of what was sent
-    sent_ns: int = UNSEEN  # the last new data
+    sent_ns: int = UNSEEN  # the last data, new or sent again
     heard_ns: int = UNSEEN  # the last ACK
     duplicates: int = 0
     advanced: bool = False  # whether the last ACK acknowledged something new
@@ -58,12 +63,11 @@ class Sender:
         self.heard_ns, self.advanced = time_ns, ack > self.acked
         if ack > self.acked:
             self.acked, self.duplicates = ack, 0
-            self.repaired = {begin: at for begin, at in self.repaired.items() if begin >= ack}
             if self.recovering != UNSEEN and ack >= self.recovering:
                 self.recovering, self.after_timeout = UNSEEN, False
         elif ack == self.acked and pure and self.highest > ack:
             self.duplicates += 1
-        self.sacked = _merged([*self.sacked, *blocks], self.acked)
+        self.sacked = _merged([*self.sacked, *blocks], self.acked)[-MAX_BLOCKS:]
 
     def time_out(self, time_ns: int) -> None:
         """Note that the retransmission timer fired."""
@@ -152,10 +156,9 @@ def _of_connection(
         if begin < sender.highest:
             yield row, _again(sender, _SentAgain(time_ns, begin, end, bool(flags & SYN)), kernel)
             sender.repaired[begin] = time_ns
-        else:
-            if idle := _idle(sender, time_ns, kernel):
-                yield row, idle
-            sender.sent_ns = time_ns
+        elif idle := _idle(sender, time_ns, kernel):
+            yield row, idle
+        sender.sent_ns = time_ns
         sender.highest = max(sender.highest, end)
 
 
@@ -185,7 +188,7 @@ def _blocks(journeys: Journeys) -> dict[int, list[tuple[int, int]]]:
 
 def _again(sender: Sender, sent: _SentAgain, kernel: SocketHistory | None) -> str:
     """Say why data is sent again, and note what that means for its sender."""
-    since_any = sent.time_ns - max(sender.heard_ns, sender.sent_ns, *sender.repaired.values())
+    since_any = sent.time_ns - max(sender.heard_ns, sender.sent_ns)
     since_ack = sent.time_ns - sender.heard_ns
     prompt = sender.heard_ns != UNSEEN and since_ack <= AT_ONCE_NS
     above = sender.above(sent.end)
@@ -286,10 +289,10 @@ def changes(path: FlowPath, kernel: SocketHistory, journeys: Journeys) -> Iterat
     rows = kernel.rows
     cwnd, threshold = (rows[name].to_numpy(dtype=np.float64) for name in ("cwnd", "ssthresh"))
     states, times = rows["ca_state"].to_numpy(), rows["time_s"].to_numpy()
-    echoes = _echoes(journeys, path)
+    echoes, control = _echoes(journeys, path), path.flow.variant_seen
     heard = rows["bytes_acked"].to_numpy() > 0 if "bytes_acked" in rows else np.ones(len(rows))
     known = np.flatnonzero(np.isfinite(threshold))
-    if len(known) and not path.flow.variant_seen.startswith(BBR):  # whose Startup has no ssthresh
+    if len(known) and control != BBR:  # whose Startup has no ssthresh
         at = int(known[0])
         how = f"the congestion state is {states[at]}"
         if states[at] == "open":
@@ -310,8 +313,7 @@ def changes(path: FlowPath, kernel: SocketHistory, journeys: Journeys) -> Iterat
             kind, cause = _entered(str(states[at]), marked)
         else:
             ended = "A reduction ends" if threshold[at] == after else ""
-            model = "BBR's model asks for less" if path.flow.variant_seen.startswith(BBR) else ""
-            kind, cause = "other", ended or model or NOT_KNOWN
+            kind, cause = "other", ended or MODELS.get(control) or NOT_KNOWN
         window = f"goes from {before:g} to {after:g}" if after != before else f"stays at {after:g}"
         limit = f", ssthresh is {threshold[at]:g}" if np.isfinite(threshold[at]) else ""
         ratio = f", {threshold[at] / before:.2g} of the window" if threshold[at] < before else ""
