@@ -14,10 +14,10 @@ from testbed.scenario.model import Scenario
 
 Json = dict[str, Any]
 
-RATES_MBIT = (1, 2, 4, 6, 10)
-DELAYS_MS = (0, 1, 5, 10, 25, 60)
-VARIANTS = ("cubic", "linux-reno", "bbr", "vegas", "sack", "newreno", "veno", "westwood")
-CHANNEL = {"to_bad": 0.005, "to_good": 0.3, "loss_in_bad": 0.9}
+DRAWN_MBIT = (1, 2, 4, 6, 10)
+DRAWN_MS = (0, 1, 5, 10, 25, 60)
+DRAWN_FROM = ("cubic", "linux-reno", "bbr", "vegas", "sack", "newreno", "veno", "westwood")
+DRAWN_CHANNEL = {"to_bad": 0.005, "to_good": 0.3, "loss_in_bad": 0.9}
 
 
 def drawn_scenario(seed: int, number: int) -> Scenario:
@@ -35,11 +35,11 @@ def drawn_scenario(seed: int, number: int) -> Scenario:
 
 def _document(dice: random.Random) -> Json:
     duration_s = dice.choice((3, 4, 6))
-    flows = [dice.choices(FLOWS, FLOW_WEIGHTS)[0](dice, "flow", duration_s)]
+    flows = [dice.choices(DRAWN_FLOWS, DRAWN_FLOW_WEIGHTS)[0](dice, "flow", duration_s)]
     while len(flows) < 3 and dice.random() < 0.4:
         name = f"flow{len(flows)}"
-        flows.append(dice.choices(FLOWS, FLOW_WEIGHTS)[0](dice, name, duration_s))
-    network = dice.choice(NETWORKS)(dice, flows)
+        flows.append(dice.choices(DRAWN_FLOWS, DRAWN_FLOW_WEIGHTS)[0](dice, name, duration_s))
+    network = dice.choice(DRAWN_NETWORKS)(dice, flows)
     return {"duration_s": duration_s, "seed": dice.randrange(1, 1000), **network, **_whole(dice)}
 
 
@@ -81,14 +81,18 @@ def _queue(dice: random.Random) -> Json:
 
 
 def _bottleneck(dice: random.Random) -> Json:
-    rate_mbit = dice.choice(RATES_MBIT)
-    link: Json = {"rate_mbit": rate_mbit, "delay_ms": dice.choice(DELAYS_MS), "queue": _queue(dice)}
+    rate_mbit = dice.choice(DRAWN_MBIT)
+    link: Json = {
+        "rate_mbit": rate_mbit,
+        "delay_ms": dice.choice(DRAWN_MS),
+        "queue": _queue(dice),
+    }
     slow = {**link, "rate_mbit": rate_mbit / dice.choice((4, 20)), "queue": recipes.PFIFO_20}
     settings: tuple[Json, ...] = (
         {"reverse": slow},
-        {"reverse": {"delay_ms": dice.choice(DELAYS_MS)}},
+        {"reverse": {"delay_ms": dice.choice(DRAWN_MS)}},
         {"jitter_ms": link["delay_ms"] / 2},
-        {"loss": CHANNEL},
+        {"loss": DRAWN_CHANNEL},
         {"reorder": 0.02},
         {"schedule": _schedule(dice, rate_mbit)},
         {"schedule": _schedule(dice, rate_mbit)},
@@ -115,7 +119,7 @@ def _schedule(dice: random.Random, rate_mbit: float) -> list[Json]:
 def _router(dice: random.Random, flows: list[Json]) -> Json:
     for number, flow in enumerate(flows, start=1):
         flow.update(src=f"sender{number}", dst="receiver")
-    access = {"delay_ms": dice.choice(DELAYS_MS)}
+    access = {"delay_ms": dice.choice(DRAWN_MS)}
     return _network("router-bottleneck", dice, flows, hosts=len(flows), access=access)
 
 
@@ -123,7 +127,7 @@ def _dumbbell(dice: random.Random, flows: list[Json]) -> Json:
     for number, flow in enumerate(flows, start=1):
         ends = f"sender{number}", f"receiver{number}"
         flow["src"], flow["dst"] = ends[:: dice.choice((1, 1, 1, -1))]
-    access: Json = {"delay_ms": dice.choice(DELAYS_MS)}
+    access: Json = {"delay_ms": dice.choice(DRAWN_MS)}
     if dice.random() < 0.3:
         access |= {"rate_mbit": 20, "queue": recipes.PFIFO_20}
     return _network("dumbbell", dice, flows, hosts=len(flows), access=access)
@@ -135,7 +139,7 @@ def _row(dice: random.Random, flows: list[Json]) -> Json:
         place = number if kind == "parking-lot" else 1
         flow.update(src=f"sender{place}", dst=f"receiver{place}")
     hosts = max(2, len(flows) - 1)
-    return _network(kind, dice, flows, hosts=hosts, access={"delay_ms": dice.choice(DELAYS_MS)})
+    return _network(kind, dice, flows, hosts=hosts, access={"delay_ms": dice.choice(DRAWN_MS)})
 
 
 def _access(dice: random.Random, flows: list[Json]) -> Json:
@@ -151,7 +155,7 @@ def _network(kind: str, dice: random.Random, flows: list[Json], **more: Any) -> 
     return {"topology": topology, "flows": flows}
 
 
-NETWORKS = (_router, _router, _dumbbell, _dumbbell, _row, _access)
+DRAWN_NETWORKS = (_router, _router, _dumbbell, _dumbbell, _row, _access)
 
 
 # Flows
@@ -168,7 +172,7 @@ def _tcp(dice: random.Random, name: str, duration_s: float) -> Json:
         {"loss": {"events": {"rate": 0.01, "losses": 2}}},
         {"drops": [20, 22, 40]},
     )
-    flow = {"kind": "tcp", "name": name, "variant": dice.choice(VARIANTS)}
+    flow = {"kind": "tcp", "name": name, "variant": dice.choice(DRAWN_FROM)}
     return flow | {k: v for each in settings if dice.random() < 0.1 for k, v in each.items()}
 
 
@@ -190,7 +194,12 @@ def _workload(dice: random.Random, name: str, _duration_s: float) -> Json:
         )
     )
     work = {"arrivals": arrivals, "sizes": sizes, "connections": dice.choice(("new", "kept"))}
-    return {"kind": "workload", "name": name, "variant": dice.choice(VARIANTS), "workload": work}
+    return {
+        "kind": "workload",
+        "name": name,
+        "variant": dice.choice(DRAWN_FROM),
+        "workload": work,
+    }
 
 
 def _command(dice: random.Random, name: str, _duration_s: float) -> Json:
@@ -199,7 +208,12 @@ def _command(dice: random.Random, name: str, _duration_s: float) -> Json:
         "client": ["iperf3", "--client", "{server_ip}", "--port", "{port}", "--bytes", "300K"],
         "upload": True,
     }
-    return {"kind": "command", "name": name, "variant": dice.choice(VARIANTS), "command": words}
+    return {
+        "kind": "command",
+        "name": name,
+        "variant": dice.choice(DRAWN_FROM),
+        "command": words,
+    }
 
 
 def _call(dice: random.Random, name: str, _duration_s: float) -> Json:
@@ -207,5 +221,5 @@ def _call(dice: random.Random, name: str, _duration_s: float) -> Json:
 
 
 Drawn = Callable[[random.Random, str, float], Json]
-FLOWS: tuple[Drawn, ...] = (_tcp, _cbr, _workload, _command, _call)
-FLOW_WEIGHTS = (60, 15, 12, 5, 4)
+DRAWN_FLOWS: tuple[Drawn, ...] = (_tcp, _cbr, _workload, _command, _call)
+DRAWN_FLOW_WEIGHTS = (60, 15, 12, 5, 4)

@@ -37,7 +37,7 @@ from testbed.trial.parts.part import Part, TrialTimeline
 Dice = random.Random
 Act = Callable[[Programme], object]
 Change = Callable[[Dice, Any], Any]  # of a direction, a flow or a scenario; None: it has none
-ALL_OF_IT, PART_OF_IT = (0.0, 1.0), (0.3, 0.7)  # of the trial
+ALL_TIME, MIDST = (0.0, 1.0), (0.3, 0.7)  # of the trial
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _differing(
             programme.run(node, ("sysctl", "-w", f"{name}={now if begin else before}"))
         obey(programme, [_as_change(pair[begin]) for pair in pairs])
 
-    during = ALL_OF_IT if settings else dice.choice((ALL_OF_IT, PART_OF_IT))
+    during = ALL_TIME if settings else dice.choice((ALL_TIME, MIDST))
     times = (part * scenario.duration_s for part in during)
     return tuple(
         (at_s, functools.partial(act, begin=begin))
@@ -324,7 +324,7 @@ def _profile(_dice: Dice, value: Scenario) -> Scenario:
 
 def over(dice: Dice, scenario: Scenario, begin: Act, end: Act) -> tuple[tuple[float, Act], ...]:
     """Begin something, and end it."""
-    times = (part * scenario.duration_s for part in dice.choice((ALL_OF_IT, PART_OF_IT)))
+    times = (part * scenario.duration_s for part in dice.choice((ALL_TIME, MIDST)))
     return tuple(zip(times, (begin, end), strict=True))
 
 
@@ -438,8 +438,8 @@ def at_times(act: Act, parts: Sequence[float], *, hides: bool = False) -> Plant:
     return plant
 
 
-CLOCK = "import time; time.clock_settime(time.CLOCK_REALTIME, time.time() + 0.05)"
-DATAGRAMS = """import socket, sys
+PLANTED_CLOCK = "import time; time.clock_settime(time.CLOCK_REALTIME, time.time() + 0.05)"
+PLANTED_DATAGRAMS = """import socket, sys
 s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(20):
     s.sendto(bytes(500), (sys.argv[1], 9))
@@ -450,7 +450,7 @@ def foreign_datagrams(dice: Dice, scenario: Scenario) -> Planting:
     """Send datagrams that nobody asked for."""
     plan = make_plan(scenario)
     crossed = dice.choice(plan.flows)
-    act = command(crossed.flow.src, "python3", "-c", DATAGRAMS, crossed.dst_address)
+    act = command(crossed.flow.src, "python3", "-c", PLANTED_DATAGRAMS, crossed.dst_address)
     times = (part * scenario.duration_s for part in (0.3, 0.4, 0.5))
     return Planting(Task(scenario, plan), tuple((at_s, act) for at_s in times))
 
@@ -482,7 +482,10 @@ def left_setting(dice: Dice, scenario: Scenario) -> Planting:
 
 # What it leaves
 
-PACKET_BLOCK, HEAD = 6, struct.Struct("=IIIII")  # of pcapng: type, length, interface, time
+EPB_TYPE, EPB_HEAD = (
+    6,
+    struct.Struct("=IIIII"),
+)  # of pcapng: type, length, interface, time
 Blocks = list[bytes]
 
 
@@ -521,7 +524,7 @@ def _blocks(content: bytes) -> tuple[bytes, Blocks]:
     while at < len(content):
         kind, size, *_ = struct.unpack_from("=II", content, at)
         block = content[at : at + size]
-        if kind == PACKET_BLOCK:
+        if kind == EPB_TYPE:
             blocks.append(block)
         else:
             head += block
@@ -530,9 +533,12 @@ def _blocks(content: bytes) -> tuple[bytes, Blocks]:
 
 
 def _later(block: bytes, by_ns: int) -> bytes:
-    kind, size, number, high, low = HEAD.unpack_from(block)
+    kind, size, number, high, low = EPB_HEAD.unpack_from(block)
     time_ns = (high << 32 | low) + by_ns
-    return HEAD.pack(kind, size, number, time_ns >> 32, time_ns & 0xFFFFFFFF) + block[HEAD.size :]
+    return (
+        EPB_HEAD.pack(kind, size, number, time_ns >> 32, time_ns & 0xFFFFFFFF)
+        + block[EPB_HEAD.size :]
+    )
 
 
 def _few_missing(dice: Dice, blocks: Blocks) -> Blocks:
@@ -602,32 +608,32 @@ def cut_file(dice: Dice, scenario: Scenario) -> Planting:
     return Planting(Task(scenario, make_plan(scenario)), leaves=leaves, hides=True)
 
 
-RATE = direction(scaled("rate_mbit", (0.9, 0.97, 1.03, 1.25)))
-DELAY = direction(scaled("delay_ms", (0.8, 0.95, 1.05, 1.25), 1))
-LIMIT = direction(queue(_limit))
-OPTIONS = direction(queue(_options))
-ECN = direction(queue(lambda _dice, value: dataclasses.replace(value, ecn=not value.ecn)))
-CONTROL = flow(_variant)
-CBR_RATE = flow(of_kind(FlowKind.CBR, scaled("rate_mbit", (0.8, 1.25))))
-CBR_SIZE = flow(of_kind(FlowKind.CBR, scaled("packet_bytes", (0.5, 0.8))))
-SEGMENTS = flow(of_kind(FlowKind.TCP, given(mss=(700, 1200))))
-CHANNEL = GilbertElliott(0.01, 0.5)
+PLANTED_RATE = direction(scaled("rate_mbit", (0.9, 0.97, 1.03, 1.25)))
+PLANTED_DELAY = direction(scaled("delay_ms", (0.8, 0.95, 1.05, 1.25), 1))
+PLANTED_LIMIT = direction(queue(_limit))
+PLANTED_OPTIONS = direction(queue(_options))
+PLANTED_ECN = direction(queue(lambda _dice, value: dataclasses.replace(value, ecn=not value.ecn)))
+PLANTED_CONTROL = flow(_variant)
+PLANTED_CBR_RATE = flow(of_kind(FlowKind.CBR, scaled("rate_mbit", (0.8, 1.25))))
+PLANTED_CBR_SIZE = flow(of_kind(FlowKind.CBR, scaled("packet_bytes", (0.5, 0.8))))
+PLANTED_SEGMENTS = flow(of_kind(FlowKind.TCP, given(mss=(700, 1200))))
+PLANTED_CHANNEL = GilbertElliott(0.01, 0.5)
 
-FAULTS: Mapping[str, Plant] = {
-    "rate, as planned": planned(RATE),
-    "rate": made(RATE),
-    "delay, as planned": planned(DELAY),
-    "delay": made(DELAY),
-    "queue's limit, as planned": planned(LIMIT),
-    "queue's limit": made(LIMIT),
-    "queue's options, as planned": planned(OPTIONS),
-    "queue's options": made(OPTIONS),
+PLANTED_FAULTS: Mapping[str, Plant] = {
+    "rate, as planned": planned(PLANTED_RATE),
+    "rate": made(PLANTED_RATE),
+    "delay, as planned": planned(PLANTED_DELAY),
+    "delay": made(PLANTED_DELAY),
+    "queue's limit, as planned": planned(PLANTED_LIMIT),
+    "queue's limit": made(PLANTED_LIMIT),
+    "queue's options, as planned": planned(PLANTED_OPTIONS),
+    "queue's options": made(PLANTED_OPTIONS),
     "queue discipline, as planned": planned(
         direction(queue(given(discipline=("pfifo", "codel", "pie"))))
     ),
-    "ECN, as planned": planned(ECN),
-    "ECN": made(ECN),
-    "losses, as planned": planned(direction(given(loss=(CHANNEL,)))),
+    "ECN, as planned": planned(PLANTED_ECN),
+    "ECN": made(PLANTED_ECN),
+    "losses, as planned": planned(direction(given(loss=(PLANTED_CHANNEL,)))),
     "losses on a wire": on_the_wire("loss", "1%"),
     "duplicates on a wire": on_the_wire("duplicate", "1%"),
     "damage on a wire": on_the_wire("corrupt", "1%"),
@@ -638,10 +644,10 @@ FAULTS: Mapping[str, Plant] = {
     "a receiver that takes time, as planned": planned(direction(given(hold_us=(0.0, 500.0)))),
     "link's changes, as planned": planned(direction(_schedule)),
     "swapped directions": planned(swapped),
-    "control, as planned": planned(CONTROL),
-    "control": made(CONTROL),
-    "segments' size, as planned": planned(SEGMENTS),
-    "segments' size": made(SEGMENTS),
+    "control, as planned": planned(PLANTED_CONTROL),
+    "control": made(PLANTED_CONTROL),
+    "segments' size, as planned": planned(PLANTED_SEGMENTS),
+    "segments' size": made(PLANTED_SEGMENTS),
     "window, as planned": planned(flow(of_kind(FlowKind.TCP, given(window_bytes=(15_000, None))))),
     "retransmit timer, as planned": planned(
         flow(of_kind(FlowKind.TCP, given(rto_min_ms=(50, 600))))
@@ -651,10 +657,10 @@ FAULTS: Mapping[str, Plant] = {
     "flow's start, as planned": planned(flow(given(start_s=(0.2, 0.7)))),
     "flow's end, as planned": planned(flow(given(duration_s=(1.0, 2.0)))),
     "flow's ends swapped": planned(flow(_turned)),
-    "CBR's rate, as planned": planned(CBR_RATE),
-    "CBR's rate": made(CBR_RATE),
-    "CBR's packets, as planned": planned(CBR_SIZE),
-    "CBR's packets": made(CBR_SIZE),
+    "CBR's rate, as planned": planned(PLANTED_CBR_RATE),
+    "CBR's rate": made(PLANTED_CBR_RATE),
+    "CBR's packets, as planned": planned(PLANTED_CBR_SIZE),
+    "CBR's packets": made(PLANTED_CBR_SIZE),
     "CBR's pauses, as planned": planned(
         flow(of_kind(FlowKind.CBR, given(on_s=(0.3,), off_s=(0.2,))))
     ),
@@ -684,7 +690,7 @@ FAULTS: Mapping[str, Plant] = {
     "socket of another control": told("--congestion", "reno"),
     "late start": at_times(pause(0.02), (0.0,)),
     "late sampler": at_times(pause(0.15), (0.31, 0.55), hides=True),
-    "clock that jumps": at_times(command("-", "python3", "-c", CLOCK), (0.4,)),
+    "clock that jumps": at_times(command("-", "python3", "-c", PLANTED_CLOCK), (0.4,)),
     "datagrams of others": foreign_datagrams,
     "connection of others": foreign_connection,
     "a few packets not captured": capture(_few_missing),

@@ -31,7 +31,7 @@ from benchmarks.harness import (
     scratch_folder,
     with_tables,
 )
-from benchmarks.planted_faults import FAULTS, Planting
+from benchmarks.planted_faults import PLANTED_FAULTS, Planting
 from benchmarks.recipes import captures_hash
 from testbed.errors import TestbedError
 from testbed.plan.plan import Task, make_plan
@@ -41,19 +41,19 @@ from testbed.store.reading import open_trial
 from testbed.store.records import Status
 from testbed.trial import make
 
-VERDICTS = Path(__file__).resolve().parents[1] / "docs" / "verdicts.md"
-VERDICTS_BENCHMARK = "benchmarks.verdicts"  # in the marks of the page's table
-SOUND = ""  # the kind of a trial without a fault
-FAULTS_EACH = 4  # of a scenario, which then runs five times
-JOBS = 2
+ATTACK_PAGE = Path(__file__).resolve().parents[1] / "docs" / "verdicts.md"
+ATTACK_MARK = "benchmarks.verdicts"  # in the marks of the page's table
+ATTACK_SOUND = ""  # the kind of a trial without a fault
+ATTACK_FAULTS_EACH = 4  # of a scenario, which then runs five times
+ATTACK_JOBS = 2
 # What limits a flow of a sound trial, too: such a verdict is right.
-LIMITED = ("receive window", "send buffer", "receive buffer", "session failures", "bucket")
-REFUSED = "refused when it ran"  # by the verification of its settings, or by a program's report
-UNREADABLE = "refused when it was read"
+ATTACK_LIMITED = ("receive window", "send buffer", "receive buffer", "session failures", "bucket")
+ATTACK_REFUSED = "refused when it ran"  # by verification, or a program
+ATTACK_UNREADABLE = "refused when it was read"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """What became of a trial."""
 
     number: int  # of its scenario
@@ -76,7 +76,7 @@ def chosen_faults(seed: int, trials: int, kinds: Sequence[str]) -> Iterator[tupl
     while count < trials:
         fitting: list[str] = []
         for kind in sorted(kinds, key=planned.__getitem__):
-            if len(fitting) < FAULTS_EACH and _planting(seed, number, kind) is not None:
+            if len(fitting) < ATTACK_FAULTS_EACH and _planting(seed, number, kind) is not None:
                 fitting.append(kind)
         planned.update(fitting)
         count += len(fitting) + 1
@@ -86,15 +86,15 @@ def chosen_faults(seed: int, trials: int, kinds: Sequence[str]) -> Iterator[tupl
 
 def _planting(seed: int, number: int, kind: str) -> Planting | None:
     scenario = drawn_scenario(seed, number)
-    if kind == SOUND:
+    if kind == ATTACK_SOUND:
         return Planting(Task(scenario, make_plan(scenario)))
-    return FAULTS[kind](random.Random(f"{seed} {number} {kind}"), scenario)
+    return PLANTED_FAULTS[kind](random.Random(f"{seed} {number} {kind}"), scenario)
 
 
-def outcomes(seed: int, number: int, kinds: Iterable[str]) -> list[Outcome]:
+def outcomes(seed: int, number: int, kinds: Iterable[str]) -> list[AttackOutcome]:
     """Run a scenario as it is, and with each of the faults."""
     with scratch_folder() as folder:
-        sound, packets = run_one(seed, number, SOUND, Path(folder))
+        sound, packets = run_one(seed, number, ATTACK_SOUND, Path(folder))
         done = [sound]
         for place, kind in enumerate(kinds):
             found, others = run_one(seed, number, kind, Path(folder) / f"{place}")
@@ -104,7 +104,7 @@ def outcomes(seed: int, number: int, kinds: Iterable[str]) -> list[Outcome]:
     return done
 
 
-def run_one(seed: int, number: int, kind: str, out: Path) -> tuple[Outcome, str]:
+def run_one(seed: int, number: int, kind: str, out: Path) -> tuple[AttackOutcome, str]:
     """Run one trial; return what became of it, and a hash of its packets if they can tell."""
     planting = _planting(seed, number, kind)
     assert planting is not None
@@ -115,7 +115,7 @@ def run_one(seed: int, number: int, kind: str, out: Path) -> tuple[Outcome, str]
     if planting.leaves:
         planting.leaves(done.path)
     grade, rule, why = _judged(done.path)
-    return Outcome(number, kind, grade, rule, why, is_fault=kind != SOUND), packets
+    return AttackOutcome(number, kind, grade, rule, why, is_fault=kind != ATTACK_SOUND), packets
 
 
 def _judged(path: Path) -> tuple[str, str, str]:
@@ -123,10 +123,10 @@ def _judged(path: Path) -> tuple[str, str, str]:
     try:
         trial = open_trial(path)
         if trial.record.status is not Status.OK:
-            return Grade.INVALID, REFUSED, trial.record.reason
+            return Grade.INVALID, ATTACK_REFUSED, trial.record.reason
         verdict = judge(trial)
     except TestbedError as error:
-        return Grade.INVALID, UNREADABLE, error.message
+        return Grade.INVALID, ATTACK_UNREADABLE, error.message
     assert verdict is not None
     deciding = (check.name for check in verdict.checks if check.why == verdict.why)
     return verdict.verdict, next(deciding, "") if verdict.why else "", verdict.why
@@ -142,13 +142,13 @@ def wilson(count: int, of: int) -> str:
     return f"{count / of:.0%} ({interval.low:.0%} to {interval.high:.0%})"
 
 
-HEADER = ("fault", "planted", "without effect", "found", "share found", "by")
+ATTACK_HEADER = ("fault", "planted", "without effect", "found", "share found", "by")
 
 
-def table_lines(done: Sequence[Outcome]) -> list[str]:
+def table_lines(done: Sequence[AttackOutcome]) -> list[str]:
     """Return the table, a line a kind of fault, and the sound trials below it."""
     rows = []
-    for kind in FAULTS:
+    for kind in PLANTED_FAULTS:
         of_kind = [each for each in done if each.kind == kind]
         faults = [each for each in of_kind if each.is_fault]
         found = [each for each in faults if each.is_found]
@@ -157,8 +157,8 @@ def table_lines(done: Sequence[Outcome]) -> list[str]:
         counts = (len(of_kind), len(of_kind) - len(faults), len(found))
         if of_kind:
             rows.append((kind, *map(str, counts), wilson(len(found), len(faults)), by))
-    sound = [each for each in done if each.kind == SOUND]
-    limited = [each for each in sound if each.rule in LIMITED]
+    sound = [each for each in done if each.kind == ATTACK_SOUND]
+    limited = [each for each in sound if each.rule in ATTACK_LIMITED]
     accused = [each for each in sound if each.is_found and each not in limited]
     faults = [each for each in done if each.is_fault]
     found = [each for each in faults if each.is_found]
@@ -169,7 +169,7 @@ def table_lines(done: Sequence[Outcome]) -> list[str]:
         f"{wilson(len(accused), len(sound))}. {len(limited)} are suspect for what limited their "
         "flows, which is so.",
         "",
-        *markdown_lines(HEADER, rows),
+        *markdown_lines(ATTACK_HEADER, rows),
     ]
 
 
@@ -182,8 +182,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)
     require_guest()
-    kinds = [kind for kind in FAULTS if options.only in kind]
-    with errors_as_exit(), ProcessPoolExecutor(JOBS) as pool:
+    kinds = [kind for kind in PLANTED_FAULTS if options.only in kind]
+    with errors_as_exit(), ProcessPoolExecutor(ATTACK_JOBS) as pool:
         done = [
             outcome
             for each in pool.map(_outcomes, chosen_arguments(options.seed, options.trials, kinds))
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = table_lines(done)
     print("\n".join(lines))
     if options.write:
-        VERDICTS.write_text(with_tables(VERDICTS.read_text(), VERDICTS_BENCHMARK, "\n".join(lines)))
+        ATTACK_PAGE.write_text(with_tables(ATTACK_PAGE.read_text(), ATTACK_MARK, "\n".join(lines)))
 
 
 def chosen_arguments(
@@ -202,14 +202,16 @@ def chosen_arguments(
     return [(seed, number, faults) for number, faults in chosen_faults(seed, trials, kinds)]
 
 
-def _outcomes(arguments: tuple[int, int, list[str]]) -> list[Outcome]:
+def _outcomes(arguments: tuple[int, int, list[str]]) -> list[AttackOutcome]:
     done = outcomes(*arguments)
     for each in done:
-        is_wrong = each.is_found if each.kind == SOUND else each.is_fault and not each.is_found
+        is_wrong = each.is_found == (each.kind == ATTACK_SOUND) and (
+            each.is_fault or each.kind == ATTACK_SOUND
+        )
         what = f"{each.number}, {each.kind or 'sound'}: {each.grade}: {each.why}"
         if is_wrong:
             print(f"WRONG {what}", flush=True)
-        elif each.kind and each.rule == REFUSED:
+        elif each.kind and each.rule == ATTACK_REFUSED:
             print(f"      {what}", flush=True)
     return done
 

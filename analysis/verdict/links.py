@@ -31,9 +31,9 @@ from testbed.scenario.queues import polices
 from testbed.store.names import IDLE_RTTS
 from testbed.store.records import FlowRecord
 
-ECHO_FRAME_BYTES = 98  # of the requests of a trial's idle path
+IDLE_ECHO_BYTES = 98  # of the requests of a trial's idle path
 BY_CHANCE = "losses by chance"
-T = TypeVar("T", float, npt.NDArray[np.float64])
+Frames = TypeVar("Frames", float, npt.NDArray[np.float64])
 NO_MEDIUM_REPORT = "the medium left no report"
 
 
@@ -76,11 +76,11 @@ def _echo_ms(evidence: Evidence, name: str) -> float:
         for number, end in network.steps_from(src)[dst]:
             each = network.links[number].directions[end]
             total_ms += each.delay_ms + (each.hold_us + each.cost_us + each.wake_us) / 1e3
-            total_ms += sending_ms(each, ECHO_FRAME_BYTES)
+            total_ms += sending_ms(each, IDLE_ECHO_BYTES)
     return total_ms
 
 
-def sending_ms(direction: Direction, frame_bytes: T) -> T | float:
+def sending_ms(direction: Direction, frame_bytes: Frames) -> Frames | float:
     """Return how long an exact link sends a frame, or each of several; 0 for any other link."""
     is_policed = direction.queue is not None and polices(direction.queue.discipline)
     if direction.rate_mbit is None or not direction.is_exact or is_policed:

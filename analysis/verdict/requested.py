@@ -26,12 +26,12 @@ from testbed.store.records import FlowRecord, QueueRecord
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-EDGE_S = 1e-6  # of a change of delay: which packets it holds for
-OPTION_TOLERANCE = 0.1  # of a queue's option: what tc and the kernel round
-MIN_SEGMENTS = 20  # of a flow before its longest says how long they may be
-TIMESTAMP_BYTES = 12  # of TCP's options, in each segment
-MIN_DATAGRAMS = 50
-LONGEST_GAP = 2.5  # even gaps: a longer one is a pause, or a packet that left none
+REQUESTED_EDGE_S = 1e-6  # of a change of delay: which packets it holds for
+REQUESTED_OPTION_TOLERANCE = 0.1  # of a queue's option: what tc and the kernel round
+REQUESTED_MIN_SEGMENTS = 20  # of a flow before its longest says how long they may be
+REQUESTED_TIMESTAMP_BYTES = 12  # of TCP's options, in each segment
+REQUESTED_MIN_DATAGRAMS = 50
+REQUESTED_LONGEST_GAP = 2.5  # even gaps: a longer one is a pause, or a packet that left none
 
 
 def interfaces(network: Graph) -> Mapping[str, Step]:
@@ -98,14 +98,14 @@ def _options(evidence: Evidence, queue: QueueRecord, direction: Direction) -> It
             continue
         value = number / (1000 if option.unit == "ms" else 1)
         subject = f"{queue.interface} {name}"
-        if abs(value - wanted) > OPTION_TOLERANCE * abs(wanted):
+        if abs(value - wanted) > REQUESTED_OPTION_TOLERANCE * abs(wanted):
             yield same("scenario", subject, f"{value:g}", f"{wanted:g}")
 
 
 def _flow_words(scenario: Scenario, record: FlowRecord) -> str:
     flow = scenario.flow(record.name)
     late_s = record.planned_start_s - flow.start_s
-    in_time = -EDGE_S <= late_s <= scenario.start_jitter_ms / 1e3 + EDGE_S
+    in_time = -REQUESTED_EDGE_S <= late_s <= scenario.start_jitter_ms / 1e3 + REQUESTED_EDGE_S
     start_s = record.planned_start_s if in_time else flow.start_s
     control = variant(flow.variant).control if flow.variant else ""
     words = [f"{flow.src} to {flow.dst}", f"{start_s:g} to {scenario.stop_s(flow):g} s", control]
@@ -257,8 +257,8 @@ def _delays_ms(direction: Direction, sent_s: Floats, came_s: Floats) -> tuple[Fl
     """Return the least and the most delay that holds while each packet is on its way."""
     changes = [each for each in direction.schedule if each.delay_ms is not None]
     times = np.array([each.at_s for each in changes])
-    first = np.searchsorted(times, sent_s - EDGE_S, side="right")
-    last = np.searchsorted(times, came_s + EDGE_S, side="right")
+    first = np.searchsorted(times, sent_s - REQUESTED_EDGE_S, side="right")
+    last = np.searchsorted(times, came_s + REQUESTED_EDGE_S, side="right")
     least, most = np.full(len(first), math.inf), np.zeros(len(first))
     for place, value in enumerate([direction.delay_ms, *(each.delay_ms or 0 for each in changes)]):
         holds = (first <= place) & (place <= last)
@@ -294,13 +294,13 @@ def _segments(
     """Check the longest segment of a flow that has sent enough of them."""
     flow = scenario.flow(record.name)
     payloads = np.asarray(data["payload"], dtype=np.int64)
-    if (payloads > 0).sum() < MIN_SEGMENTS:
+    if (payloads > 0).sum() < REQUESTED_MIN_SEGMENTS:
         yield unknown("packets", record.name, "it sent hardly any")
         return
     headers = 60 if ":" in record.dst_address else 40
     most = flow.mss or PROFILE_SETTINGS[scenario.profile].mss or 1500 - headers
     longest = int(payloads.max())
-    off = max(0, longest - most, most - TIMESTAMP_BYTES - longest)
+    off = max(0, longest - most, most - REQUESTED_TIMESTAMP_BYTES - longest)
     yield make_check("packets", record.name, evidence.virtual_time, longest, most, deviation=off)
 
 
@@ -309,7 +309,7 @@ def _datagrams(
 ) -> Iterator[Check]:
     """Check the size of datagrams, and the mean of the gaps between them."""
     assert flow.packet_bytes is not None and flow.rate_mbit is not None
-    if len(data) < MIN_DATAGRAMS:
+    if len(data) < REQUESTED_MIN_DATAGRAMS:
         yield unknown("packets", record.name, "it sent hardly any")
         return
     lengths = np.asarray(data["length"], dtype=np.int64)
@@ -320,8 +320,8 @@ def _datagrams(
     even_ns = (flow.packet_bytes + FRAME_OVERHEAD_BYTES) * 8e3 / flow.rate_mbit
     gaps = np.diff(np.asarray(data["time_ns"], dtype=np.int64)).astype(np.float64)
     if flow.on_s or own_queue_ns(evidence, record):
-        gaps = gaps[gaps <= LONGEST_GAP * even_ns]
-    if len(gaps) < MIN_DATAGRAMS:
+        gaps = gaps[gaps <= REQUESTED_LONGEST_GAP * even_ns]
+    if len(gaps) < REQUESTED_MIN_DATAGRAMS:
         yield unknown("pace", record.name, "its gaps are not those of its rate")
         return
     mean = float(gaps.mean() / even_ns)

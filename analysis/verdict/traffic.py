@@ -35,7 +35,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, ProgramRecord
 
 NO_PLAYER_REPORT = "the player left no report"
-ENDS = ["src", "dst", *PORTS]
+CONNECTION_ENDS = ["src", "dst", *PORTS]
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
 MIN_MEASURED_PACKETS, MIN_MEASURED_S = 100, 1.0  # of a flow's measured interval, without a note
@@ -144,7 +144,9 @@ def other_connections(evidence: Evidence) -> Iterator[Check]:
                 break
             packets = evidence.packets.part_at(path, flows[name])
             is_flows[packets.data.index] = is_flows[packets.acks.index] = True
-        for src, dst, *ports in evidence.packets.read(path).rows.loc[~is_flows, ENDS].to_numpy():
+        for src, dst, *ports in (
+            evidence.packets.read(path).rows.loc[~is_flows, CONNECTION_ENDS].to_numpy()
+        ):
             ends = frozenset(zip((str(src), str(dst)), map(int, ports), strict=True))
             note = f"from port {ports[0]} to {ports[1]}, at {capture.interface}"
             seen.setdefault(ends, note)

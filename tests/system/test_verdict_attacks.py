@@ -9,11 +9,11 @@ import pytest
 
 from analysis.verdict.checks import Grade
 from benchmarks.drawn_scenarios import drawn_scenario
-from benchmarks.planted_faults import FAULTS
+from benchmarks.planted_faults import PLANTED_FAULTS
 from benchmarks.verdicts import (
-    LIMITED,
-    SOUND,
-    Outcome,
+    ATTACK_LIMITED,
+    ATTACK_SOUND,
+    AttackOutcome,
     chosen_faults,
     outcomes,
     table_lines,
@@ -47,7 +47,7 @@ LEAST_FOUND = 0.75  # of all faults that had an effect
 
 def test_three_trials_with_and_without_faults() -> None:
     sound, *faults = outcomes(1, 10, ["setting that stays", "reader that stops"])
-    assert (sound.kind, sound.grade, sound.why) == (SOUND, Grade.VALID, "")
+    assert (sound.kind, sound.grade, sound.why) == (ATTACK_SOUND, Grade.VALID, "")
     assert [each.is_fault and each.rule for each in faults] == ["configuration", "iperf3 seconds"]
 
 
@@ -55,41 +55,41 @@ def test_three_trials_with_and_without_faults() -> None:
 def test_each_kind_that_can_be_known_is_found() -> None:
     done = [
         outcome
-        for number, kinds in chosen_faults(SEED, TRIALS, list(FAULTS))
+        for number, kinds in chosen_faults(SEED, TRIALS, list(PLANTED_FAULTS))
         for outcome in outcomes(SEED, number, kinds)
     ]
     faults = [each for each in done if each.is_fault]
     missed = [each for each in faults if not each.is_found]
     assert [each for each in missed if each.kind in ALWAYS_FOUND] == []
     assert len(missed) < (1 - LEAST_FOUND) * len(faults)
-    accused = [each for each in done if each.kind == SOUND and each.is_found]
-    assert [each for each in accused if each.rule not in LIMITED] == []
+    accused = [each for each in done if each.kind == ATTACK_SOUND and each.is_found]
+    assert [each for each in accused if each.rule not in ATTACK_LIMITED] == []
 
 
 def test_scenarios_and_faults_follow_from_the_seed() -> None:
     assert drawn_scenario(1, 3) == drawn_scenario(1, 3) != drawn_scenario(2, 3)
-    kinds = list(FAULTS)
+    kinds = list(PLANTED_FAULTS)
     assert list(chosen_faults(1, 60, kinds)) == list(chosen_faults(1, 60, kinds))
 
 
 def test_every_kind_can_be_planted_somewhere() -> None:
     """Among a hundred scenarios, which have every kind of traffic and of queue."""
-    left = set(FAULTS)
+    left = set(PLANTED_FAULTS)
     for number in range(100):
         scenario = drawn_scenario(1, number)
         for kind in sorted(left):
-            if FAULTS[kind](random.Random(kind), scenario) is not None:
+            if PLANTED_FAULTS[kind](random.Random(kind), scenario) is not None:
                 left.remove(kind)
     assert not left
 
 
 def test_a_fault_without_effect_counts_neither_way() -> None:
-    kind = next(iter(FAULTS))
+    kind = next(iter(PLANTED_FAULTS))
     done = [
-        Outcome(1, SOUND, Grade.VALID, "", "", is_fault=False),
-        Outcome(1, kind, Grade.INVALID, "rate", "x", is_fault=True),
-        Outcome(2, kind, Grade.VALID, "", "", is_fault=True),
-        Outcome(3, kind, Grade.VALID, "", "", is_fault=False),
+        AttackOutcome(1, ATTACK_SOUND, Grade.VALID, "", "", is_fault=False),
+        AttackOutcome(1, kind, Grade.INVALID, "rate", "x", is_fault=True),
+        AttackOutcome(2, kind, Grade.VALID, "", "", is_fault=True),
+        AttackOutcome(3, kind, Grade.VALID, "", "", is_fault=False),
     ]
     first, *_, row = table_lines(done)
     assert first.startswith("Of 2 faults 1 were found: 50% ")
