@@ -225,33 +225,6 @@ def _echoing(i: int, frame: Frame) -> Frame:
     return time_ns, data[:FLAGS] + bytes([data[FLAGS] | ECE]) + data[FLAGS + 1 :], size
 
 
-def _foreign(path: Path) -> None:
-    """A frame from another port, behind all others at the receiver."""
-    file = path / "captures" / "receiver-eth0.pcap.gz"
-    content = gzip.decompress(file.read_bytes())
-    time_ns, data, size = list(frames(content))[-1]
-    data = data[: ETHERNET + 20] + b"\x27\x0f" + data[ETHERNET + 22 :]
-    head = RECORD_HEADER.pack(*divmod(time_ns, 10**9), len(data), size)
-    file.write_bytes(gzip.compress(content + head + data))
-    edit_capture(path, "receiver-eth0", lambda _i, frame: frame)
-
-
-def _standing(path: Path) -> None:
-    def change(data: Any) -> None:
-        data["intervals"][1]["sum"]["end"] += 0.3
-
-    edit(path / "flows" / "tcp.client.json", change)
-
-
-def _early(_i: int, frame: Frame) -> Frame:
-    time_ns, data, size = frame
-    return time_ns - 50_000, data, size
-
-
-def _segments(path: Path) -> None:
-    edit(path / SCENARIO, lambda scenario: scenario["flows"][0].update(mss=1000))
-
-
 def _host(column: str, values: list[float]) -> Callable[[Path], None]:
     """As if it had run in real time, on a busy host."""
 
@@ -336,14 +309,6 @@ _DOCTORED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a full send buffer": (_filled("starved_by", "send-buffer"), "send buffer"),
     "iperf3's sum": (_report, "goodput"),
     "an interval of iperf3's": (_interval, "iperf3 intervals"),
-    "a connection that is no flow's": (_foreign, "other connections"),
-    "iperf3 that stood still": (_standing, "iperf3 seconds"),
-    "a capture whose clock is behind": (
-        lambda path: edit_capture(path, "receiver-eth0", _early),
-        "delay",
-    ),
-    "segments of another size": (_segments, "packets"),
-    "a queue that marks": (_queue("ecn", True), "scenario"),
     "a core that was always busy": (_host("busiest", [0.4, 0.99, 1.0]), "cpu"),
     "softirqs all the time": (_host("softirq", [0.2, 0.5, 0.5]), "softirq"),
     "a hypervisor that took time": (_host("steal", [0.0, 0.1, 0.2]), "steal"),

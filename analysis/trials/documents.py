@@ -93,7 +93,7 @@ class Reordering(TypedDict):
     reorder: Number
 
 
-@with_config(ConfigDict(**STRICTLY, extra="allow"))
+@with_config(STRICTLY)
 class DisciplineOptions(TypedDict):
     """What tc says about a queue discipline's settings."""
 

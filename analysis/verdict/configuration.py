@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-
-from analysis.captures.tcp import RST, SYN
 from analysis.trials.documents import Configuration, read_trial_document
 from analysis.verdict.checks import (
     NEVER_CONNECTED,
@@ -55,25 +52,12 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
             yield unknown("variant", flow.name, OWN_SOCKETS)
             yield unknown("options", flow.name, OWN_SOCKETS)
             continue
-        if not flow.variant_seen and _never_connected(evidence, flow):
-            yield unknown("variant", flow.name, NEVER_CONNECTED)
-            yield unknown("options", flow.name, NEVER_CONNECTED)
-            continue
         note = another_variant(flow.variant_seen, flow.control)
         yield same("variant", flow.name, flow.variant_seen, flow.control, note)
         if _never_answered(evidence, flow):
             yield unknown("options", flow.name, NEVER_CONNECTED)
         else:
             yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
-
-
-def _never_connected(evidence: Evidence, flow: FlowRecord) -> bool:
-    """Return whether a flow's sender saw nothing but connections that begin, or are reset."""
-    packets = evidence.packets.part("sender", flow)
-    if packets is None:
-        return False
-    flags = np.concatenate((packets.data["flags"], packets.acks["flags"]))
-    return bool(len(flags) and ((flags & (SYN | RST)) > 0).all())
 
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:

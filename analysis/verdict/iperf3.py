@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from analysis.captures.tcp import FIN, RST, PacketArrays
+from analysis.captures.tcp import FIN, PacketArrays
 from analysis.trials.documents import Iperf3Report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
@@ -23,6 +23,7 @@ from testbed.store.records import FlowRecord
 Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
+RST = 0x04
 NO_IPERF3_REPORT = "iperf3 left no report"
 # bytes this close to the end of an interval may be read on either side of it
 READ_EDGE_NS = 100_000
@@ -35,29 +36,8 @@ def tcp(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.tcp:
         if not is_iperf3(evidence, flow):
             continue
-        yield from _seconds(evidence, flow)
         yield from _received(evidence, flow)
         yield _retransmissions(evidence, flow)
-
-
-def _seconds(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
-    """Check that both programs were there at the end of each of their seconds."""
-    for side in ("client", "server"):
-        report = read_iperf3(evidence.trial, flow, side)
-        intervals = (report or {}).get("intervals", [])
-        ends_s = [each["sum"]["end"] for each in intervals[:-1]]
-        if not ends_s:
-            yield unknown("iperf3 seconds", f"{flow.name} {side}", NO_IPERF3_REPORT)
-            continue
-        off = [abs(end - round(end)) for end in ends_s]
-        worst = off.index(max(off))
-        yield make_check(
-            "iperf3 seconds",
-            f"{flow.name} {side}",
-            evidence.virtual_time,
-            ends_s[worst],
-            round(ends_s[worst]),
-        )
 
 
 def is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:

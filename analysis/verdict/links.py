@@ -6,10 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from analysis.captures.packet_matching import differences, overtakers
 from analysis.captures.tcp import PacketArrays
@@ -26,14 +24,10 @@ from analysis.verdict.checks import (
     unverified,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.network import Direction
-from testbed.scenario.queues import polices
 from testbed.store.names import IDLE_RTTS
 from testbed.store.records import FlowRecord
 
-IDLE_ECHO_BYTES = 98  # of the requests of a trial's idle path
 BY_CHANCE = "losses by chance"
-Frames = TypeVar("Frames", float, npt.NDArray[np.float64])
 NO_MEDIUM_REPORT = "the medium left no report"
 
 
@@ -57,8 +51,6 @@ def idle(evidence: Evidence) -> Iterator[Check]:
             )
             continue
         rtts, expected_ms = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
-        if evidence.virtual_time:
-            expected_ms = np.full(len(rtts), _echo_ms(evidence, str(flow)))
         jitter_ms = answered["jitter_ms"].to_numpy()
         off = np.maximum(0.0, np.abs(rtts - expected_ms) - jitter_ms)
         worst = int(off.argmax())
@@ -68,28 +60,8 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         )
 
 
-def _echo_ms(evidence: Evidence, name: str) -> float:
-    """Return what an echo takes over a flow's idle path and back, by the scenario alone."""
-    network, flow = evidence.scenario.network, evidence.scenario.flow(name)
-    total_ms = 0.0
-    for src, dst in ((flow.src, flow.dst), (flow.dst, flow.src)):
-        for number, end in network.steps_from(src)[dst]:
-            each = network.links[number].directions[end]
-            total_ms += each.delay_ms + (each.hold_us + each.cost_us + each.wake_us) / 1e3
-            total_ms += sending_ms(each, IDLE_ECHO_BYTES)
-    return total_ms
-
-
-def sending_ms(direction: Direction, frame_bytes: Frames) -> Frames | float:
-    """Return how long an exact link sends a frame, or each of several; 0 for any other link."""
-    is_policed = direction.queue is not None and polices(direction.queue.discipline)
-    if direction.rate_mbit is None or not direction.is_exact or is_policed:
-        return 0.0
-    return frame_bytes * 8e-3 / direction.rate_mbit
-
-
 @dataclass(frozen=True)
-class CapturePair:
+class _CapturePair:
     """A flow's packets of one direction at two consecutive captures."""
 
     flow: FlowRecord
@@ -99,10 +71,9 @@ class CapturePair:
     after: PacketArrays
     is_queue: bool  # a shaped queue lies between them, which may drop
     to_receiver: bool
-    is_data: bool  # of the flow, not what comes back
 
 
-def capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[CapturePair]:
+def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePair]:
     """Yield a flow's path in both directions, capture by capture."""
     shaped = {queue.interface for queue in evidence.bottlenecks}
     # where no queue is captured, the hosts' captures are not neighbours
@@ -123,15 +94,15 @@ def capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[CapturePair]
         around_queue = role.endswith(BEFORE)
         forward, reverse = (around_queue and name in shaped for name in (second, first))
         last = next_role == "receiver"
-        yield CapturePair(flow, first, second, one.data, other.data, forward, last, True)
+        yield _CapturePair(flow, first, second, one.data, other.data, forward, last)
         if not other_way_back:
-            yield CapturePair(flow, second, first, other.acks, one.acks, reverse, False, False)
+            yield _CapturePair(flow, second, first, other.acks, one.acks, reverse, False)
     sender, receiver = (evidence.packets.part(role, flow) for role in ("sender", "receiver"))
     if other_way_back and sender is not None and receiver is not None:
         first, second = (
             capture_interface(evidence.trial, role, flow) for role in ("receiver", "sender")
         )
-        yield CapturePair(flow, first, second, receiver.acks, sender.acks, True, False, False)
+        yield _CapturePair(flow, first, second, receiver.acks, sender.acks, True, False)
 
 
 def loss(evidence: Evidence) -> Iterator[Check]:
@@ -142,7 +113,7 @@ def loss(evidence: Evidence) -> Iterator[Check]:
     """
     pairs = []
     for flow in evidence.flows:
-        for pair in capture_pairs(evidence, flow):
+        for pair in _capture_pairs(evidence, flow):
             lost, stray = differences(pair.before, pair.after, evidence.sure_ns)
             if pair.to_receiver:
                 # whether the droppers' own counts are right is another check
@@ -188,7 +159,7 @@ def overtaking(evidence: Evidence) -> Iterator[Check]:
     pairs = [
         pair
         for flow in evidence.flows
-        for pair in capture_pairs(evidence, flow)
+        for pair in _capture_pairs(evidence, flow)
         if not pair.is_queue
     ]
     overtook = sum(overtakers(pair.before, pair.after) for pair in pairs)
@@ -230,9 +201,8 @@ def _missing_segments(evidence: Evidence, flow: FlowRecord, dropper: Injected) -
     drops = evidence.disciplines.drops()
     # behind the bottleneck only the access link's own queue drops, of any flow
     by_queues = drops.get(dropper.interface, 0) if before.endswith(BEHIND) else sum(drops.values())
-    by_queues += evidence.disciplines.lost_by_netem()
     off = max(0, dropper.dropped - missing, missing - dropper.dropped - by_queues)
-    note = f"between {before} and {behind}, where queues and channels dropped {by_queues}"
+    note = f"between {before} and {behind}, where queues dropped {by_queues}"
     return make_check(
         BY_CHANCE,
         flow.name,

@@ -45,11 +45,7 @@ EDGES_NS = 2  # what times in nanoseconds may be off by, at both ends of a stret
 
 
 def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
-    """Check the rate while the queue was backlogged, and how even the gaps were.
-
-    A frame that is neither TCP nor UDP, such as ICMP's answer to a datagram that came too late,
-    makes one gap longer.
-    """
+    """Check the rate while the queue was backlogged, and how even the gaps were."""
     name = queue.interface
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None or polices(queue.discipline):
@@ -64,9 +60,6 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
         yield unknown("gaps", name, why)
         return
     expected = capacity.rates_at((gaps.since_ns - epoch_ns(evidence.trial)) / 1e9)
-    if others := _other_frames(evidence, name):
-        few = gaps.without_longest(others, expected)
-        gaps, expected = gaps.at(few), expected[few]
     mean = queue.rate_mbit
     if capacity.changes:
         mean = float(gaps.bits.sum() / (gaps.bits / expected).sum())
@@ -178,15 +171,6 @@ class Gaps:
     def rate_mbit(self) -> float:
         """Return the rate over all gaps."""
         return float(self.bits.sum() * 1e3 / self.gap_ns.sum())
-
-    def at(self, places: Integers) -> Gaps:
-        """Return the gaps at these places."""
-        return Gaps(self.gap_ns[places], self.bits[places], self.since_ns[places])
-
-    def without_longest(self, count: int, rate_mbit: npt.NDArray[np.float64]) -> Integers:
-        """Return the places of all gaps but the longest ones, beside their serialisation time."""
-        order = np.argsort(self.gap_ns * rate_mbit / self.bits, kind="stable")
-        return np.sort(order[: max(0, len(order) - count)])
 
     def share_off(self, rate_mbit: float | npt.NDArray[np.float64], part: float) -> float:
         """Return the share of gaps further off the serialisation time than this part of it."""
@@ -439,17 +423,15 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     if queue.discipline not in DISCIPLINES:
         yield unknown("ECN", name, NO_ROW)
         return
-    ce = before = 0
+    ce = 0
     for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
         ce += int((at_queue.left["ecn"] == CE).sum())
-        before += 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
-    ce -= before
+        ce -= 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
     counted, dropped = _counted_marks(evidence, queue)
     if counted is None:
         yield unknown("ECN", name, NOT_SAMPLED)
         return
-    # some disciplines count a packet that another queue has marked before
-    off = max(0, ce - counted, counted - dropped - before - ce)
+    off = max(0, ce - counted, counted - dropped - ce)
     note = f"up to {dropped} marked packets found the queue full" if ce != counted else ""
     if (marking := DISCIPLINES[queue.discipline].marking) and marking.may_count_twice:
         off = max(0, ce - counted, counted - 2 * ce)
@@ -486,10 +468,8 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         arrived[dst] = arrived.get(dst, 0) + (len(marked) if over_ipv4 else 0)
         if flow.protocol == "tcp":
             # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
-            data = marked[marked["payload"] > 0]
-            # one that has closed its socket echoes nothing
-            in_time = data["time_ns"] <= epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
-            yield _echo(evidence, flow.name, len(data), packets.acks["flags"], bool(in_time.any()))
+            data = int((marked["payload"] > 0).sum())
+            yield _echo(evidence, flow.name, data, packets.acks["flags"])
     for node, ce in arrived.items():
         counters = read_counters(evidence.trial, node)
         if not counters or not all_captured:
@@ -500,9 +480,7 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
             )
 
 
-def _echo(
-    evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64], in_time: bool
-) -> Check:
+def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
     """Check that acknowledgements carry ECE if CE arrived; how many depends on when CWR comes.
 
     With accurate ECN, that they count marks.
@@ -510,6 +488,6 @@ def _echo(
     echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
     if is_agreed(flags):
         echoes = reported_marks(flags)
-    off = int(echoes > 0 and not ce) + int(in_time and not echoes)
+    off = 0 if (ce > 0) == (echoes > 0) else 1
     note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
     return make_check("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

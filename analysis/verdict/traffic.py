@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from analysis.trials.documents import (
     CallReport,
     FileSizes,
@@ -35,7 +33,6 @@ from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, ProgramRecord
 
 NO_PLAYER_REPORT = "the player left no report"
-CONNECTION_ENDS = ["src", "dst", *PORTS]
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
 MIN_MEASURED_PACKETS, MIN_MEASURED_S = 100, 1.0  # of a flow's measured interval, without a note
@@ -92,7 +89,7 @@ def _payload(packets: FlowTables, protocol: str) -> int:
 
 
 def programs(evidence: Evidence) -> Iterator[Check]:
-    """Check how programs ended."""
+    """Check how programs ended, and that their hosts exchanged nothing but the flow."""
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).command is None:
             continue
@@ -104,6 +101,7 @@ def programs(evidence: Evidence) -> Iterator[Check]:
                 subject = f"{flow.name} {role}"
                 said = _last_words(evidence.trial, errors_file(flow.name, role))
                 yield _exit_status(evidence, subject, program, said)
+        yield _other_connections(evidence, flow)
 
 
 def _last_words(trial: Trial, name: str) -> str:
@@ -128,34 +126,28 @@ def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said:
     )
 
 
-def other_connections(evidence: Evidence) -> Iterator[Check]:
-    """Count the connections in captures, of TCP and of UDP, that belong to no flow."""
-    flows = {flow.name: flow for flow in evidence.flows}
-    seen: dict[frozenset[tuple[str, int]], str] = {}
-    for capture in evidence.trial.record.captures:
-        if not capture.file:
-            continue
-        path = evidence.trial.path / capture.file
-        part = evidence.packets.read(path).part
-        is_flows = np.zeros(len(part), dtype=np.bool_)
-        names = dict.fromkeys(role.partition(":")[2] for role in capture.roles)
-        for name in {**names, **flows}:
-            if is_flows.all():
-                break
-            packets = evidence.packets.part_at(path, flows[name])
-            is_flows[packets.data.index] = is_flows[packets.acks.index] = True
-        for src, dst, *ports in (
-            evidence.packets.read(path).rows.loc[~is_flows, CONNECTION_ENDS].to_numpy()
-        ):
-            ends = frozenset(zip((str(src), str(dst)), map(int, ports), strict=True))
-            note = f"from port {ports[0]} to {ports[1]}, at {capture.interface}"
-            seen.setdefault(ends, note)
-    note = next(iter(seen.values()), "")
-    count, virtual = len(seen), evidence.virtual_time
-    if not any(capture.file for capture in evidence.trial.record.captures):
-        yield unknown("other connections", "captures", NOT_CAPTURED)
-        return
-    yield make_check("other connections", "captures", virtual, count, 0, note=note)
+def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
+    """Count the connections at a flow's sender, between its hosts, that belong to no flow."""
+    capture = evidence.packets.capture("sender", flow.name)
+    if capture is None:
+        return unknown("other connections", flow.name, NOT_CAPTURED)
+    rows = capture.rows[capture.rows["protocol"] == "tcp"]
+    unexplained = (rows["src"] == flow.src_address) & (rows["dst"] == flow.dst_address)
+    hosts = {flow.src_address, flow.dst_address}
+    for other in evidence.tcp:
+        if {other.src_address, other.dst_address} == hosts:
+            packets = evidence.packets.flow("sender", other)
+            captured = evidence.trial.capture(f"sender:{other.name}")
+            if packets is not None and captured == evidence.trial.capture(f"sender:{flow.name}"):
+                unexplained &= ~rows.index.isin(packets.data.index)
+                unexplained &= ~rows.index.isin(packets.acks.index)
+    connections = rows.loc[unexplained, PORTS].drop_duplicates()
+    note = ""
+    if len(connections):
+        first = connections.iloc[0]
+        note = f"from port {first['src_port']} to {first['dst_port']}"
+    count = len(connections)
+    return make_check("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
 
 
 def few_packets(evidence: Evidence) -> Iterator[Check]:

@@ -19,7 +19,6 @@ from analysis.verdict import (
     links,
     queues,
     recording,
-    requested,
     traffic,
     transfers,
 )
@@ -60,7 +59,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     recording.no_damage,
     recording.captures,
     configuration.kernel,
-    requested.records,
     configuration.sockets,
     configuration.settings,
     configuration.offloads,
@@ -69,8 +67,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     recording.sampling,
     changing_links.changes,
     links.idle,
-    requested.delays,
-    requested.sizes,
     links.radio,
     links.loss,
     links.overtaking,
@@ -89,7 +85,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     traffic.videos,
     transfers.transfers,
     traffic.programs,
-    traffic.other_connections,
     traffic.pauses,
     traffic.few_packets,
 )

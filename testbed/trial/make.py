@@ -259,7 +259,7 @@ def apply(programme: Programme, trial: PlannedTrial) -> None:
         programme.add("write", HOME, each.file, each.value, fault=fault)
     groups = itertools.groupby(trial.plan.setup, lambda command: (command.node, command.argv[0]))
     for (node, tool), commands in groups:
-        add_commands(programme, node, tool, list(commands))
+        _add_group(programme, node, tool, list(commands))
 
 
 def _set(programme: Programme, node: str, name: str, value: str) -> None:
@@ -271,8 +271,7 @@ def _set(programme: Programme, node: str, name: str, value: str) -> None:
     programme.add("write", node, sysctl_file(name), value, entry=entry)
 
 
-def add_commands(programme: Programme, node: str, tool: str, commands: list[Command]) -> None:
-    """Have commands of one tool obeyed in a node."""
+def _add_group(programme: Programme, node: str, tool: str, commands: list[Command]) -> None:
     if tool == "ethtool":
         for command in commands:
             _, _, interface, *words = command.argv

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -38,7 +38,6 @@ from testbed.trial.parts.snapshot import (
 # what tc puts into its JSON for a discipline of our own
 UNKNOWN_TO_TC = re.compile(r"\[Unknown qdisc, optlen=\d+\] ")
 COUNTER_FILES = ("/proc/self/net/netstat", "/proc/self/net/snmp")
-TCP_SETTINGS = "/proc/sys/net/ipv4/tcp_*"
 VERSION_FILES = tuple(f"/proc/sys/kernel/{name}" for name in ("ostype", "osrelease", "version"))
 
 
@@ -49,17 +48,12 @@ class KernelState(Part):
         super().__init__(trial)
         self._counted: dict[str, int] = {}
         self._shown: dict[str, int] = {}
-        self._tcp: dict[str, dict[str, int]] = {"begin": {}, "end": {}}
+        self._tcp: dict[str, int] = {}
 
     def watch(self) -> None:
         """Read the configuration before anything runs."""
         self._version = self._programme.add("read", "-", *VERSION_FILES)
         self._before = Snapshot(self._trial.plan, self._programme)
-        self._read_tcp("begin")
-
-    def _read_tcp(self, when: str) -> None:
-        for node in self._hosts:
-            self._tcp[when][node] = self._programme.add("read", node, TCP_SETTINGS)
 
     def schedule_end(self, timeline: TrialTimeline, end_s: float) -> None:
         """Read the hosts' counters while the captures go on.
@@ -82,7 +76,8 @@ class KernelState(Part):
         for node in self._nodes_with_queues():
             argv = (str(TC), "-json", "-s", "qdisc", "show")
             self._shown[node] = self._programme.run(node, argv)
-        self._read_tcp("end")
+        for node in self._hosts:
+            self._tcp[node] = self._programme.add("read", node, "/proc/sys/net/ipv4/tcp_*")
 
     def _nodes_with_queues(self) -> list[str]:
         plan = self._trial.plan
@@ -99,10 +94,7 @@ class KernelState(Part):
 
     def write(self, folder: Path, answers: Answers) -> None:
         """Write both readings of the settings, and the counters."""
-        readings = {
-            when: {**reading.texts, **dict(self._changed_tcp(when, answers))}
-            for when, reading in (("begin", self._began_with), ("end", self._after.read(answers)))
-        }
+        readings = {"begin": self._began_with, "end": self._after.read(answers)}
         contents = {
             QDISCS_FILE: {
                 node: json_files.parse(UNKNOWN_TO_TC.sub("", answers.output(number)[1]).encode())
@@ -112,20 +104,10 @@ class KernelState(Part):
                 node: counters(answers.files(number).values())
                 for node, number in self._counted.items()
             },
-            CONFIGURATION_FILE: readings,
+            CONFIGURATION_FILE: {when: reading.texts for when, reading in readings.items()},
         }
         for name, content in contents.items():
             write_json(folder, name, content)
-
-    def _changed_tcp(self, when: str, answers: Answers) -> Iterator[tuple[str, str]]:
-        """Yield those of TCP's settings that nobody planned, and that changed meanwhile."""
-        for node in self._hosts:
-            begin, end = (
-                _settings(answers.files(self._tcp[each][node])) for each in ("begin", "end")
-            )
-            for name, text in (begin if when == "begin" else end).items():
-                if begin.get(name) != end.get(name):
-                    yield f"{node}: sysctl {name}", text
 
     def describe(self, record: Record, answers: Answers) -> Record:
         """Add the kernel's version, TCP's settings and the queues."""
@@ -133,9 +115,7 @@ class KernelState(Part):
         return replace(
             record,
             kernel=" ".join(version),
-            sysctls={
-                node: _settings(answers.files(number)) for node, number in self._tcp["end"].items()
-            },
+            sysctls={node: _settings(answers.files(number)) for node, number in self._tcp.items()},
             queues=tuple(map(_queue_record, self._trial.plan.queues)),
         )
 
