@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from analysis.trials.documents import Configuration, read_trial_document
 from analysis.verdict.checks import (
@@ -22,13 +23,16 @@ from testbed.scenario.network import FRAME_OVERHEAD_BYTES, MTU_BYTES
 from testbed.store.names import CONFIGURATION_FILE
 from testbed.store.records import FlowRecord
 
-OWN_SOCKETS = "a program's sockets come and go between the samples"
+OWN_SOCKETS = "the program's sockets came and went between the samples"
 # the local version of a user's own kernel ends with its name (own.sh); that of an image of Debian's
 # that looks for errors with `+debug` (kernel/debug/)
 RELEASE = re.compile(
     r"Linux (?P<version>\d+\.\d++)(?>\S*?-testbed)"
     r"(?:-(?P<name>\S+)|\+(?P<flavour>debug))?(?=\s|$)"
 )
+CHOSEN = "its program chose it: let the flow's variant say so"
+PACED_OPTION = "paced"  # of a flow's options, which only a program sets
+PACES = "its program paces by itself (SO_MAX_PACING_RATE), whatever its congestion control does"
 SETTING_CHARACTERS = 60  # in a message
 
 
@@ -48,16 +52,21 @@ def kernel(evidence: Evidence) -> Iterator[Check]:
 def sockets(evidence: Evidence) -> Iterator[Check]:
     """Check congestion control and options of every TCP flow's sockets."""
     for flow in evidence.tcp:
-        if evidence.trial.scenario.flow(flow.name).command is not None:
-            yield unknown("variant", flow.name, OWN_SOCKETS)
+        of_program = evidence.trial.scenario.flow(flow.name).command is not None
+        if of_program and not flow.variant_seen:
+            yield unverified("variant", flow.name, OWN_SOCKETS)
             yield unknown("options", flow.name, OWN_SOCKETS)
             continue
-        note = another_variant(flow.variant_seen, flow.control)
+        note = CHOSEN if of_program else another_variant(flow.variant_seen, flow.control)
         yield same("variant", flow.name, flow.variant_seen, flow.control, note)
         if _never_answered(evidence, flow):
             yield unknown("options", flow.name, NEVER_CONNECTED)
-        else:
-            yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
+            continue
+        agreed = tuple(name for name in flow.options_seen if name != PACED_OPTION)
+        found = same("options", flow.name, _names(agreed), _names(flow.options))
+        if PACED_OPTION in flow.options_seen and found.verdict is Grade.VALID:
+            found = replace(found, verdict=Grade.SUSPECT, why=f"options of {flow.name}: {PACES}")
+        yield found
 
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:

@@ -42,6 +42,8 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.tcp:
         connections = evidence.packets.connections(flow)
         samples = evidence.samples.flow(flow)
+        if evidence.trial.scenario.flow(flow.name).command is not None:
+            samples = None  # of those of its connections that were open
         if connections is None or samples is None:
             why = NOT_CAPTURED if connections is None else NOT_SAMPLED
             for name in ("retransmissions", "outstanding", "window", "RTT"):
@@ -311,7 +313,9 @@ def what_limited(evidence: Evidence) -> Iterator[Check]:
     """Check that neither the receiver's window nor the send buffer limited TCP flows for long."""
     for flow in evidence.tcp:
         interval = measured_interval(evidence.trial, flow)
-        found = sender_limits(evidence.trial, evidence.samples.flow(flow), interval)
+        of_program = evidence.trial.scenario.flow(flow.name).command is not None
+        samples = None if of_program else evidence.samples.flow(flow)
+        found = sender_limits(evidence.trial, samples, interval)
         if found is None:
             share = _captured_window(evidence, flow, interval)
             if share is None:

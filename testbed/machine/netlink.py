@@ -6,6 +6,7 @@ import struct
 
 NLM_F_REQUEST = 1
 NLM_F_ECHO = 8
+NLM_F_DUMP = 0x300  # all that there are
 NLM_F_CREATE = 0x600  # which may not exist yet
 NETLINK_ROUTE = 0
 RTM_NEWLINK = 16
@@ -18,10 +19,12 @@ _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 
 
-def request_message(kind: int, payload: bytes) -> bytes:
-    """Return the message of a request with a single answer."""
-    # rtnetlink answers a qdisc's request only as an echo
-    flags = NLM_F_REQUEST | NLM_F_ECHO
+# rtnetlink answers a qdisc's request only as an echo
+ONE_ANSWER = NLM_F_REQUEST | NLM_F_ECHO
+
+
+def request_message(kind: int, payload: bytes, flags: int = ONE_ANSWER) -> bytes:
+    """Return the message of a request, with a single answer unless `flags` ask for more."""
     return _HEADER.pack(_HEADER.size + len(payload), kind, flags, 0, 0) + payload
 
 

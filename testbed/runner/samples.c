@@ -9,11 +9,16 @@
  * for each probe, the size of the answer and what is new in it: a bit for each of its words of
  * eight bytes, set if the word is not that of the probe's answer before (at first zero), and these
  * words.  A size of 0: all is as before.
+ *
+ * A request for a list (NLM_F_DUMP) is answered by the first part of that list, which holds the
+ * sockets of a program that has few of them; the others are read and dropped.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,11 +34,13 @@
 #define ROOM (1 << 19)	    /* for the answers of the rounds that are made by one call */
 #define WRITE_BYTES (1 << 20)
 #define TIMED 2 /* calls of a round before its requests: sleep, read the clock */
+#define PARTS 3 /* of a list: its sockets, its end, and what may be left of the one before */
 #define REQUESTS_AWAKE 200 /* requests without a sleep; clock.c says what more would cost */
 
 static struct probe {
 	const char *node;
 	int protocol, fd;
+	bool list;
 	unsigned char *request;
 	size_t size;
 	uint64_t *before; /* the words of the last answer */
@@ -45,9 +52,9 @@ static int file = -1;
 static unsigned char *text;
 static size_t used, room;
 
-static struct batched_call *calls;
+static struct batched_call *calls, **receipts; /* receipts: those that take the answers */
 static struct timespec due_at[MAX_ROUNDS], made_at[MAX_ROUNDS];
-static unsigned char *answers;
+static unsigned char *answers, dropped[ANSWER_BYTES];
 static size_t most; /* rounds by one call */
 static int64_t interval, following;
 static int64_t latest = -2;
@@ -62,12 +69,13 @@ void open_samples(struct words words)
 }
 
 /* One for all probes of a node: a socket for each would be too many for a thousand flows. */
-static int probe_socket(const char *node, int protocol)
+static int probe_socket(const struct probe *probe)
 {
-	for (size_t i = probe_count; i--;)
-		if (probes[i].protocol == protocol && !strcmp(probes[i].node, node))
+	for (size_t i = probe_count; i-- && !probe->list;)
+		if (probes[i].protocol == probe->protocol && !probes[i].list &&
+		    !strcmp(probes[i].node, probe->node))
 			return probes[i].fd;
-	return netlink_socket(node, protocol);
+	return netlink_socket(probe->node, probe->protocol);
 }
 
 /* probe NODE PROTOCOL HEX: a request with a single answer, its head included. */
@@ -76,8 +84,9 @@ void add_probe(struct words words)
 	struct probe probe = { .node = words.at[1], .protocol = (int)integer(words.at[2]) };
 
 	enter(probe.node);
-	probe.fd = probe_socket(probe.node, probe.protocol);
 	probe.request = bytes_of(words.at[3], &probe.size);
+	probe.list = ((const struct nlmsghdr *)probe.request)->nlmsg_flags & NLM_F_ROOT;
+	probe.fd = probe_socket(&probe);
 	probe.before = calloc(1, ANSWER_BYTES);
 	if (!probe.before)
 		fail("out of memory");
@@ -134,7 +143,11 @@ static void add_new_words(uint64_t *before, const unsigned char *answer, size_t 
 
 static size_t calls_of_round(void)
 {
-	return TIMED + 2 * probe_count + (probe_count - 1) / REQUESTS_AWAKE;
+	size_t lists = 0;
+
+	for (size_t i = 0; i < probe_count; i++)
+		lists += probes[i].list;
+	return TIMED + 2 * probe_count + (PARTS - 1) * lists + (probe_count - 1) / REQUESTS_AWAKE;
 }
 
 static void add_round(size_t round, int64_t time_ns)
@@ -157,6 +170,8 @@ static void add_round(size_t round, int64_t time_ns)
 		const unsigned char *each = answers + (round * probe_count + i) * ANSWER_BYTES;
 		uint32_t size = ((const struct nlmsghdr *)each)->nlmsg_len;
 
+		if (probes[i].list)
+			size = (uint32_t)receipts[round * probe_count + i]->result;
 		size = size < ANSWER_BYTES ? size : ANSWER_BYTES;
 		if (!memcmp(each, probes[i].before, size))
 			size = 0;
@@ -187,9 +202,15 @@ static void prepare_round(size_t round)
 		*call++ = (struct batched_call){
 			SYS_sendto, { probes[i].fd, (long)probes[i].request, size }, size, size, 0
 		};
+		receipts[round * probe_count + i] = call;
 		*call++ = (struct batched_call){
 			SYS_recvfrom, { probes[i].fd, (long)place, ANSWER_BYTES }, 1, ANY, 0
 		};
+		for (int part = 1; probes[i].list && part < PARTS; part++)
+			*call++ = (struct batched_call){
+				SYS_recvfrom,
+				{ probes[i].fd, (long)dropped, ANSWER_BYTES, MSG_DONTWAIT }, -EAGAIN, ANY, 0
+			};
 	}
 }
 
@@ -224,7 +245,8 @@ void rehearse(struct words words)
 	most = most < 1 ? 1 : most > MAX_ROUNDS ? MAX_ROUNDS : most;
 	answers = calloc(most * probe_count, ANSWER_BYTES);
 	calls = calloc(most * calls_of_round(), sizeof(*calls));
-	if (!answers || !calls)
+	receipts = calloc(most * probe_count, sizeof(struct batched_call *));
+	if (!answers || !calls || !receipts)
 		fail("out of memory");
 	for (size_t round = 0; round < most; round++)
 		prepare_round(round);

@@ -119,6 +119,52 @@ def test_a_program_that_reads_slowly_is_suspect(tmp_path: Path) -> None:
     assert verdict.why.startswith("receive window of up: ")
 
 
+def upload(folder: Path, name: str, call: str) -> Flow:
+    """A flow whose program sends for two seconds over a socket that it makes so."""
+    send = f"""
+import socket, sys
+with socket.socket() as peer:
+    {call}
+    peer.connect((sys.argv[1], int(sys.argv[2])))
+    peer.sendall(bytes(500_000))
+"""
+    files = (written(folder, f"{name}-sink.py", SINK), written(folder, f"{name}.py", send))
+    client, server = (("python3", Path(each).name) for each in reversed(files))
+    up = Programs((*client, "{server_ip}", "{port}"), (*server, "{port}"), files, upload=True)
+    return flow(name, "h1", "h2", up)
+
+
+@pytest.mark.parametrize(
+    ("call", "grade", "why"),
+    [
+        ("pass", Grade.VALID, ""),
+        (
+            'peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")',
+            Grade.INVALID,
+            "variant of up: 'bbr', not 'cubic'; its program chose it",
+        ),
+        (
+            "peer.setsockopt(socket.SOL_SOCKET, 47, 100_000)",  # SO_MAX_PACING_RATE
+            Grade.SUSPECT,
+            "options of up: its program paces by itself",
+        ),
+    ],
+    ids=("plain", "control", "paced"),
+)
+def test_what_a_program_sets_is_seen(call: str, grade: Grade, why: str, tmp_path: Path) -> None:
+    trial = ended_in_the_guest(scenario(upload(tmp_path, "up", call)), tmp_path / "out")
+    verdict = judge(trial)
+    assert verdict is not None and verdict.verdict is grade and verdict.why.startswith(why)
+
+
+def test_connections_between_two_samples_are_unknown(tmp_path: Path) -> None:
+    far = dataclasses.replace(scenario(upload(tmp_path, "up", "pass")), sample_interval_ms=0)
+    verdict = judge(ended_in_the_guest(far, tmp_path / "out"))
+    assert verdict is not None and verdict.why == (
+        "variant of up is not known: the program's sockets came and went between the samples"
+    )
+
+
 def test_how_long_a_server_takes_to_load_changes_no_packet(tmp_path: Path) -> None:
     """Over netem's jitter, beyond the instant at which the kernel takes its next random key."""
     send = SEND.replace("range(3)", "range(120)").replace("50_000", "5_000")

@@ -15,6 +15,7 @@ from testbed.trial.parts.sampling import (
     INET_DIAG_CONG,
     INET_DIAG_INFO,
     INET_DIAG_SKMEMINFO,
+    OPTION_BITS,
     QueueRow,
     Rows,
     TableKind,
@@ -26,6 +27,7 @@ BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/r
 # rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, notsent, min_rtt, delivery, busy,
 # rwnd_limited, sndbuf_limited
 INFO = struct.Struct("=BB2xBB2xI4xI4xIIII28x4I16xIQ8xQ16xII8xQQQQ")
+INFO_PACING = 112  # of its max_pacing_rate
 MEMORY = struct.Struct("=12xI4xI")  # SKMEMINFO: sndbuf, wmem_queued
 STATES = {  # include/net/tcp_states.h, in ss's words
     1: "established",
@@ -90,6 +92,7 @@ def part(answer: bytes, before: bytes | None = None) -> bytes:
 
 
 REHEARSAL = -1e-9
+MULTI = 2  # a flag: one of several messages
 
 
 def of_socket(info: Sequence[int], memory: tuple[int, int] = (0, 0)) -> bytes:
@@ -262,3 +265,31 @@ def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
             for row in ("eth0,0,0,0,0,0,0,0", "eth1,6000,4,1,1,2,1500,1")
         ]
         assert made.text(TableKind.SOCKETS) == b""
+
+
+def in_list(cookie: int, control: bytes, max_pacing: int = MOST_64, options: int = 3) -> bytes:
+    info = [*SOME]
+    info[3] = options
+    packed = bytearray(INFO.pack(*info))
+    packed[INFO_PACING : INFO_PACING + 8] = struct.pack("=Q", max_pacing)
+    found = attribute(INET_DIAG_INFO, bytes(packed)) + attribute(INET_DIAG_CONG, control)
+    found += attribute(INET_DIAG_SKMEMINFO, MEMORY.pack(0, 0))
+    made = bytearray(answer(SOCK_DIAG_BY_FAMILY, 72, found))
+    struct.pack_into("=H", made, 6, MULTI)
+    struct.pack_into("=Q", made, 16 + 44, cookie)
+    return bytes(made) + bytes(-len(made) % 4)
+
+
+def test_a_list_has_a_row_for_each_of_a_programs_sockets() -> None:
+    """The first round has none, the third is as the second."""
+    both = in_list(1, b"cubic\0") + in_list(2, b"bbr\0", max_pacing=125_000, options=1)
+    end = answer(3, 4, b"")  # NLMSG_DONE
+    with closing(Rows(["up"], [])) as rows:
+        same = struct.pack("=q", 20_000_000) + struct.pack("=I", 0)
+        rows.read(a_round(REHEARSAL, end) + a_round(0.01, both) + same + a_round(0.03, end))
+        text, state = rows.text(TableKind.SOCKETS).decode(), rows.socket_state(0)
+        assert [line.split(",")[:2] for line in text.splitlines()] == [
+            *[["0.010000", "up"]] * 2,
+            *[["0.020000", "up"]] * 2,
+        ]
+        assert state.variant == b"cubic+bbr" and state.options == 1 | OPTION_BITS["paced"]

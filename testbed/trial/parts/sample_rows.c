@@ -22,6 +22,7 @@
 #define INFINITE_SSTHRESH 0x7fffffff
 #define ROW_BYTES 512 /* more than any row's numbers take */
 #define MARKS 2
+#define PACED (1 << 16) /* an option that TCP_INFO has not: the program set SO_MAX_PACING_RATE */
 #define ANSWER_BYTES 4096 /* as in testbed/runner/samples.c */
 #define WORD 8 /* bytes */
 
@@ -41,7 +42,7 @@ struct text {
 struct seen { /* of a socket; sampling.py has it too */
 	uint64_t cookie; /* 0: no such socket so far */
 	int32_t options; /* of TCP_INFO, since it was established; -1: it never was */
-	char variant[20];
+	char variant[64]; /* of a program's sockets the names of all, with + between them */
 };
 
 struct socket_state { /* what a row says */
@@ -262,12 +263,25 @@ static uint8_t starved_by(const struct tcp_info *info, const uint32_t *memory)
 	return memory[SK_MEMINFO_SNDBUF] < queued + queued / 2 ? SEND_BUFFER : APPLICATION;
 }
 
-static bool read_socket(struct probe *probe, const unsigned char *answer, const unsigned char *end)
+/* Adds a name to those of a program's sockets, if it is not among them and has room. */
+static void add_variant(struct seen *seen, const char *name)
+{
+	size_t size = strlen(seen->variant), more = strlen(name);
+
+	for (const char *each = seen->variant; *each; each += strcspn(each, "+"), each += *each == '+')
+		if (strcspn(each, "+") == more && !memcmp(each, name, more))
+			return;
+	if (more && size + more + 2 <= sizeof(seen->variant))
+		sprintf(seen->variant + size, "%s%s", size ? "+" : "", name);
+}
+
+static bool read_socket(struct probe *probe, const unsigned char *answer, const unsigned char *end,
+			bool of_list)
 {
 	const unsigned char *attributes = answer + NLMSG_LENGTH(sizeof(struct inet_diag_msg));
 	struct inet_diag_msg socket;
 	struct tcp_info info;
-	char variant[sizeof(probe->seen.variant)];
+	char variant[20];
 	uint32_t memory[SK_MEMINFO_VARS];
 
 	if (attributes > end)
@@ -276,10 +290,19 @@ static bool read_socket(struct probe *probe, const unsigned char *answer, const 
 	memcpy(&probe->seen.cookie, socket.id.idiag_cookie, sizeof(probe->seen.cookie));
 	if (!copy(&info, sizeof(info), attributes, end, INET_DIAG_INFO))
 		return false;
-	if (info.tcpi_state == ESTABLISHED)
-		probe->seen.options = info.tcpi_options;
-	if (copy(variant, sizeof(variant) - 1, attributes, end, INET_DIAG_CONG))
-		memcpy(probe->seen.variant, variant, sizeof(variant) - 1);
+	if (of_list || info.tcpi_state == ESTABLISHED) { /* a list has none that connects */
+		int32_t others = of_list && probe->seen.options >= 0 ? probe->seen.options : -1;
+
+		probe->seen.options = info.tcpi_options & others & ~PACED;
+		if (of_list && ((others >= 0 && others & PACED) || info.tcpi_max_pacing_rate != UINT64_MAX))
+			probe->seen.options |= PACED;
+	}
+	variant[sizeof(variant) - 1] = 0;
+	if (copy(variant, sizeof(variant) - 1, attributes, end, INET_DIAG_CONG)) {
+		if (!of_list)
+			memset(probe->seen.variant, 0, sizeof(probe->seen.variant));
+		add_variant(&probe->seen, variant);
+	}
 	copy(memory, sizeof(memory), attributes, end, INET_DIAG_SKMEMINFO);
 
 	struct socket_state now = {
@@ -358,7 +381,18 @@ static bool read_answer(const struct rows *rows, size_t number, const unsigned c
 		return false;
 	const unsigned char *end = answer + (head.nlmsg_len < room ? head.nlmsg_len : room);
 
-	return (of_socket ? read_socket : read_queue)(&rows->probes[number], answer, end);
+	if (of_socket)
+		return read_socket(&rows->probes[number], answer, end, head.nlmsg_flags & NLM_F_MULTI);
+	return read_queue(&rows->probes[number], answer, end);
+}
+
+/* Whether the answer is a part of a list: of any number of sockets. */
+static bool is_list(const struct probe *probe)
+{
+	struct nlmsghdr head;
+
+	memcpy(&head, probe->answer, sizeof(head));
+	return probe->answer_size >= NLMSG_HDRLEN && head.nlmsg_flags & NLM_F_MULTI;
 }
 
 static bool make_room(struct text *text, size_t more)
@@ -410,6 +444,26 @@ static size_t write_time(char *to, int64_t time_ns)
 	return end + 8 - to;
 }
 
+/* Adds a row for each socket of a list; none before the trial's beginning, which has no time. */
+static bool add_list(struct rows *rows, size_t number, const char *time, size_t time_size)
+{
+	struct probe *probe = &rows->probes[number];
+	size_t at = 0;
+
+	while (at + NLMSG_HDRLEN <= probe->answer_size) {
+		struct nlmsghdr head;
+
+		memcpy(&head, probe->answer + at, sizeof(head));
+		if (head.nlmsg_len < NLMSG_HDRLEN || head.nlmsg_len > probe->answer_size - at)
+			break;
+		if (read_answer(rows, number, probe->answer + at, head.nlmsg_len) && time_size &&
+		    !add_row(&rows->texts[0], time, time_size, probe))
+			return false;
+		at += NLMSG_ALIGN(head.nlmsg_len);
+	}
+	return true;
+}
+
 /* Brings the probe's answer up to date; NULL where the bytes end before, else where they go on. */
 static const unsigned char *take_words(struct probe *probe, size_t size,
 				       const unsigned char *from, const unsigned char *end)
@@ -459,10 +513,15 @@ bool rows_read(struct rows *rows, const unsigned char *rounds, size_t size)
 			if (new && (new > ANSWER_BYTES ||
 				    !(rounds = take_words(probe, new, rounds, end))))
 				return true;
-			if (new || !probe->size)
+			if ((new || !probe->size) && !is_list(probe))
 				probe->answered = probe->answer_size >= NLMSG_HDRLEN &&
 						  read_answer(rows, i, probe->answer,
 							      probe->answer_size);
+			if (is_list(probe)) {
+				if (!add_list(rows, i, time, time_ns < 0 ? 0 : time_size))
+					return false;
+				continue;
+			}
 			if (!probe->answered)
 				continue;
 			if (time_ns < 0)

@@ -17,8 +17,11 @@ from testbed.machine.netlink import (
     DIAG_REQUEST,
     NETLINK_ROUTE,
     NETLINK_SOCK_DIAG,
+    NLM_F_DUMP,
+    NLM_F_REQUEST,
     RTM_GETQDISC,
     SOCK_DIAG_BY_FAMILY,
+    attribute,
     request_message,
 )
 from testbed.plan.commands import LEAF
@@ -33,8 +36,14 @@ from testbed.trial.parts.part import Part, PlannedTrial, TrialTimeline
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
 INET_DIAG_SKMEMINFO = 7
+INET_DIAG_REQ_BYTECODE = 1
+INET_DIAG_BC_S_EQ, INET_DIAG_BC_D_EQ = 11, 12
 INET_DIAG_NOCOOKIE = b"\xff" * 8
-OPTION_BITS = {"timestamps": 1, "sack": 2}  # of TCP_INFO's options
+SOCKET_PARTS = sum(
+    1 << (each - 1) for each in (INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO)
+)
+OPEN_STATES = sum(1 << state for state in (1, 4, 5, 8, 9, 11))  # those that may have data to send
+OPTION_BITS = {"timestamps": 1, "sack": 2, "paced": 1 << 16}  # of TCP_INFO's options, and PACED
 
 
 @dataclass(frozen=True)
@@ -55,11 +64,31 @@ class SocketProbe:
         family = socket.AF_INET6 if ":" in self.src else socket.AF_INET
         packed = (socket.inet_pton(family, each) for each in (self.src, self.dst))
         ends = b"".join(each.ljust(16, b"\0") for each in packed)
-        extensions = (INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO)
-        wanted = sum(1 << (each - 1) for each in extensions)
-        head = DIAG_REQUEST.pack(family, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
+        head = DIAG_REQUEST.pack(family, socket.IPPROTO_TCP, SOCKET_PARTS, 0, 0xFFFFFFFF)
         connection = ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
         return request_message(SOCK_DIAG_BY_FAMILY, head + connection)
+
+
+@dataclass(frozen=True)
+class ProgramProbe:
+    """The TCP connections of a program at their sender, by the server's port."""
+
+    flow: str
+    node: str
+    port: int
+    at_server: bool  # the server sends
+    is_ipv6: bool
+
+    @property
+    def request(self) -> bytes:
+        """The request for all of them that are open."""
+        family = socket.AF_INET6 if self.is_ipv6 else socket.AF_INET
+        head = DIAG_REQUEST.pack(family, socket.IPPROTO_TCP, SOCKET_PARTS, 0, OPEN_STATES)
+        code = INET_DIAG_BC_S_EQ if self.at_server else INET_DIAG_BC_D_EQ
+        # jump behind both words where the port is equal, else too far, which leaves a socket out
+        wanted = struct.pack("=BBHBBH", code, 8, 12, 0, 0, self.port)
+        payload = head + bytes(48) + attribute(INET_DIAG_REQ_BYTECODE, wanted)
+        return request_message(SOCK_DIAG_BY_FAMILY, payload, NLM_F_REQUEST | NLM_F_DUMP)
 
 
 # for the statistics of the queue below an interface's shaper, whose index the runner fills in
@@ -71,7 +100,7 @@ class Sampling(Part):
 
     def __init__(self, trial: PlannedTrial) -> None:
         super().__init__(trial)
-        self._sockets = [
+        self._sockets: list[SocketProbe | ProgramProbe] = [
             SocketProbe(
                 each.flow.name,
                 each.flow.src,
@@ -81,6 +110,12 @@ class Sampling(Part):
             for each in trial.plan.flows
             if each.flow.protocol == "tcp" and each.dst_port != ANY_PORT
             for port in each.src_ports
+        ]
+        self._sockets += [
+            ProgramProbe(each.flow.name, each.flow.src, port, port != each.dst_port, each.is_ipv6)
+            for each in trial.plan.flows
+            if each.flow.command is not None and each.flow.protocol == "tcp"
+            for port in ([each.dst_port] if each.dst_port != ANY_PORT else each.src_ports)
         ]
         self._queues = [queue for queue in trial.plan.queues if queue.sampled]
         self._sampled: list[SampledSocket] = []
@@ -176,7 +211,7 @@ def variants(sockets: Iterable[SampledSocket]) -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for each in sockets:
         if each.variant:
-            found.setdefault(each.flow, set()).add(each.variant)
+            found.setdefault(each.flow, set()).update(each.variant.split("+"))
     return {flow: "+".join(sorted(names)) for flow, names in found.items()}
 
 
@@ -210,7 +245,7 @@ class SocketState(ctypes.Structure):
     _fields_ = (
         ("cookie", ctypes.c_uint64),
         ("options", ctypes.c_int32),
-        ("variant", ctypes.c_char * 20),
+        ("variant", ctypes.c_char * 64),
     )
 
 
