@@ -42,7 +42,7 @@ from testbed.plan.plan import make_plan, tasks
 from testbed.runs import behaviour
 from testbed.runs.behaviour import Behaviour, Ledger
 from testbed.runs.engine_choice import choose
-from testbed.runs.estimate import guest_seconds
+from testbed.runs.estimate import guest_seconds, pace
 from testbed.runs.identity import kernel_of_ours
 from testbed.runs.provenance import programs_of, versions_of
 from testbed.runs.sources import parts_of
@@ -214,7 +214,8 @@ def can_be_drawn(trial: StoredTrial, known: Ledger) -> bool:
     scenario, then = trial.scenario, known.behaviours.get(trial.behaviour)
     if not then or is_touched(features(scenario), then, known.behaviours[known.newest]):
         return False
-    return guest_seconds(make_plan(scenario), scenario) < MAX_DRAWN_S
+    # whatever this machine has learnt of its own pace: the draw is the same everywhere
+    return guest_seconds(make_plan(scenario), scenario) < MAX_DRAWN_S * pace()
 
 
 def stored_trials(known: Ledger) -> Iterator[StoredTrial]:
