@@ -214,7 +214,7 @@ def can_be_drawn(trial: StoredTrial, known: Ledger) -> bool:
     scenario, then = trial.scenario, known.behaviours.get(trial.behaviour)
     if not then or is_touched(features(scenario), then, known.behaviours[known.newest]):
         return False
-    # whatever this machine has learnt of its own pace: the draw is the same everywhere
+    # over the learnt pace of this machine, so that all machines draw the same trials
     return guest_seconds(make_plan(scenario), scenario) < MAX_DRAWN_S * pace()
 
 

@@ -34,7 +34,7 @@ def moment(name: str) -> str:
 
 
 def ran(name: str, folder: Path) -> Path:
-    """Run a lesson in a folder of its own; return its trial, with its moving picture."""
+    """Run a lesson in a new folder; return its trial with its moving picture."""
     for path in LESSONS.iterdir():
         if path.suffix in (".json", ".py"):
             shutil.copy(path, folder)

@@ -85,7 +85,7 @@ def _drop_rate(flow: MeasuredFlow) -> float:
 
 
 def _own_drop_rate(flow: MeasuredFlow, queue: str) -> float:
-    """Return the share of a CBR flow's packets that the queue of its own host dropped."""
+    """Return the share of a CBR flow's packets that the sending host's queue dropped."""
     behind, wanted = flow.measured_packets(f"{queue}{BEHIND}"), flow.scenario_flow
     if behind is None or not len(behind.data) or wanted.kind is not FlowKind.CBR:
         return NAN

@@ -690,7 +690,7 @@ VERBS = (
         "whatif",
         "what_if:ask",
         "a trial again with one thing changed: the packets until then are the same; exit status 1 "
-        "if they are not",
+        "if they are not, or a trial is invalid",
         "whatif results/what-if/… --at 3.2 --set links.1.forward.rate_mbit=5",
         _what_if_options,
     ),

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 Expectations = tuple["tuple[ExpectedMetric, ...]", "pd.DataFrame | None"]
 
-EXPECT_EXAMPLE = "goodput_mbps >= 0.95 * baseline"
 TOPO_SECONDS = 30.0
 TOPO_EXAMPLE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
 
@@ -75,13 +74,13 @@ def run_experiment(options: argparse.Namespace) -> int:
 
 def _expectations(options: argparse.Namespace) -> Expectations:
     """Read what is expected, before anything runs."""
-    if not options.expect:
-        for name in ("baseline", "junit"):
-            if getattr(options, name):
-                raise UsageError(f"--{name}: nothing is expected", f"--expect '{EXPECT_EXAMPLE}'")
+    if not (options.expect or options.baseline or options.junit):
         return (), None
-    from analysis.statistics.expected import parse_expected, read_baseline
+    from analysis.statistics.expected import EXPECTATION_HINT, parse_expected, read_baseline
 
+    if not options.expect:
+        name = "baseline" if options.baseline else "junit"
+        raise UsageError(f"--{name}: nothing is expected: add --expect", EXPECTATION_HINT)
     baseline = read_baseline(options.baseline) if options.baseline else None
     return tuple(map(parse_expected, options.expect)), baseline
 

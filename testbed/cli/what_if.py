@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from testbed.cli.run_output import Printed, print_table
 from testbed.errors import UsageError
-from testbed.runs.console import console
+from testbed.runs.console import console, errors
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import parse_settings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Run `testbed whatif`; exit status 1 if packets differ that the change cannot have reached."""
+    """Run `testbed whatif`: status 1 if packets before the change differ or a trial is invalid."""
     from analysis.report import collect, make_report
 
     trial = open_named_trial(options.trial)
@@ -42,9 +42,11 @@ def ask(options: argparse.Namespace) -> int:
     for line in _proof(answer, change):
         console.print(line, soft_wrap=True)
     print_table(_table(answer), Printed("table", None))
+    for name in answer.invalid:
+        errors.print(f"testbed: {name} is invalid: its numbers do not count", soft_wrap=True)
     page = make_report(collect([answer.run]), answer.run / REPORT)
     console.print(f"report: {page}", soft_wrap=True)
-    return 1 if _reaches_back(answer, change) else 0
+    return 1 if answer.invalid or _reaches_back(answer, change) else 0
 
 
 def _reaches_back(answer: WhatIf, change: Intervention) -> bool:
@@ -104,8 +106,6 @@ def _of_player(metric: str) -> SummaryColumn:
     from analysis.statistics.text_tables import SummaryColumn
 
     name = metric.removesuffix("_s")
-    return (
-        SummaryColumn(metric, name, decimals=0)
-        if name == metric
-        else SummaryColumn(metric, f"{name} s")
-    )
+    if name == metric:
+        return SummaryColumn(metric, name, decimals=0)
+    return SummaryColumn(metric, f"{name} s")

@@ -115,7 +115,7 @@ def programs_folder() -> Path:
 
 def _package_folder(name: str) -> Path:
     package = None
-    with contextlib.suppress(ImportError):  # of a package above it, or where there is none
+    with contextlib.suppress(ImportError):  # a worker may lack it, or the package it is in
         package = importlib.util.find_spec(name)
     return Path(package.origin).parent if package and package.origin else Path(os.devnull)
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from analysis.captures.inspection import Point, flow_record, view_of
 from analysis.metrics.metric_rows import counted
 from analysis.metrics.video_columns import PLAYER_METRICS
@@ -25,7 +27,12 @@ from analysis.trials.packets import TrialPackets, capture_files, capture_interfa
 from testbed.errors import TestbedError, UsageError, nearest, quoted
 from testbed.own_files.scenario_file import Document, in_document
 from testbed.plan.plan import make_plan
-from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
+from testbed.runs.orchestration import (
+    RunListener,
+    RunOptions,
+    invalid_trials,
+    plan_and_carry_out,
+)
 from testbed.runs.selection import DEFAULT_METRIC, RunSelection
 from testbed.scenario import file_sweep
 from testbed.scenario.limits import MAX_NAME
@@ -100,6 +107,7 @@ class WhatIf:
     pairs: tuple[Counterfactual, ...]  # by seed
     differs_from_stored: FirstDifference | None  # of the trial as it is stored
     effects: tuple[MetricEffect, ...]
+    invalid: tuple[str, ...]  # names of trials whose numbers do not count
 
 
 def refuse_unrepeatable(trial: Trial) -> None:
@@ -121,6 +129,13 @@ def what_if(
 ) -> WhatIf:
     """Run a trial as it was and with the change, for each seed from its own on, and compare."""
     refuse_unrepeatable(trial)
+    if not capture_files(trial):
+        raise TestbedError(
+            f"{trial.path}: it has no captures, so that nothing shows where packets part",
+            "run it with captures, and ask about that trial",
+        )
+    for path in capture_files(trial).values():
+        trial.file(path.relative_to(trial.path).as_posix())  # raises if it was damaged since
     if change.dropped and options.seeds > 1:
         raise UsageError(
             "--drop: the packet of that number is another one in another network",
@@ -150,7 +165,9 @@ def what_if(
         for one, other in zip(trials[::2], trials[1::2], strict=True)
     )
     stored = first_difference(trial, pairs[0].before)
-    return WhatIf(done.folder, pairs, stored, tuple(_effects(done.folder, pairs)))
+    metrics = write_metrics(done.folder)
+    effects = tuple(_effects(counted(metrics), pairs))
+    return WhatIf(done.folder, pairs, stored, effects, tuple(sorted(invalid_trials(metrics))))
 
 
 def _shortened(text: str) -> str:
@@ -260,9 +277,8 @@ def _without_packet(trial: Trial, change: Intervention) -> Scenario:
     return _checked(_with_changes(trial.scenario, hop.number, side, window), trial.path)
 
 
-def _effects(folder: Path, pairs: Sequence[Counterfactual]) -> Iterator[MetricEffect]:
+def _effects(metrics: pd.DataFrame, pairs: Sequence[Counterfactual]) -> Iterator[MetricEffect]:
     """Yield the metrics of each flow that are known both before and after."""
-    metrics = counted(write_metrics(folder))
     if metrics.empty:
         return
     for flow in dict.fromkeys(metrics["flow"]):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from analysis.results.tables import write_metrics
 from analysis.trials.packets import TrialPackets, capture_files
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
@@ -131,6 +134,32 @@ def test_what_cannot_be_is_said(
         answer(trial, change, tmp_path / "out")
     assert message in str(raised.value) and hint in str(raised.value.hint)
     assert not (tmp_path / "out").exists()
+
+
+def test_without_captures_nothing_is_claimed(trial: Trial, tmp_path: Path) -> None:
+    bare = Trial(trial.path, trial.scenario, dataclasses.replace(trial.record, captures=()))
+    with pytest.raises(TestbedError, match="it has no captures"):
+        answer(bare, Intervention({"links.1.forward.rate_mbit": "2"}, AT_S), tmp_path / "out")
+
+
+def test_a_damaged_capture_proves_nothing(trial: Trial, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(trial.path, copy)
+    (damaged, *_) = capture_files(open_trial(copy)).values()
+    damaged.write_bytes(damaged.read_bytes()[:3000])
+    with pytest.raises(TestbedError, match="damaged: 3000 bytes"):
+        answer(open_trial(copy), Intervention({"duration_s": "1"}), tmp_path / "out")
+
+
+def test_an_invalid_trial_is_named_and_has_no_effects(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged_invalid(folder: Path) -> pd.DataFrame:
+        return write_metrics(folder).assign(verdict="invalid")
+
+    monkeypatch.setattr("testbed.runs.what_if.write_metrics", judged_invalid)
+    found = answer(trial, Intervention({"links.1.forward.rate_mbit": "2"}, AT_S), tmp_path / "out")
+    assert len(found.invalid) == 2 and not found.effects
 
 
 def test_a_trial_of_the_host_is_refused(tmp_path: Path) -> None:
