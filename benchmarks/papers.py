@@ -47,7 +47,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from analysis.claims.ledger import SIMULATED
+from analysis.claims.ledger import SIMULATED, Sentence
 from analysis.figures.general.presentation import of_results, summaries, tables
 from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
@@ -119,6 +119,26 @@ class ClaimAnswer:
     n: int
     numbers: Mapping[str, str]  # what → ours
     out_of: str = ""  # n, the number of seeds if it is another, and what was left out
+    beside: tuple[
+        tuple[str, str, str], ...
+    ] = ()  # name, answer and numbers of what does not decide
+
+    def sentence(self) -> str:
+        """Return the sentence that was written for this answer, filled; empty if there is none.
+
+        Raises if it was written for another answer than the present one.
+        """
+        written = [each for each in SENTENCES.get(self.id, ()) if each.trials == self.trials]
+        if not written:
+            return ""
+        if not f"{self.answer}, ".startswith(f"{written[0].answer}, "):
+            what = f"{self.id} ({self.trials}): the sentence is for {written[0].answer!r}, "
+            raise TestbedError(f"{what}and the answer is {self.answer!r}", "write another sentence")
+        try:
+            return written[0].filled(self.numbers)
+        except KeyError as missing:
+            what = f"{self.id} ({self.trials}): its sentence has {missing}"
+            raise TestbedError(what, f"there is {list(self.numbers)}") from missing
 
 
 @dataclass(frozen=True)
@@ -137,6 +157,13 @@ class StoredTable:
         return answer_lines(self.answers) if self.answers else list(self.lines)
 
 
+SENTENCES: dict[str, tuple[Sentence, ...]] = {
+    claim.id: claim.sentences
+    for experiment in EXPERIMENTS.values()
+    if experiment.claims
+    for paper in experiment.claims()
+    for claim in paper.claims
+}
 STORED_TABLES = TypeAdapter(dict[str, StoredTable])
 
 
@@ -278,8 +305,20 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     rows = []
     for claim in dict.fromkeys(answer.id for answer in answers):
         own = [answer for answer in answers if answer.id == claim]
-        rows.append((claim, own[0].claim, _in_and_outside(own), _shortened(own[0].statement)))
-    every = [(a.id, a.trials, a.answer, a.statement, a.out_of or str(a.n)) for a in answers]
+        told = [sentence for answer in own if (sentence := answer.sentence())]
+        short = " ".join(told) or _shortened(own[0].statement)
+        rows.append((claim, own[0].claim, _in_and_outside(own), short))
+        rows += [
+            ("", f"· {what}", answer, _shortened(said)) for what, answer, said in own[0].beside
+        ]
+    every = [
+        row
+        for a in answers
+        for row in (
+            (a.id, a.trials, a.answer, a.statement, a.out_of or str(a.n)),
+            *((a.id, f"· {what}", answer, said, "") for what, answer, said in a.beside),
+        )
+    ]
     return [
         *markdown_lines(("id", "claim", "answer", "in short"), rows),
         "",
@@ -296,10 +335,16 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
     inside = [answer for answer in answers if answer.trials.startswith(SIMULATED)]
     outside = [answer for answer in answers if answer not in inside]
     told, linux = (
-        " / ".join(dict.fromkeys(answer.answer.split(",")[0] for answer in part))
+        " / ".join(dict.fromkeys(_verdict_of(answer.answer) for answer in part))
         for part in (inside, outside)
     )
     return f"{SIMULATED}: {told}; on Linux: {linux}" if inside else linux
+
+
+def _verdict_of(answer: str) -> str:
+    """Return an answer without how it varies; of an undefined word, all of its readings."""
+    parts = answer.split(", ")
+    return ", ".join(part for part in parts if part.startswith("by ")) or parts[0]
 
 
 def _shortened(statement: str) -> str:
@@ -553,10 +598,12 @@ def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str
 def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     """Return what is stored of an answer, from the report's JSON."""
     group = ", ".join(filter(None, (data["profile"], data["setting"], data["reading"])))
-    answer = ", ".join(filter(None, (data["verdict"], data.get("survival", ""))))
+    given = data.get("in_words") or data["verdict"]
+    answer = ", ".join(filter(None, (given, data.get("survival", ""))))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     words = (data["id"], data["claim"], group, answer, data["statement"])
-    return ClaimAnswer(*words, data["n"], numbers, data.get("out_of", ""))
+    beside = tuple((name, verdict, said) for name, verdict, said in data.get("beside", ()))
+    return ClaimAnswer(*words, data["n"], numbers, data.get("out_of", ""), beside)
 
 
 MAKERS = {

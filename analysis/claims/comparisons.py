@@ -1,41 +1,53 @@
-"""Comparisons of samples, and the parts of a claim that they decide."""
+"""Comparisons of samples, and the parts of a claim that they decide.
+
+Each comparison is one interval of what the typical network shows, and one margin. It is beyond the
+margin, within it, or beyond it on the other side; else it is not clear. Orders and equalities ask
+the same interval, so that more networks make neither rarer.
+"""
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import special
 
 from analysis.claims.judgement import (
     ClaimPart,
     ClaimVerdict,
     JudgedPart,
     combine_verdicts,
+    combined_p,
     decides,
+    each_text_once,
 )
-from analysis.statistics.intervals import (
-    Comparison,
-    ComparisonKind,
-    compare,
-    compare_paired,
-    half_width,
-    known,
-    more_than_half,
-    student_p,
+from analysis.statistics.estimates import (
+    CLAIM_LEVEL,
+    Estimate,
+    EstimateKind,
+    networks_needed,
+    of_values,
+    share_interval,
+    share_of_all,
 )
+from analysis.statistics.intervals import ROUNDING, deviation, holm, known, student_p
 
 
 @dataclass(frozen=True)
 class ClaimMeasure:
-    """A measure's notation, and the difference below which two values count as equal."""
+    """A measure's notation, and the difference that is too small to matter, with the reason."""
 
     unit: str
     decimals: int
     factor: float = 1
     relative: float = 0.0
     absolute: float = 0.0
+    why: str = ""  # the margin: a clause
 
     def write(self, value: float, sign: str = "") -> str:
         """Write a number with its unit."""
@@ -44,18 +56,38 @@ class ClaimMeasure:
         return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
 
     def margin(self, a: float, b: float) -> float:
-        """Return the difference of two values up to which they count as equal."""
+        """Return the difference of two values up to which it is too small to matter."""
         return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
 
+    def half_of(self, printed: tuple[float, float]) -> ClaimMeasure:
+        """Return the measure whose margin is half of the difference that a paper prints.
 
-# 2 %: what `testbed compare` treats as the same rate; 5 % of a drop rate, or one packet in ten
-# thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
-# takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
-RATE = ClaimMeasure("Mbit/s", 3, relative=0.02)
-DROP_RATE = ClaimMeasure("%", 3, factor=100, relative=0.05, absolute=1e-4)
-DELAY = ClaimMeasure("ms", 2, absolute=0.1)
-SHARE = ClaimMeasure("%", 1, factor=100, absolute=0.01)
-RATIO = ClaimMeasure("", 3, relative=0.02)
+        It is relative where the measure's is, since a ratio can be met by other absolute numbers.
+        """
+        half = abs(printed[0] - printed[1]) / 2
+        if self.relative:
+            half /= (abs(printed[0]) + abs(printed[1])) / 2
+            own: dict[str, Any] = {"relative": half, "absolute": 0.0}
+        else:
+            own = {"absolute": half}
+        return replace(self, **own, why="half of the difference that the paper prints")
+
+
+RATE = ClaimMeasure("Mbit/s", 3, relative=0.02, why="what `testbed compare` has as the same rate")
+DROP_RATE = ClaimMeasure(
+    *("%", 3),
+    factor=100,
+    relative=0.05,
+    absolute=1e-4,
+    why="one packet in ten thousand is about one drop in a trial",
+)
+DELAY = ClaimMeasure(
+    *("ms", 2),
+    absolute=0.1,
+    why="an eighth of the time of a packet of 1000 bytes at 10 Mbit/s",
+)
+SHARE = ClaimMeasure("%", 1, factor=100, absolute=0.01, why="2 % of a half")
+RATIO = ClaimMeasure("", 3, relative=0.02, why="2 %, as for rates")
 MEASURES = {
     "throughput_mbps": RATE,
     "goodput_mbps": RATE,
@@ -68,11 +100,8 @@ MEASURES = {
 
 
 Sample = Mapping[int, float]  # by seed
-SIGNIFICANT = 0.05
-WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
-PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
-STUDENT = "Student's 95 % interval of the mean over seeds, Holm over the claim's comparisons"
-SIGN_TEST = "sign test of the seeds (two-sided, Clopper–Pearson), Holm over the claim's comparisons"
+Pair = tuple[str, Sample, str, Sample]
+SHARE_TEST = "share of the networks, exact binomial interval (Clopper–Pearson)"
 LISTED_COMPARISONS = 4  # up to this many comparisons are listed one by one
 EXAMPLES = 2  # of more than these, this many are given as examples
 
@@ -83,79 +112,84 @@ class ComparisonOutcome(enum.StrEnum):
     ABOVE = "above"
     EQUAL = "equal to"
     BELOW = "below"
-    UNCLEAR = "not significantly different from"
+    UNCLEAR = "not clearly different from"
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two samples and how they compare."""
+    """Two samples, the difference of a network's two numbers, and what is too small to matter."""
 
     a: str
     b: str
-    mean_a: float
-    mean_b: float
-    comparison: Comparison
-    p: float  # of the outcome; NaN if there is nothing to test
-    outcome: ComparisonOutcome  # of this comparison alone, until `among` has judged it
+    value_a: float  # of the typical network
+    value_b: float
+    estimate: Estimate  # of a − b, seed by seed
+    margin: float
     measure: ClaimMeasure
-    test: str = WELCH
+    printed: tuple[float, float] | None = None  # what the paper has of the two
+
+    def p_of(self, outcome: ComparisonOutcome, *, or_equal: bool = False) -> float:
+        """Return the least level at which the interval shows this outcome."""
+        beyond = math.nextafter(self.margin, math.inf)  # no difference is beyond no margin
+        low, high = {
+            ComparisonOutcome.ABOVE: (-self.margin if or_equal else beyond, math.inf),
+            ComparisonOutcome.BELOW: (-math.inf, self.margin if or_equal else -beyond),
+            ComparisonOutcome.EQUAL: (-self.margin, self.margin),
+        }[outcome]
+        return self.estimate.p_within(low, high)
 
     @property
-    def said(self) -> str:
-        """The comparison as a clause, with both means."""
-        write = self.measure.write
-        return f"{self.a} {self.outcome} {self.b} ({write(self.mean_a)}, {write(self.mean_b)})"
+    def outcome(self) -> ComparisonOutcome:
+        """The outcome of this comparison by itself."""
+        shown = [each for each in ComparisonOutcome if each is not ComparisonOutcome.UNCLEAR]
+        return next((o for o in shown if self.p_of(o) <= CLAIM_LEVEL), ComparisonOutcome.UNCLEAR)
+
+    def said_as(self, outcome: ComparisonOutcome) -> str:
+        """Write the comparison as a clause, with both numbers."""
+        ours, theirs = (
+            ", ".join(map(self.measure.write, values)) if values else ""
+            for values in ((self.value_a, self.value_b), self.printed)
+        )
+        printed = f"; the paper: {theirs}" if theirs else ""
+        return f"{self.a} {outcome} {self.b} ({ours}{printed})"
 
     @property
     def effect(self) -> str:
-        """The difference, and Cohen's d."""
-        d = self.comparison.cohen_d
-        size = f", d = {d:.3g}" if math.isfinite(d) and d else ""
-        return f"{self.a} − {self.b}: {self.measure.write(self.comparison.difference, '+')}{size}"
+        """The difference."""
+        return f"{self.a} − {self.b}: {self.measure.write(self.estimate.centre, '+')}"
 
     @property
     def interval(self) -> str:
-        """The interval of the difference, and p."""
-        c = self.comparison
-        if not math.isfinite(c.low):
-            return "no interval"
-        write = self.measure.write
-        constant = "" if c.kind is ComparisonKind.TESTED else f", {c.kind}"
-        return f"{write(c.low, '+')} to {write(c.high, '+')}{constant}{_p(self.p)}"
+        """The interval of the difference, with the margin; of constant numbers, how many."""
+        write, (low, high) = self.measure.write, self.estimate.interval()
+        why = f", {self.measure.why}" if self.measure.why else ""
+        margin = f"margin {write(self.margin)}{why}"
+        if not math.isfinite(low):
+            return f"no interval; {margin}"
+        if self.estimate.kind is EstimateKind.CONSTANT:
+            return f"{write(low, '+')} {_in_all(self.n)}; {margin}"
+        return f"{write(low, '+')} to {write(high, '+')}; {margin}"
 
     @property
     def n(self) -> int:
-        """The number of seeds of the smaller sample."""
-        return min(self.comparison.n_a, self.comparison.n_b)
+        """The number of seeds that both samples have."""
+        return self.estimate.n
 
-    def verdict(
-        self, wanted: ComparisonOutcome, also: Collection[ComparisonOutcome]
-    ) -> ClaimVerdict:
-        """Judge the outcome by the one that a claim wants, or others that it allows."""
-        if self.outcome is wanted or self.outcome in also:
-            return ClaimVerdict.SUPPORTED
-        if self.outcome is ComparisonOutcome.EQUAL:
-            return ClaimVerdict.TOO_SMALL
-        near = min(abs(self.comparison.low), abs(self.comparison.high))
-        margin = self.measure.margin(self.mean_a, self.mean_b)
-        perhaps = wanted is ComparisonOutcome.EQUAL and near <= margin
-        if self.outcome is ComparisonOutcome.UNCLEAR or perhaps:
-            return ClaimVerdict.OPEN
-        return ClaimVerdict.CONTRADICTED
+    def needed(self, wanted: ComparisonOutcome) -> int:
+        """Return how many networks decide this in nine of ten cases.
 
-    def among(self, corrected: float) -> Contrast:
-        """Return this comparison with p corrected for the number of the claim's comparisons."""
-        outcome = self.outcome if _sure(corrected) else ComparisonOutcome.UNCLEAR
-        return replace(self, p=corrected, outcome=outcome)
+        Of an order, one that is twice the margin; of an equality, one without any difference.
+        """
+        values = self.estimate.values
+        if len(values) < 2:
+            return 0
+        is_equality = wanted is ComparisonOutcome.EQUAL
+        return networks_needed(deviation(values), self.margin, two_sided=is_equality)
 
 
-def _sure(p: float) -> bool:
-    """Return whether a comparison is significant; without a p it is not."""
-    return p < SIGNIFICANT
-
-
-def _p(p: float) -> str:
-    return f", p = {p:.2g}" if math.isfinite(p) else ""
+def _in_all(n: int) -> str:
+    """Say that n networks have one number, and of how many that is known."""
+    return f"in {n} of {n} networks (95 %: in at least {share_of_all(n):.0%} of networks)"
 
 
 def mean(sample: Sample) -> float:
@@ -165,195 +199,304 @@ def mean(sample: Sample) -> float:
 
 
 def spread(measure: ClaimMeasure, sample: Sample) -> str:
-    """Write the mean, and half of its interval where there is one."""
-    half = half_width(sample.values())
-    value = measure.write(mean(sample))
-    return (
-        f"{value} ± {half * measure.factor:.{measure.decimals}f}" if math.isfinite(half) else value
-    )
+    """Write the mean ± half of its interval, or the median with its interval of ranks.
+
+    Without an interval, as of a few numbers of two kinds, their range stands in its place.
+    """
+    found = of_values(sample.values())
+    value = measure.write(found.centre)
+    low, high = found.interval()
+    if found.kind is EstimateKind.CONSTANT and found.n:
+        return f"{value} in all"
+    if found.kind is EstimateKind.STUDENT:
+        return f"{value} ± {(high - low) / 2 * measure.factor:.{measure.decimals}f}"
+    if found.kind is EstimateKind.RANKS:
+        return f"median {value} ({measure.write(low)} to {measure.write(high)})"
+    if found.n < 2:
+        return value
+    return f"{value}, from {measure.write(min(found.values))} to {measure.write(max(found.values))}"
 
 
 def contrasts(
-    measure: ClaimMeasure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
+    measure: ClaimMeasure,
+    pairs: Iterable[Pair],
+    printed: Sequence[tuple[float, float] | None] = (),
 ) -> tuple[Contrast, ...]:
-    """Compare the two samples of every pair.
+    """Compare the two samples of every pair, seed by seed.
 
-    `paired` is for numbers of one seed that are not independent: of two flows of a trial, or of two
-    trials that share the seed's CBR, dropper or radio. Their differences seed by seed are tested.
+    Numbers of one seed may depend on each other (two flows of a trial; trials with the same CBR,
+    dropper or radio); of those that do not, pairs lose nothing. `printed` has what the paper prints
+    of each pair: half of its difference is then too small to matter.
     """
-    compared = compare_paired if paired else _independent
-    test = PAIRED if paired else WELCH
-    result = []
-    for a, first, b, second in pairs:
-        comparison, means = compared(first, second), (mean(first), mean(second))
-        margin = measure.margin(*means)
-        outcome = _outcome(comparison, margin)
-        p = comparison.p
-        if outcome is ComparisonOutcome.EQUAL:  # how clearly the difference is below the margin
-            nearer = math.copysign(margin, comparison.difference)
-            moved = {seed: value - nearer for seed, value in first.items()}
-            p = compared(moved, second).p
-        result.append(Contrast(a, b, *means, comparison, p, outcome, measure, test))
-    return tuple(result)
+    own = tuple(pairs)
+    theirs = printed or (None,) * len(own)
+    return tuple(_contrast(measure, *each) for each in zip(own, theirs, strict=True))
 
 
-def _independent(first: Sample, second: Sample) -> Comparison:
-    return compare(first.values(), second.values())
+def _contrast(measure: ClaimMeasure, pair: Pair, printed: tuple[float, float] | None) -> Contrast:
+    a, first, b, second = pair
+    used = measure.half_of(printed) if printed else measure
+    estimate = of_values(_differences(first, second))
+    by_ranks = estimate.kind is EstimateKind.RANKS
+    value_a, value_b = (_typical(each, by_ranks) for each in (first, second))
+    margin = used.margin(value_a, value_b)
+    return Contrast(a, b, value_a, value_b, estimate, margin, used, printed)
 
 
-def _outcome(found: Comparison, margin: float) -> ComparisonOutcome:
-    if found.kind is ComparisonKind.NOT_KNOWN:
-        return ComparisonOutcome.UNCLEAR
-    if max(abs(found.low), abs(found.high)) <= margin:
-        return ComparisonOutcome.EQUAL
-    if found.low > 0:
-        return ComparisonOutcome.ABOVE
-    return ComparisonOutcome.BELOW if found.high < 0 else ComparisonOutcome.UNCLEAR
+def _typical(sample: Sample, by_ranks: bool) -> float:
+    return float(np.median(known(sample.values()))) if by_ranks else mean(sample)
+
+
+def _differences(first: Sample, second: Sample) -> list[float]:
+    """Return the differences by seed, exactly 0 where only rounding differs."""
+    pairs = [(first[seed], second[seed]) for seed in sorted(first.keys() & second.keys())]
+    return [0.0 if abs(a - b) <= ROUNDING * max(abs(a), abs(b)) else a - b for a, b in pairs]
+
+
+OPPOSITE_ORDER = {
+    ComparisonOutcome.ABOVE: ComparisonOutcome.BELOW,
+    ComparisonOutcome.BELOW: ComparisonOutcome.ABOVE,
+}
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """A comparison's verdict, and p of the verdicts that it might have."""
+
+    wanted: ComparisonOutcome
+    or_equal: bool  # what is equal is as the claim has it, too
+
+    def p_supported(self, contrast: Contrast) -> float:
+        return contrast.p_of(self.wanted, or_equal=self.or_equal)
+
+    def p_against(self, contrast: Contrast) -> float:
+        if not contrast.n or contrast.estimate.kind is EstimateKind.NOT_KNOWN:
+            return math.nan
+        return min(p for p, _ in self._against(contrast))
+
+    def _against(self, contrast: Contrast) -> list[tuple[float, ComparisonOutcome]]:
+        if self.wanted is ComparisonOutcome.EQUAL:
+            shown = [ComparisonOutcome.ABOVE, ComparisonOutcome.BELOW]
+        else:
+            shown = [OPPOSITE_ORDER[self.wanted]] + [ComparisonOutcome.EQUAL] * (not self.or_equal)
+        return [(contrast.p_of(outcome), outcome) for outcome in shown]
+
+    def judged(
+        self, contrast: Contrast, corrected: float, level: float
+    ) -> tuple[ClaimVerdict, ComparisonOutcome, float]:
+        """Return the verdict, the outcome in words, and p of the verdict."""
+        supported = self.p_supported(contrast)
+        if supported <= level:
+            equal = contrast.p_of(ComparisonOutcome.EQUAL) <= level
+            return (
+                ClaimVerdict.SUPPORTED,
+                (ComparisonOutcome.EQUAL if equal else self.wanted),
+                supported,
+            )
+        if not corrected <= level:
+            return ClaimVerdict.OPEN, ComparisonOutcome.UNCLEAR, math.nan
+        _, outcome = min(self._against(contrast))
+        verdict = ClaimVerdict.CONTRADICTED
+        if outcome is ComparisonOutcome.EQUAL:
+            # the margin is half of what is printed, so that this is excluded
+            verdict = ClaimVerdict.REFUTED if contrast.printed else ClaimVerdict.TOO_SMALL
+        return verdict, outcome, corrected
 
 
 def all_are(
-    wanted: ComparisonOutcome,
-    found: Sequence[Contrast],
-    where: str = "",
-    also: tuple[ComparisonOutcome, ...] = (),
+    wanted: ComparisonOutcome, found: Sequence[Contrast], where: str = "", *, or_equal: bool = False
 ) -> ClaimPart:
-    """Require that every contrast has the outcome `wanted`, or one of `also`.
+    """Require that every contrast has the outcome `wanted`.
 
-    One within the margin is too small to matter, an unclear one is open, and another refutes.
+    One within the margin is too small to matter, or refuted if the paper's number is known and
+    excluded; with `or_equal` it is as wanted. An unclear one is open, and another contradicts.
     """
-    judge = partial(_all_judged, wanted, also, tuple(found), where)
-    return ClaimPart(tuple(each.p for each in found), judge)
+    judgement = _Judgement(wanted, or_equal)
+    against = tuple(judgement.p_against(each) for each in found)
+    return ClaimPart(against, partial(_all_judged, judgement, tuple(found), where))
 
 
 def _all_judged(
-    wanted: ComparisonOutcome,
-    also: tuple[ComparisonOutcome, ...],
-    alone: Sequence[Contrast],
+    judgement: _Judgement,
+    found: Sequence[Contrast],
     where: str,
-    p: Sequence[float],
+    corrected: Sequence[float],
+    level: float,
 ) -> JudgedPart:
-    found = [each.among(corrected) for each, corrected in zip(alone, p, strict=True)]
-    verdicts = [each.verdict(wanted, also) for each in found]
+    results = [
+        (each, *judgement.judged(each, p, level)) for each, p in zip(found, corrected, strict=True)
+    ]
+    verdicts = [verdict for _, verdict, _, _ in results]
     verdict = combine_verdicts(verdicts)
-    told = [each for each, one in zip(found, verdicts, strict=True) if decides(verdict, one)]
-    told = sorted(told, key=lambda each: -abs(each.comparison.difference))
+    told = [each for each in results if decides(verdict, each[1])]
+    told = sorted(told, key=lambda each: -abs(each[0].estimate.centre))
     alike = len(found) <= LISTED_COMPARISONS and verdict is not ClaimVerdict.PARTLY
-    tally = "" if alike else f"{_outcome_tally(found)}; e.g. "
-    texts = _said(told[: EXAMPLES if tally else LISTED_COMPARISONS])
+    tally = "" if alike else f"{_outcome_tally([o for _, _, o, _ in results])}; e.g. "
+    if len(found) > LISTED_COMPARISONS:
+        tally = f"{_hold_at_once(judgement, found)}: {tally}"
+    texts = _said(
+        [(each, o) for each, _, o, _ in told[: EXAMPLES if tally else LISTED_COMPARISONS]]
+    )
+    shown = [each for each, *_ in told[:LISTED_COMPARISONS]]
     return JudgedPart(
         verdict,
         f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
-        ", ".join(dict.fromkeys(each.test for each in found)),
-        ", ".join(each.effect for each in told[:LISTED_COMPARISONS]),
-        ", ".join(each.interval for each in told[:LISTED_COMPARISONS]),
+        each_text_once(each.estimate.kind for each in found),
+        ", ".join(each.effect for each in shown),
+        ", ".join(each.interval for each in shown),
         min((each.n for each in found), default=0),
+        p=combined_p(verdict, [(v, p) for _, v, _, p in results]),
+        needed=max((each.needed(judgement.wanted) for each in found), default=0),
     )
 
 
-def _said(told: Sequence[Contrast]) -> list[str]:
+def _hold_at_once(judgement: _Judgement, found: Sequence[Contrast]) -> str:
+    """Say how many of many comparisons hold, with a simultaneous interval (Holm on either side)."""
+    sure, not_so = (
+        int((holm(p(each) for each in found) <= CLAIM_LEVEL).sum())
+        for p in (judgement.p_supported, judgement.p_against)
+    )
+    most = len(found) - not_so
+    many = f"{sure}" if sure == most else f"{sure} to {most}"
+    return f"{many} of {len(found)} hold (95 %, all at once)"
+
+
+def _said(told: Iterable[tuple[Contrast, ComparisonOutcome]]) -> list[str]:
     """Put contrasts into words; one that holds against several samples is stated once."""
-    groups: dict[tuple[str, ComparisonOutcome, float], list[Contrast]] = {}
-    for each in told:
-        groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
-    return [own[0].said if len(own) == 1 else _to_several(own) for own in groups.values()]
+    groups: dict[tuple[object, ...], list[tuple[Contrast, ComparisonOutcome]]] = {}
+    for each, outcome in told:
+        key = (each.a, outcome, each.value_a, each.printed and each.b)
+        groups.setdefault(key, []).append((each, outcome))
+    return [
+        own[0][0].said_as(own[0][1])
+        if len(own) == 1
+        else _to_several([each for each, _ in own], own[0][1])
+        for own in groups.values()
+    ]
 
 
-def _to_several(own: Sequence[Contrast]) -> str:
+def _to_several(own: Sequence[Contrast], outcome: ComparisonOutcome) -> str:
     first = own[0]
-    means = [first.measure.write(each.mean_b) for each in own]
-    mine = first.measure.write(first.mean_a)
+    means = [first.measure.write(each.value_b) for each in own]
+    mine = first.measure.write(first.value_a)
     names = [each.b for each in own]
     if {mine} == set(means):
         listed = f"{', '.join(names[:-1])} and {names[-1]} (all {mine})"
-        return f"{first.a} {first.outcome} {listed}"
+        return f"{first.a} {outcome} {listed}"
     listed = ", ".join(f"{name} ({value})" for name, value in zip(names, means, strict=True))
-    return f"{first.a} ({mine}) {first.outcome} {listed}"
+    return f"{first.a} ({mine}) {outcome} {listed}"
 
 
-def _outcome_tally(found: Sequence[Contrast]) -> str:
+def _outcome_tally(outcomes: Sequence[ComparisonOutcome]) -> str:
     """Count the outcomes, as in `above in 3 of 30, equal in 27`."""
     words = {
         ComparisonOutcome.EQUAL: "equal",
-        ComparisonOutcome.UNCLEAR: "not significantly different",
+        ComparisonOutcome.UNCLEAR: "not clearly different",
     }
-    counts = {
-        outcome: sum(each.outcome is outcome for each in found)
-        for outcome in ComparisonOutcome
-        if any(each.outcome is outcome for each in found)
-    }
+    counts = {each: outcomes.count(each) for each in ComparisonOutcome if each in outcomes}
     texts = [f"{words.get(outcome, str(outcome))} in {n}" for outcome, n in counts.items()]
-    return f"of {len(found)} comparisons " + ", ".join(texts)
+    return f"of {len(outcomes)} comparisons " + ", ".join(texts)
 
 
 def within(
     what: str, measure: ClaimMeasure, sample: Sample, low: float = -math.inf, high: float = math.inf
 ) -> ClaimPart:
-    """Require that the mean lies between bounds; open if its interval crosses one of them."""
-    centre = mean(sample)
-    nearer = min(low, high, key=lambda bound: abs(centre - bound))
-    p = compare_paired(sample, dict.fromkeys(sample, nearer)).p
-    return ClaimPart((p,), partial(_bounded, what, measure, sample, low, high))
+    """Require that the typical network's number lies within bounds, which are the margin.
+
+    It is open if the interval crosses one of them, and contradicted if it is beyond one.
+    """
+    found = of_values(sample.values())
+    if found.kind is EstimateKind.NOT_KNOWN:
+        against = math.nan
+    else:
+        sides = (
+            (-math.inf, math.nextafter(low, -math.inf)),
+            (math.nextafter(high, math.inf), math.inf),
+        )
+        against = min(found.p_within(*each) for each in sides if each[0] < each[1])
+    return ClaimPart((against,), partial(_bounded, what, measure, found, low, high))
+
+
+ABOUT_HALF = (1 / 3, 2 / 3)  # a share of which neither most nor few networks can be said
 
 
 def in_most(what: str, holds: Mapping[int, bool | None], detail: str = "") -> ClaimPart:
-    """Require that something holds in more than half of the seeds.
+    """Require that something holds in more than half of the networks.
 
-    For numbers of two kinds, whose mean no trial has. A seed without an answer (None) counts
-    against whichever side the others are on.
+    For numbers of two kinds, whose mean no trial has. If the share's interval is about a half, the
+    answer is in part. A seed without an answer (None) counts against whichever side the others are
+    on.
     """
     unknown = sum(each is None for each in holds.values())
-    yes = sum(each is True for each in holds.values())
-    n = len(holds)
-    ahead = 2 * yes > n - unknown
-    successes = yes if ahead else yes + unknown
-    low, high, p = more_than_half(successes, n) if n else (0.0, 1.0, math.nan)
-    if (2 * successes <= n) if ahead else (2 * successes >= n):
-        p = 1.0
-    verdict = ClaimVerdict.SUPPORTED if ahead else ClaimVerdict.CONTRADICTED
+    yes, n = sum(each is True for each in holds.values()), len(holds)
     missing = f", not known in {unknown}" if unknown else ""
-    effect = f"{what} in {yes} of {n} seeds{missing}{f' ({detail})' if detail else ''}"
-    share = f"{SHARE.write(low)} to {SHARE.write(high)} of the seeds"
+    effect = f"{what} in {yes} of {n} networks{missing}{f' ({detail})' if detail else ''}"
 
-    def judge(corrected: Sequence[float]) -> JudgedPart:
-        decided = verdict if _sure(corrected[0]) else ClaimVerdict.OPEN
-        interval = f"{share}{_p(corrected[0])}"
-        return JudgedPart(decided, effect, SIGN_TEST, effect, interval, n - unknown)
+    def judge(corrected: Sequence[float], level: float) -> JudgedPart:
+        low, high = share_interval(yes, n, level)[0], share_interval(yes + unknown, n, level)[1]
+        verdict, p = ClaimVerdict.OPEN, math.nan
+        if n and _binomial_tail(n - yes, n) <= level:
+            verdict, p = ClaimVerdict.SUPPORTED, _binomial_tail(n - yes, n)
+        elif corrected[0] <= level:
+            verdict, p = ClaimVerdict.CONTRADICTED, corrected[0]
+        elif n and ABOUT_HALF[0] <= low and high <= ABOUT_HALF[1]:
+            verdict, p = ClaimVerdict.PARTLY, level
+        interval = f"{SHARE.write(low)} to {SHARE.write(high)} of the networks"
+        return JudgedPart(
+            verdict, effect, SHARE_TEST, effect, interval, n - unknown, p=p, needed=NEEDED_OF_SHARES
+        )
 
-    return ClaimPart((p,), judge)
+    return ClaimPart((_binomial_tail(yes + unknown, n) if n else math.nan,), judge)
 
 
-def left_open(part: ClaimPart, because: str) -> ClaimPart:
-    """Keep a part open, since the set-up is not the paper's and cannot be made so."""
-    return ClaimPart((), lambda _: _without_answer(part.judge(part.p), because))
+NEEDED_OF_SHARES = 44  # networks: nine of ten cases, where it holds in one or three of four
 
 
-def _without_answer(found: JudgedPart, because: str) -> JudgedPart:
-    said = f"{found.said}, and {because}"
-    return replace(found, verdict=ClaimVerdict.OPEN, said=said)
+def _binomial_tail(at_most: int, n: int) -> float:
+    """Return two-sided p of a half, of samples with so few or fewer."""
+    return min(1.0, 2 * float(special.bdtr(at_most, n, 0.5)))
 
 
 def _bounded(
-    what: str, measure: ClaimMeasure, sample: Sample, low: float, high: float, p: Sequence[float]
+    what: str,
+    measure: ClaimMeasure,
+    found: Estimate,
+    low: float,
+    high: float,
+    corrected: Sequence[float],
+    level: float,
 ) -> JudgedPart:
-    values = known(sample.values())
-    half = half_width(values)
-    centre = mean(sample)
-    if not math.isfinite(half) or not _sure(p[0]):
-        verdict = ClaimVerdict.OPEN
-    elif centre - half >= low and centre + half <= high:
-        verdict = ClaimVerdict.SUPPORTED
-    elif centre + half < low or centre - half > high:
-        verdict = ClaimVerdict.CONTRADICTED
-    else:
-        verdict = ClaimVerdict.OPEN
-    interval = (
-        f"{measure.write(centre - half)} to {measure.write(centre + half)}{_p(p[0])}"
-        if math.isfinite(half)
-        else "no interval"
+    inside = found.p_within(low, high)
+    verdict, p = ClaimVerdict.OPEN, math.nan
+    if inside <= level:
+        verdict, p = ClaimVerdict.SUPPORTED, inside
+    elif corrected[0] <= level:
+        verdict, p = ClaimVerdict.CONTRADICTED, corrected[0]
+    effect = f"{what} {measure.write(found.centre)}"
+    ends = found.interval()
+    interval = " to ".join(map(measure.write, ends)) if math.isfinite(ends[0]) else "no interval"
+    if found.kind is EstimateKind.CONSTANT:
+        interval = f"{measure.write(found.centre)} {_in_all(found.n)}"
+    return JudgedPart(
+        verdict,
+        f"{effect} (required: {_bounds(measure, low, high)})",
+        found.kind,
+        effect,
+        interval,
+        found.n,
+        p=p,
+        needed=_needed_within(measure, found, low, high),
     )
-    said = f"{what} {measure.write(centre)} (required: {_bounds(measure, low, high)})"
-    effect = f"{what} {measure.write(centre)}"
-    return JudgedPart(verdict, said, STUDENT, effect, interval, len(values))
+
+
+def _needed_within(measure: ClaimMeasure, found: Estimate, low: float, high: float) -> int:
+    """Return how many networks show a number in the middle of bounds, or a margin from one."""
+    if found.n < 2:
+        return 0
+    two_sided = math.isfinite(low) and math.isfinite(high)
+    bound = low if math.isfinite(low) else high
+    distance = (high - low) / 2 if two_sided else measure.margin(bound, bound)
+    return networks_needed(deviation(found.values), distance, two_sided=two_sided)
 
 
 def _bounds(measure: ClaimMeasure, low: float, high: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -13,17 +14,17 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.claims.judgement import (
+    AGAINST,
     ClaimVerdict,
-    DeclaredAnswer,
     Finding,
     JudgedPart,
     NumberRow,
     TrialEvidence,
     combine_verdicts,
+    combined_p,
     decides,
     each_text_once,
     judge_parts,
-    verdicts_over_all,
 )
 from analysis.claims.samples import (
     MODERN,
@@ -37,15 +38,18 @@ from analysis.claims.samples import (
 )
 from analysis.metrics.digest import NotMeasured
 from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.estimates import CLAIM_LEVEL
 from analysis.statistics.intervals import holm
 
 PARTS_IN_STATEMENT = 3  # parts in an answer's statement
 VERDICT_RANGE = (  # from one end to the other
     ClaimVerdict.SUPPORTED,
+    ClaimVerdict.BY_READING,
     ClaimVerdict.TOO_SMALL,
     ClaimVerdict.OPEN,
     ClaimVerdict.NOT_TESTABLE,
     ClaimVerdict.PARTLY,
+    ClaimVerdict.REFUTED,
     ClaimVerdict.CONTRADICTED,
 )
 
@@ -57,6 +61,28 @@ class Reading:
     name: str
     words: str  # a sentence that says it
     where: Mapping[str, object]  # the trials that were run so, as for a claim
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """An answer in a sentence that a student understands, with the paper's number and ours.
+
+    Ours are filled in: `{share of bbr}` is the number of that row, without its ±. It is wrong as
+    soon as the answer is another than the one that it was written for.
+    """
+
+    trials: str  # whose answer it is: profile, setting and reading, as in a page's table
+    answer: str  # that it was written for
+    template: str
+
+    def filled(self, numbers: Mapping[str, str]) -> str:
+        """Return the sentence with numbers by their rows' names; raises KeyError without one."""
+        return NUMBER_IN_SENTENCE.sub(
+            lambda name: numbers[name[1]].partition(" ± ")[0], self.template
+        )
+
+
+NUMBER_IN_SENTENCE = re.compile(r"\{([^}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -74,11 +100,12 @@ class Claim:
     # whose congestion control was set, each with a sentence that says it: one answer for each
     settings: Mapping[str, str] = field(default_factory=dict)
     readings: tuple[Reading, ...] = ()  # the paper's own words first; one answer for each
-    declared: DeclaredAnswer | None = None  # where no outcome of the test would be an answer
+    not_testable: str = ""  # why no outcome of the test would be an answer: a sentence
+    sentences: tuple[Sentence, ...] = ()  # for a student, by hand; for some of its answers
 
     def answered(self, computed: ClaimVerdict) -> ClaimVerdict:
         """Return the answer for what the test alone gives."""
-        return self.declared.verdict if self.declared else computed
+        return ClaimVerdict.NOT_TESTABLE if self.not_testable else computed
 
 
 @dataclass(frozen=True)
@@ -127,6 +154,11 @@ class Answer:
     unusable: int = 0  # trials of this claim that failed or were judged invalid
     computed: ClaimVerdict = ClaimVerdict.OPEN  # what the test alone gives
     ledger_verdict: ClaimVerdict = ClaimVerdict.OPEN  # with p corrected over the whole ledger
+    p: float = math.nan  # of the verdict; NaN if it is open
+    needed: int = 0  # networks that decide it with the plan's power, by the spread in these
+    readings: tuple[tuple[str, ClaimVerdict], ...] = ()  # of an undefined word, if they differ
+    sentences: tuple[Sentence, ...] = ()  # the claim's
+    beside: tuple[tuple[str, ClaimVerdict, str], ...] = ()  # name, answer and statement of each
     varied: tuple[Varied, ...] = ()  # those variations that were run
 
     @property
@@ -146,18 +178,52 @@ class Answer:
         return f"{first} to {last}: {'; '.join(others)}"
 
     @property
+    def is_measured(self) -> bool:
+        """Whether there were numbers to test."""
+        return bool(self.test)
+
+    @property
+    def trials(self) -> str:
+        """The profile, setting and reading."""
+        return ", ".join(filter(None, (self.profile, self.setting, self.reading)))
+
+    @property
+    def in_words(self) -> str:
+        """The verdict; of an undefined word, the readings' side by side."""
+        if not self.readings:
+            return str(self.verdict)
+        return ", ".join(f"by {name} {verdict}" for name, verdict in self.readings)
+
+    @property
+    def sentence(self) -> str:
+        """The sentence that was written for this answer, or none."""
+        numbers = {row.what: row.ours for row in self.rows}
+        written = [
+            each
+            for each in self.sentences
+            if (each.trials, each.answer) == (self.trials, self.in_words)
+        ]
+        return written[0].filled(numbers) if written else ""
+
+    @property
     def out_of(self) -> str:
         """The number of seeds behind the answer, and what dropped out."""
         seeds = f"{self.n} of {self.seeds}" if self.n < self.seeds else f"{self.n}"
         return f"{seeds}; {self.unusable} trials left out" if self.unusable else seeds
 
 
-def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
+def answer(
+    paper: Paper,
+    claim: Claim,
+    group: Group,
+    found: Finding,
+    tested: str,
+    level: float = CLAIM_LEVEL,
+) -> Answer:
     """Make the ledger's entry; its statement is that of the parts that decided."""
-    corrected = holm(found.p)
-    parts = judge_parts(found.parts, corrected)
+    parts = judge_parts(found.parts, level)
+    beside = {name: judge_parts([part], level)[0] for name, part in found.beside.items()}
     computed = combine_verdicts(part.verdict for part in parts)
-    decisive = [part for part in parts if decides(computed, part.verdict)]
     seeds = int(group.rows["seed"].nunique())
     return Answer(
         id=claim.id,
@@ -175,12 +241,30 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
         setting=group.setting,
         reading=group.reading,
         rows=(*_part_rows(parts, seeds), *found.rows),
-        why=_declared_and(claim, _why(computed, decisive, paper.page), computed),
+        why=claim.not_testable or _why(parts, computed, paper.page),
         evidence=(group.evidence(),),
-        comparisons=sum(math.isfinite(p) for p in corrected),
+        comparisons=sum(math.isfinite(p) for part in found.parts for p in part.against),
         seeds=seeds,
         unusable=group.unusable,
         computed=computed,
+        p=combined_p(computed, [(part.verdict, part.p) for part in parts]),
+        needed=max((part.needed for part in parts), default=0),
+        readings=_readings_of(computed, parts),
+        sentences=claim.sentences,
+        beside=tuple((name, each.verdict, f"{each.said}.") for name, each in beside.items()),
+    )
+
+
+def _readings_of(
+    computed: ClaimVerdict, parts: tuple[JudgedPart, ...]
+) -> tuple[tuple[str, ClaimVerdict], ...]:
+    """Return the answers of an undefined word's readings to the whole claim, if they differ."""
+    if computed is not ClaimVerdict.BY_READING:
+        return ()
+    names = dict.fromkeys(name for part in parts for name, _ in part.readings)
+    return tuple(
+        (name, combine_verdicts(dict(part.readings).get(name, part.verdict) for part in parts))
+        for name in names
     )
 
 
@@ -204,7 +288,7 @@ def unanswered(
         setting=setting,
         reading=reading,
         rows=(),
-        why=_declared_and(claim, why, ClaimVerdict.OPEN),
+        why=claim.not_testable or why,
         evidence=(TrialEvidence(claim.experiment, ()),),
     )
 
@@ -215,16 +299,9 @@ def _statement(claim: Claim, computed: ClaimVerdict, parts: tuple[JudgedPart, ..
     more = len(decisive) - PARTS_IN_STATEMENT
     rest = f"; and {more} more" if more > 0 else ""
     tally = "" if len(decisive) == len(parts) else f"{_tally(computed, parts)}: "
-    by_test = f"by the test alone {computed}: " if claim.declared else ""
+    by_test = f"by the test alone {computed}: " if claim.not_testable else ""
     said = "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT])
     return f"{by_test}{tally}{said}{rest}."
-
-
-def _declared_and(claim: Claim, why: str, computed: ClaimVerdict) -> str:
-    """Return the claim's own reason for its answer, and why the test decides nothing either."""
-    if not claim.declared:
-        return why
-    return " ".join((claim.declared.because, *([why] if computed is ClaimVerdict.OPEN else [])))
 
 
 def _tally(computed: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
@@ -249,26 +326,25 @@ def _part_rows(parts: tuple[JudgedPart, ...], seeds: int) -> tuple[NumberRow, ..
     )
 
 
-def _why(verdict: ClaimVerdict, decisive: list[JudgedPart], page: str) -> str:
-    """Say why a claim is open, or where to read about one that is contradicted."""
-    if verdict in (ClaimVerdict.CONTRADICTED, ClaimVerdict.PARTLY):
+def _why(parts: tuple[JudgedPart, ...], verdict: ClaimVerdict, page: str) -> str:
+    """Say why a claim is open and what would decide it, or where to read about a refutation."""
+    if verdict in AGAINST:
         return f"What earlier runs showed, with their numbers: {page}."
-    if verdict is ClaimVerdict.SUPPORTED:
-        return ""
+    if verdict is ClaimVerdict.BY_READING:
+        return "The paper does not define a word, and its readings have different answers."
     if verdict is ClaimVerdict.TOO_SMALL:
         return (
             "Whatever difference there is lies within the margin that the test set beforehand: it "
             "neither supports an order nor refutes one."
         )
-    if min((part.n for part in decisive), default=0) < 2:
-        return "Fewer than two seeds say nothing about the spread: run with --seeds 5."
-    words = each_text_once(part.undefined for part in decisive)
-    if words:
-        return f"The paper does not define its {words}, and the readings disagree."
-    return (
-        "The interval reaches across the bound of the test, or p, corrected for the number of the "
-        "claim's comparisons, is not below 0.05: more seeds may decide it."
-    )
+    if verdict is not ClaimVerdict.OPEN:
+        return ""
+    undecided = [part for part in parts if part.verdict is ClaimVerdict.OPEN]
+    if min((part.n for part in undecided), default=0) < 2:
+        return "Fewer than two seeds say nothing about the spread: run with --seeds 10."
+    needed = max(part.needed for part in undecided)
+    plan = f"with {needed}, nine of ten such cases are decided" if needed else "more may decide it"
+    return f"The interval reaches across the margin or bound of the test: {plan}."
 
 
 SIMULATED = "in ns-2"  # the profile of a simulator's results; all others are on Linux
@@ -280,15 +356,19 @@ def groups(
 ) -> Iterator[Group]:
     """Yield the usable rows, a group for each profile, setting and reading that was run.
 
-    Of the windows only the one that fits the claim's paper is taken, if it was run. There is no
-    group if no trial has the axes that the claim is about.
+    Of the windows only the one that fits the claim's paper is taken. There is no group if no trial
+    has it, or the axes that the claim is about.
     """
     try:
         asked = rows.where(claim.where)
     except NotMeasured:
         return
     for name, of_profile in _profiles(asked):
-        own, window = _window(of_profile, claim.window)
+        own, window = of_profile, ""
+        if claim.window and "axis_window" in of_profile.rows:
+            own, window = of_profile.where({"window": claim.window}), claim.window
+        if own.rows.empty:
+            continue
         for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
             yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)
 
@@ -316,17 +396,8 @@ def _all_run(reading: Reading, rows: Selection) -> bool:
     )
 
 
-def _window(rows: Selection, wanted: str) -> tuple[Selection, str]:
-    if not wanted or "axis_window" not in rows.rows:
-        return rows, ""
-    there = rows.values("window")
-    window = wanted if wanted in there else (there or ("",))[0]
-    return rows.where({"window": window}), str(window)
-
-
 # the rows as the papers have them, and those of each variation
 Selections = tuple[Selection, Mapping[str, Selection]]
-NO_FINDING = Finding(())  # of a claim without data
 
 
 def answers(
@@ -334,29 +405,34 @@ def answers(
     metrics: Mapping[str, pd.DataFrame],
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
+    level: float = CLAIM_LEVEL,
 ) -> tuple[Answer, ...]:
     """Answer every claim once per profile with data, and per setting and reading of the claim.
 
     `metrics` and `folders` are by experiment: its table, and the folder with its trials, which
     claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
+    An answer's `ledger_verdict` is open if its p is not sure enough among those of all.
     """
     asked = {claim.experiment for paper in papers for claim in paper.claims}
     rows = {name: _selections(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
     simulators = {paper.id: _simulated(paper, ns2) for paper in papers}
     found = [
-        (each, finding)
+        each
         for paper in papers
         for claim in paper.claims
-        for each, finding in (
-            *_in_simulator(paper, claim, simulators[paper.id].get(claim.experiment), ns2),
-            *_answers(paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2),
+        for each in (
+            *_in_simulator(paper, claim, simulators[paper.id].get(claim.experiment), ns2, level),
+            *_answers(
+                *(paper, claim, rows.get(claim.experiment)),
+                *(places.get(claim.experiment), ns2, level),
+            ),
         )
     ]
-    verdicts = verdicts_over_all([finding for _, finding in found])
+    corrected = holm(each.p for each in found)
     return tuple(
-        replace(each, ledger_verdict=verdict if each.verdict is each.computed else each.verdict)
-        for (each, _), verdict in zip(found, verdicts, strict=True)
+        replace(each, ledger_verdict=ClaimVerdict.OPEN if p > level else each.verdict)
+        for each, p in zip(found, corrected, strict=True)
     )
 
 
@@ -367,14 +443,14 @@ def _simulated(paper: Paper, reference: Reference) -> dict[str, Selections]:
 
 
 def _in_simulator(
-    paper: Paper, claim: Claim, rows: Selections | None, reference: Reference
-) -> Iterator[tuple[Answer, Finding]]:
+    paper: Paper, claim: Claim, rows: Selections | None, reference: Reference, level: float
+) -> Iterator[Answer]:
     """Yield a claim's answers in the simulator that it is about, where that has the numbers."""
     if rows is None:
         return
-    for given, finding in _answers(paper, claim, rows, None, reference):
-        if finding.parts:
-            yield given, finding
+    yield from (
+        each for each in _answers(paper, claim, rows, None, reference, level) if each.is_measured
+    )
 
 
 def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
@@ -406,19 +482,21 @@ def _answers(
     rows: Selections | None,
     folder: Path | None,
     reference: Reference,
-) -> Iterator[tuple[Answer, Finding]]:
+    level: float,
+) -> Iterator[Answer]:
     if rows is None:
-        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NO_FINDING
+        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}")
         return
     plain, others = rows
     found = list(groups(claim, plain, folder, reference))
     if not found:
-        why = f"No usable trials: testbed run {claim.experiment}"
-        yield unanswered(paper, claim, why), NO_FINDING
+        window = f" --set window={claim.window}" if claim.window else ""
+        why = f"No usable trials: testbed run {claim.experiment}{window}"
+        yield unanswered(paper, claim, why)
     varied = {name: list(groups(claim, own, folder, reference)) for name, own in others.items()}
     for group in found:
-        given, finding = _answer(paper, claim, group)
-        yield replace(given, varied=tuple(_varied(paper, claim, group, varied))), finding
+        given = _answer(paper, claim, group, level)
+        yield replace(given, varied=tuple(_varied(paper, claim, group, varied)))
 
 
 def _varied(
@@ -432,7 +510,7 @@ def _varied(
     for name, groups_there in varied.items():
         for other in groups_there:
             if other.key == group.key and other.is_varied:
-                given, _ = _answer(paper, claim, other)
+                given = _answer(paper, claim, other)
                 if _matter(paper, claim, given, other.without_varied()):
                     yield Varied(name, given.verdict)
 
@@ -441,21 +519,18 @@ def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
     """Return whether the answer changes if the varied trials are left out."""
     if rest.rows.empty:
         return True
-    without, _ = _answer(paper, claim, rest)
+    without = _answer(paper, claim, rest)
     return replace(given, evidence=()) != replace(without, evidence=())
 
 
-def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
-    if claim.window and group.window not in ("", claim.window) and not claim.declared:
-        not_run = DeclaredAnswer(ClaimVerdict.OPEN, _window_note(claim, group))
-        claim = replace(claim, declared=not_run)
+def _answer(paper: Paper, claim: Claim, group: Group, level: float = CLAIM_LEVEL) -> Answer:
     try:
         finding = claim.judge(group)
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
         own = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
-        return unanswered(paper, claim, why, **own), NO_FINDING
-    return answer(paper, claim, group, finding, claim.tested + _note(claim, group)), finding
+        return unanswered(paper, claim, why, **own)
+    return answer(paper, claim, group, finding, claim.tested + _note(claim, group), level)
 
 
 def _note(claim: Claim, group: Group) -> str:
@@ -466,24 +541,20 @@ def _note(claim: Claim, group: Group) -> str:
     read = [each.words for each in claim.readings if each.name == group.reading]
     return "".join(
         f" {each}"
-        for each in (*read, claim.settings.get(group.setting, ""), _window_note(claim, group))
+        for each in (*read, claim.settings.get(group.setting, ""), _window_note(group))
         if each
     )
 
 
-def _window_note(claim: Claim, group: Group) -> str:
-    if not group.window:
-        return ""
-    if group.window == claim.window:
-        return f"Window: {group.window}, which fits the paper's figures."
-    return f"Window: {group.window}; the paper's ({claim.window}) was not run with this profile."
+def _window_note(group: Group) -> str:
+    return f"Window: {group.window}, which fits the paper's figures." if group.window else ""
 
 
 # a row of the CSV is an answer; lists are only in the JSON
 CSV_COLUMNS = tuple(
     field.name
     for field in dataclasses.fields(Answer)
-    if field.name not in ("authors", "rows", "evidence", "varied")
+    if field.name not in ("authors", "rows", "evidence", "varied", "sentences", "beside")
 )
 
 ANSWER_KEY = ("id", "profile", "setting", "reading")  # what tells an answer from every other
@@ -513,9 +584,11 @@ def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
 def ledger_json(found: Iterable[Answer]) -> str:
     """Return all answers in full as JSON."""
     entries = [
-        dataclasses.asdict(each) | {"survival": each.survival, "out_of": each.out_of}
+        dataclasses.asdict(each)
+        | {"survival": each.survival, "out_of": each.out_of, "in_words": each.in_words}
+        | {"p": each.p if math.isfinite(each.p) else None}
         for each in found
     ]
     for entry in entries:
-        del entry["authors"]
+        del entry["authors"], entry["sentences"]
     return json.dumps(entries, indent=1, ensure_ascii=False)

@@ -14,7 +14,9 @@ from analysis.report.listing import ranges
 HEADLINES = 2  # of each verdict and paper
 VERDICT_ORDER = (
     ClaimVerdict.CONTRADICTED,
+    ClaimVerdict.REFUTED,
     ClaimVerdict.PARTLY,
+    ClaimVerdict.BY_READING,
     ClaimVerdict.SUPPORTED,
     ClaimVerdict.TOO_SMALL,
     ClaimVerdict.OPEN,
@@ -83,10 +85,9 @@ def ledger_note(answers: Sequence[Answer]) -> str:
     lost = [each for each in decided if each.ledger_verdict is not each.verdict]
     names = ", ".join(dict.fromkeys(_named(each) for each in lost))
     return (
-        "Each answer is corrected (Holm) for the number of its own comparisons, so that by itself "
-        f"it is wrong by chance in at most one case of twenty; {len(decided)} are decided. "
-        f"Corrected for all {sum(each.comparisons for each in answers)} comparisons of this ledger "
-        f"at once, {len(decided) - len(lost)} of them stay as they are"
+        f"Each answer by itself is wrong by chance in at most one case of twenty; {len(decided)} "
+        f"are decided, by {sum(each.comparisons for each in answers)} comparisons. Corrected "
+        f"(Holm) for all answers at once, {len(decided) - len(lost)} of them stay as they are"
         + (f"; these would be another: {names}." if names else ".")
     )
 
@@ -135,6 +136,7 @@ def _entry(
         ("95 % interval", show(answer.interval)),
         ("n", show(answer.out_of)),
         ("comparisons", show(answer.comparisons)),
+        ("networks needed for power 0.9", show(answer.needed or "")),
         ("profile", show(answer.profile)),
         ("set to the variant", show(answer.setting)),
         ("reading", show(answer.reading)),

@@ -69,13 +69,36 @@ def student_quantile(freedom: float) -> float:
 
 
 def half_width(values: Iterable[float]) -> float:
-    """Return half of Student's confidence interval of the mean; NaN below two values."""
+    """Return half of Student's confidence interval of the mean, or NaN if there is none.
+
+    There is none below two values, and none of values of two kinds, of which one has fewer than
+    five: what is ± of them covers the mean in half of the cases.
+    """
     array = known(values)
     n = len(array)
-    return student_quantile(n - 1) * _deviation(array) / math.sqrt(n) if n > 1 else math.nan
+    if n < 2 or of_two_kinds(array):
+        return math.nan
+    return student_quantile(n - 1) * deviation(array) / math.sqrt(n)
 
 
-def _deviation(values: Floats) -> float:
+MIN_OF_A_KIND = 5  # values: as for the normal approximation of a share
+TWO_KINDS_GAP, TWO_KINDS_GAP_OF_THREE = 0.9, 0.99  # of the range, between two neighbours
+
+
+def of_two_kinds(values: Floats) -> bool:
+    """Return whether values are of two kinds, and too few of one to know how frequent it is."""
+    n = len(values)
+    if n < 3 or not deviation(values):
+        return False
+    gaps = np.diff(np.sort(values))
+    widest = int(gaps.argmax())
+    limit = TWO_KINDS_GAP if n > 3 else TWO_KINDS_GAP_OF_THREE
+    return bool(
+        gaps[widest] > limit * np.ptp(values) and min(widest + 1, n - widest - 1) < MIN_OF_A_KIND
+    )
+
+
+def deviation(values: Floats) -> float:
     """Return the standard deviation (n − 1), exactly 0 where only rounding differs."""
     flat = np.ptp(values) <= ROUNDING * np.abs(values).max()
     return 0.0 if flat else float(values.std(ddof=1))
@@ -87,9 +110,9 @@ def compare(first: Iterable[float], second: Iterable[float]) -> Comparison:
     difference = _difference(a, b)
     if min(len(a), len(b)) < 2:
         return Comparison(ComparisonKind.NOT_KNOWN, len(a), len(b), difference)
-    if not _deviation(a) and not _deviation(b):
+    if not deviation(a) and not deviation(b):
         return _exact(len(a), len(b), difference, math.comb(len(a) + len(b), len(a)))
-    of_a, of_b = _deviation(a) ** 2 / len(a), _deviation(b) ** 2 / len(b)
+    of_a, of_b = deviation(a) ** 2 / len(a), deviation(b) ** 2 / len(b)
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
     low, high, p = _t_test(difference, math.sqrt(of_a + of_b), freedom)
     kind, cohen_d = ComparisonKind.TESTED, difference / _pooled_deviation(a, b)
@@ -109,11 +132,11 @@ def compare_paired(first: Mapping[int, float], second: Mapping[int, float]) -> C
     mean = float(differences.mean()) if n else math.nan
     if n < 2:
         return Comparison(ComparisonKind.NOT_KNOWN, n, n, mean)
-    deviation = _deviation(differences)
-    if not deviation:
+    spread = deviation(differences)
+    if not spread:
         return _exact(n, n, mean, 2**n)
-    low, high, p = _t_test(mean, deviation / math.sqrt(n), n - 1)
-    return Comparison(ComparisonKind.TESTED, n, n, mean, low, high, p, mean / deviation)
+    low, high, p = _t_test(mean, spread / math.sqrt(n), n - 1)
+    return Comparison(ComparisonKind.TESTED, n, n, mean, low, high, p, mean / spread)
 
 
 def compare_in_settings(
@@ -207,18 +230,9 @@ def _exact(n_a: int, n_b: int, difference: float, arrangements: int) -> Comparis
     return Comparison(kind, n_a, n_b, difference, difference, difference, p, cohen_d)
 
 
-def more_than_half(successes: int, n: int) -> tuple[float, float, float]:
-    """Return the share's interval (Clopper and Pearson) and p of a share of a half, two-sided."""
-    from scipy import stats
-
-    result = stats.binomtest(successes, n)
-    interval = result.proportion_ci(CONFIDENCE)
-    return float(interval.low), float(interval.high), float(result.pvalue)
-
-
 def _pooled_deviation(a: Floats, b: Floats) -> float:
     """Return the deviation that two samples have in common, each weighed by its freedom."""
-    squares = (len(a) - 1) * _deviation(a) ** 2 + (len(b) - 1) * _deviation(b) ** 2
+    squares = (len(a) - 1) * deviation(a) ** 2 + (len(b) - 1) * deviation(b) ** 2
     return math.sqrt(squares / (len(a) + len(b) - 2))
 
 

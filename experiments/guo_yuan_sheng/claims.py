@@ -29,13 +29,12 @@ from analysis.claims.comparisons import (
 )
 from analysis.claims.judgement import (
     ClaimPart,
-    ClaimVerdict,
-    DeclaredAnswer,
     Finding,
     NumberRow,
     by_definition,
+    require_all,
 )
-from analysis.claims.ledger import Claim, Paper, Reading
+from analysis.claims.ledger import Claim, Paper, Reading, Sentence
 from analysis.claims.samples import Group, samples
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.documents import Iperf3Report, read_trial_document
@@ -93,7 +92,7 @@ def others(hero: str) -> tuple[str, ...]:
 
 
 def throughput(group: Group) -> Finding:
-    """Test that all are near the link's rate, BBR highest and Reno lowest."""
+    """Test that all are near the link's rate; beside it, BBR highest and Reno lowest."""
     own = single(group)
     rates, goodputs = by_variant(own, "throughput_mbps"), by_variant(own, "goodput_mbps")
     bounds = RATE_MBPS * (1 - EVEN_WITHIN), RATE_MBPS * (1 + EVEN_WITHIN)
@@ -101,12 +100,10 @@ def throughput(group: Group) -> Finding:
         within(f"throughput of {each}", RATE, rates.get(each, {}), *bounds) for each in PC_VARIANTS
     ]
     reported = _reported(own)
-    halves = [_ranking("arrived", goodputs)]
-    halves += [_ranking("reported by iperf3's client", reported)] if reported else []
-    parts += [
-        by_definition("throughput", ((name, part) for name, part in readings))
-        for readings in zip(*halves, strict=True)
-    ]
+    readings = {"what arrived": _ranking("arrived", goodputs)}
+    if reported:
+        readings["what iperf3's client reports"] = _ranking("reported", reported)
+    beside = {"BBR highest, Reno lowest": by_definition("throughput", readings.items())}
     printed = {
         "bbr": f"above {GYS_BBR_ABOVE_MBPS:.3f} Mbit/s",
         RENO: f"below {GYS_RENO_BELOW_MBPS:.3f} Mbit/s",
@@ -129,10 +126,10 @@ def throughput(group: Group) -> Finding:
         )
         for each, value in reported.items()
     ]
-    return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)))
+    return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)), beside)
 
 
-def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, ClaimPart]]:
+def _ranking(name: str, found: dict[str, Sample]) -> ClaimPart:
     """Test that BBR is highest and above 1.02 Mbit/s, Reno lowest and below 0.97.
 
     Of what arrived, or of what the client says it sent: the paper does not tell them apart.
@@ -143,7 +140,7 @@ def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, ClaimPart]]
         all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, RENO, others(RENO)))),
         within(f"{name}, {RENO}", RATE, found.get(RENO, {}), high=GYS_RENO_BELOW_MBPS),
     )
-    return [(f"what {name}", part) for part in parts]
+    return require_all(parts)
 
 
 def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[NumberRow]:
@@ -175,15 +172,15 @@ def _reported(group: Group) -> dict[str, Sample]:
 
 
 def to_the_router(group: Group) -> Finding:
-    """Test that Reno, Vegas and BBR are alike, and Cubic is below them."""
+    """Test that Cubic is below the others; beside it, that those are alike."""
     own = single(group, path="router")
     found, trips = (by_variant(own, each) for each in ("goodput_mbps", "rtt_mean_ms"))
-    parts: list[ClaimPart] = []
+    alike: list[ClaimPart] = []
     rivals = others("cubic")
     for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
         ratio = relative(found.get(a, {}), found.get(b, {}))
-        parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - EVEN_WITHIN, 1 + EVEN_WITHIN))
-    parts.append(all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
+        alike.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - EVEN_WITHIN, 1 + EVEN_WITHIN))
+    lower = all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, "cubic", rivals)))
     rows = tuple(
         NumberRow(f"goodput to the router, {each}", spread(RATE, found.get(each, {})))
         for each in PC_VARIANTS
@@ -192,7 +189,7 @@ def to_the_router(group: Group) -> Finding:
         NumberRow(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
         for each in PC_VARIANTS
     )
-    return Finding(tuple(parts), rows)
+    return Finding((lower,), rows, {"Reno, Vegas and BBR are alike": require_all(alike)})
 
 
 def idle_delay(group: Group) -> Finding:
@@ -343,32 +340,32 @@ def four_senders(group: Group) -> Group:
 
 
 def shares(group: Group) -> Finding:
-    """Test that in most seeds BBR is above 60 %, and Cubic least and below 10 %."""
+    """Test that in most seeds BBR is above 60 %; beside it, Cubic least and below 10 %."""
     found = samples(four_senders(group).rows, "share", "flow")
     bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
     least = {
         seed: all(cubic[seed] < found[each].get(seed, math.nan) for each in others("cubic"))
         for seed in cubic
     }
-    parts = (
-        in_most(
-            f"share of bbr at least {SHARE.write(GYS_BBR_SHARE)}",
-            {seed: share >= GYS_BBR_SHARE for seed, share in bbr.items()},
-            _median(bbr),
-        ),
-        in_most(
+    most = in_most(
+        f"share of bbr at least {SHARE.write(GYS_BBR_SHARE)}",
+        {seed: share >= GYS_BBR_SHARE for seed, share in bbr.items()},
+        _median(bbr),
+    )
+    beside = {
+        "Cubic has less than 10 %": in_most(
             f"share of cubic at most {SHARE.write(GYS_CUBIC_SHARE)}",
             {seed: share <= GYS_CUBIC_SHARE for seed, share in cubic.items()},
             _median(cubic),
         ),
-        in_most("share of cubic below each other's", least),
-    )
+        "Cubic has least": in_most("share of cubic below each other's", least),
+    }
     printed = {"bbr": "more than 60 %", "cubic": "less than 10 %"}
     rows = tuple(
         NumberRow(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
         for each in PC_VARIANTS
     )
-    return Finding(parts, (*rows, *_by_seed(found, printed)))
+    return Finding((most,), (*rows, *_by_seed(found, printed)), beside)
 
 
 def _median(sample: Sample) -> str:
@@ -504,19 +501,38 @@ CLAIMS: tuple[Claim, ...] = (
         id="GYS1.1",
         words="Throughput is about the bottleneck rate for all; BBR highest (above 1020 kbit/s), "
         "Reno lowest (below 970).",
-        tested="bfifo, to the receiver: frames at the receiver within 5 % of 1 Mbit/s for each; "
-        "BBR's goodput above each other's and above 1.020 Mbit/s; Reno's below each other's and "
-        "below 0.970: of what arrived, and of what iperf3's client says. Open where the two "
-        "disagree.",
+        tested="bfifo, to the receiver: frames at the receiver within 5 % of 1 Mbit/s for each. "
+        "Beside it: BBR's goodput above each other's and above 1.020 Mbit/s; Reno's below each "
+        "other's and below 0.970: of what arrived, and of what iperf3's client says.",
         judge=throughput,
+        sentences=(
+            Sentence(
+                "modern",
+                "open",
+                "All four fill the link of 1 Mbit/s: {goodput at the receiver, linux-reno} of "
+                "payload arrive with Reno, {goodput at the receiver, bbr} with BBR. The paper's "
+                "1020 against 970 kbit/s is what iperf3's client counts, buffer included "
+                "({what iperf3's sender reports, bbr} with BBR).",
+            ),
+        ),
     ),
     _single(
         id="GYS1.2",
         words="Sender to router: throughput is alike, but Cubic's is lower than that of the other "
         "three.",
-        tested="bfifo, to the router: the goodputs of Reno, Vegas and BBR are within 5 % of each "
-        "other; Cubic's is below each of theirs by more than 2 %.",
+        tested="bfifo, to the router: Cubic's goodput is below each other's by more than 2 %. "
+        "Beside it: the goodputs of Reno, Vegas and BBR are within 5 % of each other.",
         judge=to_the_router,
+        sentences=(
+            Sentence(
+                "modern",
+                "in part",
+                "Cubic is not lower: {goodput to the router, cubic} against "
+                "{goodput to the router, linux-reno} with Reno, {goodput to the router, vegas} "
+                "with Vegas and {goodput to the router, bbr} with BBR; the ACKs' way back limits "
+                "all four.",
+            ),
+        ),
     ),
     _single(
         id="GYS1.3",
@@ -527,11 +543,8 @@ CLAIMS: tuple[Claim, ...] = (
         "above. The values depend on the machine and are not tested; the delay under load is shown "
         "beside them.",
         judge=idle_delay,
-        declared=DeclaredAnswer(
-            ClaimVerdict.NOT_TESTABLE,
-            "The delay of an idle path is what we set it to (0.225 ms a link, so that the receiver "
-            "has the paper's 0.9 ms), and no congestion control acts on an echo request.",
-        ),
+        not_testable="The delay of an idle path is what we set it to (0.225 ms a link, so that the "
+        "receiver has the paper's 0.9 ms), and no congestion control acts on an echo request.",
     ),
     _single(
         id="GYS2.1",
@@ -541,6 +554,16 @@ CLAIMS: tuple[Claim, ...] = (
         "than 2 % (until a review, what arrived was tested, which the rows still show).",
         judge=ecn_throughput,
         readings=ECN_READINGS,
+        sentences=(
+            Sentence(
+                f"modern, {AS_SET}",
+                "in part",
+                "Reno's report falls from {iperf3's client's report, linux-reno, bfifo} to "
+                "{iperf3's client's report, linux-reno, CoDel}, but BBR's does not rise: "
+                "{iperf3's client's report, bbr, bfifo} without CoDel and "
+                "{iperf3's client's report, bbr, CoDel} with it.",
+            ),
+        ),
     ),
     _single(
         id="GYS2.2",
@@ -549,21 +572,44 @@ CLAIMS: tuple[Claim, ...] = (
         "within 0.8 to 1.2 for Reno, Vegas and BBR.",
         judge=ecn_delay,
         readings=ECN_READINGS,
+        sentences=(
+            Sentence(
+                f"modern, {AS_SET}",
+                "in part",
+                "Cubic's delay falls as the paper says, from {one-way delay, cubic, bfifo} to "
+                "{one-way delay, cubic, CoDel}, but so does Reno's, from "
+                "{one-way delay, linux-reno, bfifo} to {one-way delay, linux-reno, CoDel}.",
+            ),
+        ),
     ),
     _four(
         id="GYS3.1",
         words="With four senders BBR takes more than 60 %; Cubic least, below 10 %.",
-        tested="Goodput over the trial, in most seeds (sign test): BBR's share at least 60 %; "
+        tested="Goodput over the trial, in most networks: BBR's share at least 60 %. Beside it: "
         "Cubic's at most 10 %; Cubic's below each other one's (the means were tested until it was "
         "seen that the shares are of two kinds, between which no trial lies).",
         judge=shares,
         readings=SHARE_READINGS,
+        sentences=(
+            Sentence(
+                "modern, bfifo, starts within 0.1 s",
+                "contradicted",
+                "Behind a FIFO BBR has {share of bbr} (the paper: more than 60 %) and Cubic most, "
+                "{share of cubic} (the paper: less than 10 %).",
+            ),
+            Sentence(
+                "modern, codel-ecn, ECN asked for, starts within 0.1 s",
+                "in part",
+                "With CoDel and ECN {seeds in which both are as in the paper} networks have both "
+                "of the paper's numbers.",
+            ),
+        ),
     ),
     _four(
         id="GYS3.2",
         words="All fall at the beginning and are then stable, except BBR, which fluctuates at a "
         "higher level.",
-        tested="Throughput in bins of 10 s, in most seeds (sign test): each flow's first above the "
+        tested="Throughput in bins of 10 s, in most networks: each flow's first above the "
         "mean of its later ones; their coefficient of variation at most 20 % but for BBR's, which "
         "is above each other's, as is its level. A seed in which a flow gets nothing has no such "
         "coefficient, and counts against the answer (until a review, the means of the other "

@@ -180,7 +180,6 @@ def beside(
     return contrasts(
         MEASURES[metric],
         [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals],
-        paired=True,
     )
 
 
@@ -194,7 +193,7 @@ def each_load(
         found = samples(own.where(cbr_mbit=load).rows, metric, "variant", LOAD_CELLS[1:])
         at = f" at {load:g}"
         pairs += [(hero + at, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
-    return contrasts(MEASURES[metric], pairs, paired=True)
+    return contrasts(MEASURES[metric], pairs)
 
 
 def ratio_within(
@@ -310,7 +309,7 @@ def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
     half = dict.fromkeys(own, HALF)
     return all_are(
         ComparisonOutcome.ABOVE,
-        contrasts(SHARE, [(f"{winner}'s share", own, "a half", half)], paired=True),
+        contrasts(SHARE, [(f"{winner}'s share", own, "a half", half)]),
         loads_of(found),
     )
 
@@ -400,16 +399,19 @@ def label(variant: str, queue: str) -> str:
 
 
 def ordered(
-    group: Group, metric: str, *pairs: tuple[tuple[str, str], tuple[str, str]]
+    group: Group,
+    metric: str,
+    *pairs: tuple[tuple[str, str], tuple[str, str]],
+    printed: Sequence[tuple[float, float]] = (),
 ) -> tuple[Contrast, ...]:
-    """Compare cases in pairs."""
+    """Compare cases in pairs, of which the paper may print numbers."""
     return contrasts(
         MEASURES[metric],
         [
             (label(*a), queue_sample(group, metric, *a), label(*b), queue_sample(group, metric, *b))
             for a, b in pairs
         ],
-        paired=True,
+        printed,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.claims.ledger import Sentence
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results import reduction
 from analysis.statistics.text_tables import as_markdown
@@ -126,6 +127,35 @@ def test_a_claim_about_a_simulator_is_answered_there_and_on_linux() -> None:
     lines = papers.answer_lines([claim_answer(each) for each in own])
     assert "| in ns-2: supported; on Linux: too small to matter / open |" in lines[2]
     assert lines[-3].endswith("| 3 of 5 |")
+
+
+def test_a_sentence_stands_for_the_answer_that_it_was_written_for(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers are the rows'; for another answer, or without a row, no page is filled."""
+    for answer, template, fails in (
+        ("supported", "BBR has {share of bbr} (the paper: 60 %).", ""),
+        ("open", "BBR has {share of bbr}.", "the sentence is for 'open'"),
+        ("supported", "BBR has {share of cubic}.", "share of cubic"),
+    ):
+        own = {"GYS3.1": (Sentence("modern", answer, template),)}
+        monkeypatch.setattr(papers, "SENTENCES", own)
+        if fails:
+            with pytest.raises(TestbedError, match=fails):
+                filled(page)
+        else:
+            assert "| supported | BBR has 37.5 (the paper: 60 %). |" in filled(page)
+
+
+def test_what_does_not_decide_has_a_line_below_its_claim() -> None:
+    answer = ANSWER | {
+        "verdict": "by reading",
+        "in_words": "by RTT supported, by delay open",
+        "beside": [["Cubic has least", "contradicted", "share of cubic 43 %."]],
+    }
+    lines = papers.answer_lines([claim_answer(answer)])
+    assert "| BBR has most. | by RTT supported, by delay open |" in lines[2]
+    assert lines[3] == "|  | · Cubic has least | contradicted | share of cubic 43 % |"
 
 
 def test_what_is_not_stored_is_named(page: Path) -> None:

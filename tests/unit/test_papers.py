@@ -43,7 +43,7 @@ def test_every_paper_has_its_page(root: Path, paper: Paper) -> None:
 
 def test_a_judge_has_no_place_for_prose() -> None:
     """Its findings are comparisons and numbers: an explanation would be a constant."""
-    assert [field.name for field in fields(Finding)] == ["parts", "rows"]
+    assert [field.name for field in fields(Finding)] == ["parts", "rows", "beside"]
     assert "cause" not in {field.name for field in fields(ClaimPart)}
 
 

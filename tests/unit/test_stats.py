@@ -11,6 +11,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from analysis.metrics.rates import steady_time_s
+from analysis.statistics.estimates import share_interval
 from analysis.statistics.intervals import (
     ComparisonKind,
     compare,
@@ -18,7 +19,6 @@ from analysis.statistics.intervals import (
     compare_paired,
     half_width,
     holm,
-    more_than_half,
     student_p,
 )
 
@@ -159,10 +159,17 @@ def test_deterministic_cells_that_differ_are_as_sure_as_they_are_many() -> None:
     assert compare_paired(*many).p == pytest.approx(2 / 2**20)
 
 
-def test_a_share_of_seeds() -> None:
-    low, high, p = more_than_half(16, 20)
-    assert (low, high) == pytest.approx((0.563, 0.943), abs=1e-3)
-    assert p == pytest.approx(0.0118, abs=1e-4)
+def test_the_share_of_networks_by_hand() -> None:
+    """Clopper and Pearson's, of which that of none of nine is 0 to 1 − 0.025^(1/9)."""
+    assert share_interval(16, 20) == pytest.approx((0.5634, 0.9427), abs=1e-4)
+    assert share_interval(0, 9) == pytest.approx((0, 1 - 0.025 ** (1 / 9)))
+    assert share_interval(9, 9) == pytest.approx((0.025 ** (1 / 9), 1))
+
+
+@pytest.mark.parametrize("values", [[8.1, 8.2, 8.3, 74.6], [1.0, 1.0, 0.0], [0.0] * 16 + [1.0] * 4])
+def test_a_few_values_of_two_kinds_have_no_half_width(values: list[float]) -> None:
+    assert math.isnan(half_width(values))
+    assert half_width(5 * values) > 0
 
 
 def test_one_deterministic_cell_can_be_tested() -> None:

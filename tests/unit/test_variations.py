@@ -120,7 +120,7 @@ def test_an_answer_that_does_not() -> None:
         fairness(0.65), fairness(0.64, "buffers-less"), fairness(0.2, "delays-more")
     )
     assert found.verdict is ClaimVerdict.SUPPORTED  # by the paper's own set-up
-    assert found.survival == "supported to in part: in part with delays 5 % longer"
+    assert found.survival == "supported to contradicted: contradicted with delays 5 % longer"
     frame = ledger_frame([found])
     assert frame["survival"][0] == found.survival
 
@@ -138,7 +138,7 @@ def test_what_was_not_varied_has_no_readings() -> None:
     )
     found = answers({"router-fairness": pd.concat(tables, ignore_index=True)})
     survival = {each.profile: each.survival for each in found if each.id == "GYS3.1"}
-    told = "supported to in part: in part with delays 5 % longer"
+    told = "supported to contradicted: contradicted with delays 5 % longer"
     assert survival == {"ns2": told, "modern": ""}
 
 
@@ -188,14 +188,14 @@ def test_another_kernel_is_a_reading() -> None:
     later = on_kernel("6.12", fairness(0.2))
     found = shares_of_bbr(fairness(0.65), later, on_kernel("6.12", fairness(0.66, "delays-more")))
     assert found.verdict is ClaimVerdict.SUPPORTED
-    assert found.survival == "supported to in part: in part with kernel 6.12"
+    assert found.survival == "supported to contradicted: contradicted with kernel 6.12"
     assert [each.what for each in found.varied][1] == "delays 5 % longer, kernel 6.12"
 
 
 def test_the_first_kernel_is_the_only_one() -> None:
     found = shares_of_bbr(on_kernel("6.12", fairness(0.65)), on_kernel("mine", fairness(0.2)))
     assert found.verdict is ClaimVerdict.SUPPORTED
-    assert found.survival == "supported to in part: in part with kernel mine"
+    assert found.survival == "supported to contradicted: contradicted with kernel mine"
 
 
 def test_cells_that_a_variation_leaves_alone_stay() -> None:
