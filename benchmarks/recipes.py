@@ -15,11 +15,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from analysis.statistics.packet_comparison import TrialFiles, times_and_lengths
 from experiments.catalogue import EXPERIMENTS
 from testbed.own_files.scenario_file import Document, in_document
 from testbed.runs.behaviour import Behaviour
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.variations import on_kernels
+from testbed.store.names import CAPTURES_FOLDER
 from testbed.store.records import Record
 
 Json = dict[str, Any]
@@ -161,6 +163,16 @@ def captures_hash(record: Record) -> str:
     return hashlib.sha256(repr(files).encode()).hexdigest()[:16]
 
 
+def packets_hash(trial: TrialFiles) -> str:
+    """Return one hash of the times and lengths of all packets that a trial captured."""
+    digest = hashlib.sha256()
+    for place, each in sorted(trial.captures.items()):
+        digest.update(repr(place).encode())
+        for times in times_and_lengths(trial.path / CAPTURES_FOLDER / each.file):
+            digest.update(times)
+    return digest.hexdigest()[:16]
+
+
 def features(scenario: Scenario) -> frozenset[str]:
     """Return what a change of the code may touch in a trial: what is set in it, in words."""
     directions = [d for link in scenario.network.links for d in (link.forward, link.reverse) if d]
@@ -173,9 +185,18 @@ def features(scenario: Scenario) -> frozenset[str]:
             *(f"{flow.kind} {flow.variant}" for flow in scenario.flows),
             *(f"video by {flow.video.transport}" for flow in scenario.flows if flow.video),
             *(f"queue {queue.discipline} {queue.ecn}" for queue in queues),
+            *(f"{each.kind} at its own queue" for each in _queued_where_sent(scenario)),
             *(name for part in (scenario, *scenario.flows, *directions) for name in _set_in(part)),
         }
     )
+
+
+def _queued_where_sent(scenario: Scenario) -> Iterator[Flow]:
+    """Return the flows whose sender has a link with a rate."""
+    links = scenario.network.links
+    ends = (each for link in links for each in zip(link.ends, link.directions, strict=True))
+    shaped = {node for node, direction in ends if direction.rate_mbit}
+    return (flow for flow in scenario.flows if flow.src in shaped)
 
 
 def _set_in(part: Any) -> Iterator[str]:

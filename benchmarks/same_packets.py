@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from analysis.statistics.packet_comparison import read_files
 from benchmarks.harness import errors_as_exit, parser_of
 from benchmarks.papers import (
     CAPTURE_DIGITS,
@@ -35,7 +36,15 @@ from benchmarks.papers import (
     stored_tables,
     trials_of,
 )
-from benchmarks.recipes import captures_hash, features, is_touched, name_of, recipes, scenarios
+from benchmarks.recipes import (
+    captures_hash,
+    features,
+    is_touched,
+    name_of,
+    packets_hash,
+    recipes,
+    scenarios,
+)
 from testbed.errors import TestbedError, number_of
 from testbed.guest.kernels import built_folder
 from testbed.plan.plan import make_plan, tasks
@@ -230,6 +239,11 @@ def stored_trials(known: Ledger) -> Iterator[StoredTrial]:
                 yield replace(trial, captures=digits or known.drawn.get(trial.name, ""))
 
 
+def digits_of(hashes: str) -> list[str]:
+    """Return the first digits of the hash of a trial's captures, and of that of its packets."""
+    return [each[:CAPTURE_DIGITS] for each in hashes.split("/")]
+
+
 def require_like_recipes(
     drawn: Iterable[StoredTrial], hashes: Mapping[str, str], known: Ledger, after: Behaviour
 ) -> None:
@@ -239,7 +253,7 @@ def require_like_recipes(
         f"{each.name} of {each.table}"
         for each in drawn
         if each.captures
-        and hashes[each.scenario.name][:CAPTURE_DIGITS] != each.captures
+        and each.captures not in digits_of(hashes[each.scenario.name])
         and not is_touched(features(each.scenario), newest, after)
     ]
     if missed:
@@ -253,7 +267,7 @@ def noted(
     known: Ledger, drawn: Iterable[StoredTrial], hashes: Mapping[str, str], after: Behaviour
 ) -> dict[str, str]:
     """Return the captures of drawn trials, of before and now, that are of the newest behaviour."""
-    now = {each.name: hashes[each.scenario.name][:CAPTURE_DIGITS] for each in drawn}
+    now = {each.name: digits_of(hashes[each.scenario.name])[-1] for each in drawn}
     newest = known.behaviours[known.newest]
     if not any(newest.moved(after).values()):
         return dict(sorted({**known.drawn, **now}.items()))
@@ -280,7 +294,10 @@ def run(out: Path, chosen: Sequence[Scenario], jobs: int | None = None) -> dict[
     if failed := [each for each in done if each.status is not Status.OK]:
         reasons = (f"{name_of(each.scenario)}: {each.record.reason}" for each in failed)
         raise TestbedError("; ".join(reasons), "mend that, then certify")
-    return {each.scenario.name: captures_hash(each.record) for each in done}
+    return {
+        each.scenario.name: f"{captures_hash(each.record)}/{packets_hash(read_files(each.path))}"
+        for each in done
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -325,6 +325,13 @@ def _blocks(path: Path) -> Iterator[bytes]:
             first = False
 
 
+def times_and_lengths(path: Path) -> Iterator[bytes]:
+    """Yield the time, the captured length and the length of each packet of a pcapng file."""
+    for block in _blocks(path):
+        if block[:4] == PACKET_BLOCK.to_bytes(4, "little"):
+            yield block[TIME_AND_LENGTHS]
+
+
 def _opened(path: Path) -> BinaryIO:
     if path.suffix != ZSTD_SUFFIX:
         return plain_file(path, None).open("rb")

@@ -8,7 +8,7 @@ in `check_network.py`, and flows in `check_flows.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from testbed.faults import Fault, of_axes, usage_error, without_consequences
 from testbed.plan.check_flows import flows_faults
@@ -150,7 +150,9 @@ def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[Fault]:
         yield Fault(("sample_interval_ms",), words, f"--set sample_interval_ms={longer_ms}")
 
 
-def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
+def warnings(
+    scenario: Scenario, network: Network, one_segment: Collection[tuple[str, str]]
+) -> Iterator[str]:
     """Yield what a user should know of a scenario without faults before it runs."""
     yield from _queue_warnings(network, sum(flow.parallel for flow in scenario.flows))
     yield from _no_round_trip(scenario, network)
@@ -159,7 +161,7 @@ def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     yield from _slower_links(scenario, network)
     yield from _cut_headers(scenario)
     yield from _coarse_timers(scenario)
-    yield from _single_segments(scenario, network)
+    yield from _single_segments(scenario, network, one_segment)
     yield from _stale_limits(network)
     if exact := exact_delays(scenario):
         yield exact
@@ -180,13 +182,15 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
             )
 
 
-def _single_segments(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Yield flows that pace, and whose own host has a shaped link."""
+def _single_segments(
+    scenario: Scenario, network: Network, one_segment: Collection[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield flows that pace into an interface to which TCP may not hand several at once."""
     for flow, recipe in tcp_flows(scenario):
-        first = network.path(flow.src, flow.dst)[0]
-        if first.is_shaped and recipe.control.startswith(PACED):
+        first = network.path(flow.src, flow.dst)[0].out
+        if first.place in one_segment and recipe.control.startswith(PACED):
             yield (
-                f"{flow.name}: {first.out.name} has a rate, so that {recipe.name} paces single "
+                f"{flow.name}: {first.name} has a rate, so that {recipe.name} paces single "
                 "segments, and two or more elsewhere: give the rate to a link behind a router"
             )
 

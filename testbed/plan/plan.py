@@ -8,7 +8,7 @@ node carry the network: the scenario's own hosts and routers, `delay_node` (dela
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from testbed.errors import UsageError
@@ -154,6 +154,7 @@ class Plan:
     queues: tuple[QueuePlan, ...]
     delays: tuple[DelayLink, ...]
     plain_interfaces: tuple[tuple[str, str], ...]  # (node, interface) without offloads
+    one_segment: tuple[tuple[str, str], ...]  # those to which TCP may not hand several at once
     captures: tuple[CapturePlan, ...]
     drops: tuple[DropPlan, ...]
     losses: tuple[LossPlan, ...]
@@ -247,6 +248,7 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
     losses = tuple(loss_plans(scenario, network, flows))
     on_the_way = (*drops, *losses, *receiver_plans(network, flows))
     relabelling = relabelling_places(network, scenario.flows)
+    one_segment = () if virtual_time else tuple(hop.out.place for hop in network.shaped)
     return Plan(
         network=network,
         nodes=layout.nodes,
@@ -260,10 +262,12 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
                 *clsact_commands((*(each.place for each in on_the_way), *relabelling)),
                 *relabelling_commands(relabelling),
             ),
+            one_segment,
         ),
         queues=layout.queues,
         delays=layout.delays,
         plain_interfaces=layout.plain_interfaces,
+        one_segment=one_segment,
         captures=tuple(capture_plans(scenario, network)),
         drops=drops,
         losses=losses,
@@ -271,7 +275,7 @@ def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:
         session_delays=layout.session_delays,
         radio=layout.radio,
         needs=tuple(dict.fromkeys(needs(scenario, network))),
-        warnings=tuple(warnings(scenario, network)),
+        warnings=tuple(warnings(scenario, network, one_segment)),
         end_s=_end_s(network, layout.radio, flows),
     )
 
@@ -352,14 +356,16 @@ def _layout(scenario: Scenario, network: Network) -> _Layout:
     )
 
 
-def _setup(layout: _Layout, clsacts: Iterable[Command]) -> tuple[Command, ...]:
+def _setup(
+    layout: _Layout, clsacts: Iterable[Command], one_segment: Collection[tuple[str, str]] = ()
+) -> tuple[Command, ...]:
     """Return the commands that set the network up, node by node.
 
     No node's commands need another's, so those of one tool can share a process.
     """
     network, offloads = layout.network, layout.plain_interfaces
     commands = (
-        *_address_commands(network),
+        *_address_commands(network, one_segment),
         *(route_command(route) for route in layout.routes),
         *bridge_commands(network),
         *control_commands(layout.scenario, network, layout.endpoints),
@@ -402,13 +408,15 @@ def _veths(layout: _Layout) -> Iterator[Veth]:
             yield Veth(end.node, end.name, end.mac, DELAY_NODE, name, peer_mac(end.mac))
 
 
-def _address_commands(network: Network) -> Iterator[Command]:
+def _address_commands(
+    network: Network, one_segment: Collection[tuple[str, str]]
+) -> Iterator[Command]:
     """Yield the commands for addresses, neighbours and routes.
 
     TCP hands down several segments as one packet, whatever the offloads are: a queue at the sending
-    host would count them as one, and let them out at one instant. So not where there is a queue.
+    host would count them as one, and let them out at one instant. The guest's kernel cuts them
+    before the queue; on another machine TCP may make none where there is a queue.
     """
-    shaped = {hop.out.name for hop in network.shaped}
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))
         for end in network.interfaces(node):
@@ -417,7 +425,7 @@ def _address_commands(network: Network) -> Iterator[Command]:
             if end.ipv6_address:
                 words = ("ip", "address", "add", end.ipv6_address, "dev", end.name, "nodad")
                 yield Command(node, words)
-            single = ONE_SEGMENT if end.name in shaped else ()
+            single = ONE_SEGMENT if end.place in one_segment else ()
             yield Command(node, ("ip", "link", "set", end.name, "up", *single))
     for segment in network.segments():
         for end, peer in itertools.permutations(segment, 2):

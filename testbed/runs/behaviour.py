@@ -26,7 +26,7 @@ Parts = Mapping[str, str]  # the name of a part of our code → a hash of it
 class Behaviour:
     """One behaviour: what its recipes send, and the states of the code that do."""
 
-    recipes: Mapping[str, str]  # its name → a hash of its captures
+    recipes: Mapping[str, str]  # name → hash of its captures, "/", and of their times and lengths
     states: Mapping[str, tuple[str, ...]]  # a part of our code → hashes
 
     def has(self, parts: Parts) -> bool:
@@ -34,9 +34,19 @@ class Behaviour:
         return all(state in self.states.get(name, ()) for name, state in parts.items())
 
     def moved(self, later: Behaviour) -> dict[str, bool]:
-        """Return whether each recipe that both have sends other packets in the other one."""
+        """Return whether each recipe that both have sends other packets in the other one.
+
+        Packets that differ in what is random, such as payloads and IP's identifications, are the
+        same to every number of a table.
+        """
         both = self.recipes.keys() & later.recipes.keys()
-        return {name: self.recipes[name] != later.recipes[name] for name in both}
+        return {name: _differ(self.recipes[name], later.recipes[name]) for name in both}
+
+
+def _differ(one: str, other: str) -> bool:
+    """Return whether packets differ in time or length; in any byte where that was not noted."""
+    (captures, _, packets), (others, _, theirs) = one.partition("/"), other.partition("/")
+    return packets != theirs if packets and theirs else captures != others
 
 
 @dataclass(frozen=True)

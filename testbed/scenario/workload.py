@@ -17,7 +17,7 @@ from testbed.scenario.limits import Length, Range
 
 MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
 MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
-MAX_SESSIONS = 400  # MAX_PORTS of testbed/traffic/workload/server.c
+MAX_SESSIONS = 400
 MAX_POOL = 500  # connections that stay open: a choice, more than browsers and proxies have
 MAX_SIZE_BYTES = 1 << 40  # of a transfer
 POINT = "a point is a size in bytes and a part of the transfers"

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import same_packets
 from benchmarks.papers import CAPTURE_DIGITS, UNKNOWN_CAPTURES, MarkedTable, captures_of, trials_of
 from benchmarks.reached import REACHED, c_functions, functions_of_trials
-from benchmarks.recipes import captures_hash, recipes
+from benchmarks.recipes import captures_hash, features, recipes
 from benchmarks.same_packets import StoredTrial
 from testbed.errors import TestbedError
 from testbed.machine.json_files import read_record
@@ -53,6 +53,33 @@ NOT_REACHED = {
         "testbed/trial/medium/phy.c air_ns",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_moved"),
+    [
+        ("aa/11", "aa/11", False),
+        ("aa/11", "bb/11", False),  # other payloads, at the same times
+        ("aa/11", "aa/22", True),
+        ("aa", "aa/11", False),  # times and lengths were not noted then
+        ("aa", "bb/11", True),
+    ],
+)
+def test_packets_move_if_their_times_or_lengths_do(before: str, after: str, is_moved: bool) -> None:
+    one, other = Behaviour({CODEL: before}, {}), Behaviour({CODEL: after}, {})
+    assert one.moved(other) == {CODEL: is_moved}
+
+
+def test_a_senders_own_queue_is_a_feature_of_a_trial() -> None:
+    """What moves segments that wait where they are made leaves all other trials alone."""
+    router = (
+        "router-bottleneck variant={} queue={} path={} rate_mbit=1 delay_ms=0.225 duration_s={} 6.1"
+    )
+    of_path = recipes()[router.format("vegas", "bfifo", "router", 1)]
+    elsewhere = recipes()[router.format("cubic", "codel", "receiver", 4)]
+    feature = "tcp at its own queue"
+    assert feature in features(of_path)
+    assert feature not in features(elsewhere)
 
 
 def test_every_c_function_has_a_recipe_that_reaches_it() -> None:

@@ -24,7 +24,7 @@ from testbed.scenario.variants import VARIANTS
 # What patches touch and every guest runs: booting, clock, memory, processes, files, TCP itself.
 IN_EVERY_GUEST = re.compile(
     r"(arch|kernel|include|mm|fs)/|drivers/char/random|net/ipv4/(inet_hashtables|route|tcp_input)"
-    r"|net/sched/sch_generic"
+    r"|net/core/dev|net/sched/sch_generic"
 )
 WITHOUT_A_RECIPE = {
     "net/sched/sch_fq_pie.c": "no scenario can have it: whole programs can (tests/system)",

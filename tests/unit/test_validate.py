@@ -216,15 +216,28 @@ def test_a_path_without_delay_is_warned_of() -> None:
             ),
             ": its limit of 1 BDP is that of 1 Mbit/s, and 0.04 BDP at 25 Mbit/s",
         ),
-        (with_network(router(variant="bbr"), access={"rate_mbit": 100}), "bbr paces single"),
-        (router(variant="bbr"), ""),
     ],
 )
 def test_settings_that_mean_something_else_are_told(scenario: Scenario, said: str) -> None:
-    told = [*warnings(scenario, build_network(scenario.network))]
+    told = [*warnings(scenario, build_network(scenario.network), ())]
     mine = ("may cut", "ticks", "its limit of", "paces single")
     found = [text for text in told if any(word in text for word in mine)]
     assert bool(found) == bool(said) and all(said in text for text in found)
+
+
+def test_only_the_host_forbids_segments_at_once_and_warns() -> None:
+    """The guest's kernel cuts them; another one would count several as one packet."""
+    own = with_network(router(variant="bbr"), access={"rate_mbit": 100})
+    command = "ip link set sender1-eth0 up gso_max_segs 1"
+    for scenario, virtual_time, expected in (
+        (own, True, False),
+        (own, False, True),
+        (router(variant="bbr"), False, False),
+    ):
+        plan = make_plan(scenario, virtual_time=virtual_time)
+        assert (command in [" ".join(each.argv) for each in plan.setup]) is expected
+        assert (("sender1", "sender1-eth0") in plan.one_segment) is expected
+        assert any("bbr paces single" in each for each in plan.warnings) is expected
 
 
 def test_over_ipv6_a_capture_holds_the_headers() -> None:

@@ -162,12 +162,11 @@ def verify(plan: Plan, found: ConfigurationReading) -> None:
         _verify_route(route, found.nodes[route.node].routes.get(route.peer, []))
     for wanted in plan.tc_objects:
         _verify_object(wanted, found.nodes[wanted.node].interfaces[wanted.interface])
-    for queue in plan.queues:
-        joined = found.nodes[queue.node].interfaces[queue.interface].segments
+    for node, interface in plan.one_segment:
+        joined = found.nodes[node].interfaces[interface].segments
         if joined != 1:
             raise TestbedError(
-                f"{queue.node}: {queue.interface}: TCP may hand it {joined} segments as one "
-                "packet, not 1"
+                f"{node}: {interface}: TCP may hand it {joined} segments as one packet, not 1"
             )
     for (node, interface), on in found.offloads.items():
         if on:
