@@ -79,7 +79,7 @@ from testbed.store.names import DELAY_NODE, QUEUE_ROLE, RETIRE_S, TAIL_S
 # fields of links that a trial's runner and our queue disciplines make
 RUNNERS_FIELDS = ("trace", "schedule", "radio", *AGGREGATION_FIELDS, *RECEIPT_FIELDS)
 # fields of scenarios from which a trial has another network than the one that is written there
-TRIALS_FIELDS = ("realistic", "network_jitter", "drawn_service_times")
+TRIALS_FIELDS = ("realistic", "network_jitter", "drawn_service_times", "drawn_share")
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,9 @@ class Scenario:
     drawn_service_times: Annotated[float, Range(0.0, 10.0)] = 0.0
     """Each delay of the network is drawn by the seed from a range around it that is as wide as the
     bottleneck takes for this many full frames, so that seeds sample the phases of a full queue."""
+    drawn_share: Annotated[float, Range(0.0, 0.2)] = 0.0
+    """Each delay and each buffer of the network lies within this part of it, and a buffer at least
+    within a packet, drawn by the seed, so that a result is of networks like the scenario's."""
     realistic: bool = False
     """Whether links aggregate and hosts take time to receive, by a set of published figures
     (`docs/realism.md`), where the network says nothing about it."""

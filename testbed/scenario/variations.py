@@ -87,7 +87,7 @@ DRAWN_DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rate
 
 def is_drawn(scenario: Scenario) -> bool:
     """Return whether the seed draws the network's delays."""
-    return bool(scenario.network_jitter or scenario.drawn_service_times)
+    return bool(scenario.network_jitter or scenario.drawn_service_times or scenario.drawn_share)
 
 
 def service_ms(network: Graph) -> float:
@@ -100,7 +100,7 @@ def drawn(scenario: Scenario) -> Scenario:
     if not is_drawn(scenario):
         return scenario
     range_ms = scenario.drawn_service_times * service_ms(scenario.network)
-    dice = _Dice(scenario.seed, scenario.network_jitter, range_ms)
+    dice = _Dice(scenario.seed, scenario.network_jitter, range_ms, scenario.drawn_share)
     graph = scenario.network
     links = [dice.link(link) for link in graph.links]
     if any(link.rtt_ms for link in links):
@@ -140,6 +140,7 @@ class _Dice:
     seed: int
     part: float
     range_ms: float  # of delays
+    share: float  # of delays and buffers
 
     def draw(self, place: str, value: float) -> float:
         """Return a number within a part of the value, the same for the same seed and place."""
@@ -148,12 +149,30 @@ class _Dice:
 
     def delay(self, place: str, delay_ms: float) -> float:
         """Return a delay within a part of it, and within the range around that or from 0 on."""
-        delay_ms = self.draw(place, delay_ms)
+        delay_ms = round(self.draw(place, delay_ms) * self._shared(place), DRAWN_DIGITS)
         if not self.range_ms or not delay_ms:
             return delay_ms
         least_ms = max(MIN_DELAY_MS, delay_ms - self.range_ms / 2)
         dice = random.Random(f"{self.seed} range {place}")
         return round(least_ms + dice.uniform(0, self.range_ms), DRAWN_DIGITS)
+
+    def _shared(self, place: str) -> float:
+        dice = random.Random(f"{self.seed} share {place}")
+        return dice.uniform(1 - self.share, 1 + self.share)
+
+    def queue(self, place: str, queue: Queue | None) -> Queue | None:
+        """Return a queue with another limit in the same unit, by a packet or byte at least."""
+        if queue is None or not self.share or not DISCIPLINES[queue.discipline].limit.keyword:
+            return queue
+        dice = random.Random(f"{self.seed} share {place}")
+        limits: dict[str, Any] = {}
+        for name in ("limit_bytes", "limit_packets"):
+            if (limit := getattr(queue, name)) is not None:
+                step = max(1, round(limit * self.share))
+                limits[name] = max(1, dice.randint(limit - step, limit + step))
+        if queue.limit_bdp is not None:
+            limits["limit_bdp"] = queue.limit_bdp * self._shared(place)
+        return dataclasses.replace(queue, **limits)
 
     def link(self, link: Link) -> Link:
         """Return the link with what is drawn for it."""
@@ -179,6 +198,7 @@ class _Dice:
         return dataclasses.replace(
             direction,
             rate_mbit=rate_mbit and self.draw(rate, rate_mbit),
+            queue=self.queue(rate.replace("rate", "buffer"), direction.queue),
             # a packet is late by at most its delay
             delay_ms=max(direction.jitter_ms, self.delay(delay, direction.delay_ms)),
         )

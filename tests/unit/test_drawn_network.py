@@ -49,6 +49,36 @@ def test_delays_too() -> None:
     assert near and all(0 < abs(b / a - 1) <= PART for a, b in near)
 
 
+def limits(scenario: Scenario) -> list[tuple[int | None, int | None, float | None]]:
+    queues = (d.queue for link in scenario.network.links for d in link.directions if d.queue)
+    return [(each.limit_bytes, each.limit_packets, each.limit_bdp) for each in queues]
+
+
+@pytest.mark.parametrize(
+    ("queue", "least", "most"),
+    [
+        (Queue("bfifo", limit_bytes=40_000), 38_000, 42_000),
+        (Queue("pfifo", limit_packets=10), 9, 11),  # a packet at least
+        (Queue("codel", limit_packets=100), 95, 105),
+        (Queue("pfifo", limit_bdp=2), 1.9, 2.1),
+    ],
+)
+def test_delays_and_buffers_are_drawn_within_a_share(
+    queue: Queue, least: float, most: float
+) -> None:
+    own = router(delay_ms=10, queue=queue)
+    networks = [
+        drawn(dataclasses.replace(own, seed=seed, drawn_share=0.05)) for seed in range(1, 40)
+    ]
+    values = [value for each in networks for limit in limits(each) for value in limit if value]
+    assert all(least <= value <= most for value in values)
+    assert min(values) < least + (most - least) / 4 and max(values) > most - (most - least) / 4
+    assert len({each.network.bottleneck_mbit for each in networks}) == 1  # rates stay
+    delays = [one.delay_ms for each in networks for link in each.network.links
+              for one in link.directions if one.delay_ms]  # fmt: skip
+    assert all(9.5 <= each <= 10.5 for each in delays) and len(set(delays)) > 20
+
+
 def test_other_flows_have_the_same_network() -> None:
     """So that variants are compared in pairs."""
     one = jittered()
