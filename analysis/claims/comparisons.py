@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from analysis.claims.judgement import (
     ClaimPart,
@@ -30,6 +29,7 @@ from analysis.statistics.estimates import (
     CLAIM_LEVEL,
     Estimate,
     EstimateKind,
+    coin_p,
     networks_needed,
     of_values,
     share_interval,
@@ -435,8 +435,8 @@ def in_most(what: str, holds: Mapping[int, bool | None], detail: str = "") -> Cl
     def judge(corrected: Sequence[float], level: float) -> JudgedPart:
         low, high = share_interval(yes, n, level)[0], share_interval(yes + unknown, n, level)[1]
         verdict, p = ClaimVerdict.OPEN, math.nan
-        if n and _binomial_tail(n - yes, n) <= level:
-            verdict, p = ClaimVerdict.SUPPORTED, _binomial_tail(n - yes, n)
+        if n and coin_p(n - yes, n) <= level:
+            verdict, p = ClaimVerdict.SUPPORTED, coin_p(n - yes, n)
         elif corrected[0] <= level:
             verdict, p = ClaimVerdict.CONTRADICTED, corrected[0]
         elif n and ABOUT_HALF[0] <= low and high <= ABOUT_HALF[1]:
@@ -446,15 +446,10 @@ def in_most(what: str, holds: Mapping[int, bool | None], detail: str = "") -> Cl
             verdict, effect, SHARE_TEST, effect, interval, n - unknown, p=p, needed=NEEDED_OF_SHARES
         )
 
-    return ClaimPart((_binomial_tail(yes + unknown, n) if n else math.nan,), judge)
+    return ClaimPart((coin_p(yes + unknown, n) if n else math.nan,), judge)
 
 
 NEEDED_OF_SHARES = 44  # networks: nine of ten cases, where it holds in one or three of four
-
-
-def _binomial_tail(at_most: int, n: int) -> float:
-    """Return two-sided p of a half, of samples with so few or fewer."""
-    return min(1.0, 2 * float(special.bdtr(at_most, n, 0.5)))
 
 
 def _bounded(

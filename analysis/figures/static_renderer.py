@@ -17,7 +17,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as DrawnAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure as DrawnFigure
@@ -77,6 +76,8 @@ def save(figure: Figure, folder: Path) -> list[Path]:
 
 def save_pdf(figure: Figure, folder: Path) -> list[Path]:
     """Write the figure as PDF with its fonts, and its data as CSV; return the files' paths."""
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf  # slow to load
+
     make_folder(folder)
     pdf, table = (folder / f"{figure.stem}.{end}" for end in ("pdf", "csv"))
     with mpl.rc_context({"pdf.fonttype": TRUE_TYPE}):

@@ -9,14 +9,16 @@ covers what it should.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
-from scipy import special
 
+from analysis.statistics.distributions import beta_quantile, coin_tails, t_p, t_quantile
 from analysis.statistics.intervals import Floats, deviation, known, of_two_kinds
 
 CLAIM_LEVEL = 0.05  # the probability of an error that a single answer may have
@@ -76,7 +78,7 @@ class Estimate:
         if self.kind is EstimateKind.CONSTANT:
             return self.centre, self.centre
         if self.kind is EstimateKind.STUDENT:
-            half = float(special.stdtrit(self.n - 1, 1 - level / 2)) * self._error
+            half = t_quantile(1 - level, self.n - 1) * self._error
             return self.centre - half, self.centre + half
         end = _end_of_median(self.n, level)
         if self.kind is EstimateKind.NOT_KNOWN or end < 0:
@@ -92,9 +94,9 @@ class Estimate:
             return 0.0 if self.n >= MIN_CONSTANT else 1.0
         if self.kind is EstimateKind.STUDENT:
             nearest = min(self.centre - low, high - self.centre) / self._error
-            return 2 * float(special.stdtr(self.n - 1, -nearest))
+            return t_p(nearest, self.n - 1)
         beyond = max(int((self.values < low).sum()), int((self.values > high).sum()))
-        return min(1.0, 2 * float(special.bdtr(beyond, self.n, 0.5)))
+        return coin_p(beyond, self.n)
 
 
 def _end_of_median(n: int, level: float) -> int:
@@ -103,8 +105,13 @@ def _end_of_median(n: int, level: float) -> int:
     The interval from place k to the same place from the other end misses the median if at most k
     numbers are on one side of it.
     """
-    counts = np.arange((n + 1) // 2)
-    return int((2 * special.bdtr(counts, n, 0.5) <= level).sum()) - 1
+    tails = itertools.islice(coin_tails(n), (n + 1) // 2)
+    return sum(2 * each <= level for each in tails) - 1
+
+
+def coin_p(at_most: int, n: int) -> float:
+    """Return two-sided p of a half, of samples with so few or fewer."""
+    return min(1.0, 2 * next(itertools.islice(coin_tails(n), at_most, None)))
 
 
 def _is_skewed(values: Floats) -> bool:
@@ -126,9 +133,9 @@ def share_of_all(n: int) -> float:
 
 def share_interval(successes: int, n: int, level: float = CLAIM_LEVEL) -> tuple[float, float]:
     """Return the exact interval of a share (Clopper and Pearson)."""
-    low = float(special.betaincinv(successes, n - successes + 1, level / 2)) if successes else 0.0
+    low = beta_quantile(successes, n - successes + 1, level / 2) if successes else 0.0
     high = n - successes
-    return low, float(special.betaincinv(successes + 1, high, 1 - level / 2)) if high else 1.0
+    return low, beta_quantile(successes + 1, high, 1 - level / 2) if high else 1.0
 
 
 def networks_needed(
@@ -145,7 +152,7 @@ def networks_needed(
     n = MIN_CONSTANT
     missed = (1 - PLANNED_POWER) / (2 if two_sided else 1)
     while n < most:
-        reach = special.stdtrit(n - 1, 1 - CLAIM_LEVEL / 2) + special.stdtrit(n - 1, 1 - missed)
+        reach = t_quantile(1 - CLAIM_LEVEL, n - 1) + t_quantile(1 - 2 * missed, n - 1)
         enough = math.ceil(RANKS_FACTOR * (reach * spread / distance) ** 2)
         if enough <= n:
             return n
@@ -161,7 +168,7 @@ def spent(fraction: float) -> float:
 
     As O'Brien and Fleming's limits do, in the form of Lan and DeMets: next to nothing early.
     """
-    return float(2 * special.ndtr(special.ndtri(CLAIM_LEVEL / 2) / math.sqrt(fraction)))
+    return math.erfc(-NormalDist().inv_cdf(CLAIM_LEVEL / 2) / math.sqrt(2 * fraction))
 
 
 def level_at(look: int, looks: tuple[int, ...] = CLAIM_LOOKS) -> float:

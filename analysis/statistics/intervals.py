@@ -4,10 +4,6 @@ Unknown values (NaN, infinite) are left out and do not count in n. Where the dat
 the answer is NaN, and the comparison's kind says why. Values that do not vary leave no error to
 divide by; how surely they differ then follows from their number alone (`_exact`).
 
-Student's distribution is scipy.special's: the tests of scipy.stats give the same numbers, but take
-a millisecond each, and a report makes thousands. What else is needed of scipy.stats is imported
-where it is: loading it takes longer than most commands.
-
 Whether a run has enough seeds (`--until ci=2%`) is said by its widest interval.
 """
 
@@ -22,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
 
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
+from analysis.statistics import distributions
 from testbed.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
@@ -65,7 +61,7 @@ def known(values: Iterable[float]) -> Floats:
 
 def student_quantile(freedom: float) -> float:
     """Return half of a confidence interval, in standard errors."""
-    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return distributions.t_quantile(CONFIDENCE, freedom)
 
 
 def half_width(values: Iterable[float]) -> float:
@@ -183,10 +179,7 @@ def student_p(first: Iterable[float], second: Iterable[float]) -> float:
 
 
 def holm(p_values: Iterable[float]) -> Floats:
-    """Correct p-values for the size of their family, of which unknown ones are no members.
-
-    scipy has false discovery rates, but not Holm's correction.
-    """
+    """Correct p-values for the size of their family, of which unknown ones are no members."""
     p = np.asarray(list(p_values), dtype=np.float64)
     corrected = np.full(len(p), math.nan)
     order = [int(i) for i in np.argsort(p, kind="stable") if not math.isnan(p[i])]
@@ -200,13 +193,11 @@ def false_discovery(p_values: Iterable[float]) -> Floats:
 
     That is Benjamini and Hochberg's correction; unknown values are no members of the family.
     """
-    from scipy import stats
-
     p = np.asarray(list(p_values), dtype=np.float64)
-    is_known = ~np.isnan(p)
     corrected = np.full(len(p), math.nan)
-    if is_known.any():
-        corrected[is_known] = stats.false_discovery_control(p[is_known])
+    order = [int(i) for i in np.argsort(-p, kind="stable") if not math.isnan(p[i])]
+    steps = p[order] * len(order) / np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(1.0, np.minimum.accumulate(steps))
     return corrected
 
 
@@ -239,7 +230,7 @@ def _pooled_deviation(a: Floats, b: Floats) -> float:
 def _t_test(difference: float, error: float, freedom: float) -> tuple[float, float, float]:
     """Return a difference's interval, by its standard error, and the p of none, two-sided."""
     half = student_quantile(freedom) * error
-    p = 2 * float(special.stdtr(freedom, -abs(difference) / error))
+    p = distributions.t_p(difference / error, freedom)
     return difference - half, difference + half, p
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy import stats
 
 from analysis.evaluation.outcome_rows import (
     SUBJECT,
@@ -27,6 +26,8 @@ from analysis.evaluation.trial_view import Score
 from analysis.figures import cases
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.distributions import t_quantile
+from analysis.statistics.estimates import share_interval
 from analysis.statistics.intervals import CONFIDENCE, Comparison, compare_paired, false_discovery
 from experiments.evaluation.space_scores import OWN_SCORES, SPACE_HARM_SCORES, STARVATION_SCORES
 from testbed.scenario.experiment import ALONE
@@ -228,8 +229,8 @@ class Share:
 def share_of(flags: pd.Series[bool]) -> Share:
     """Return the share of settings in which something is true."""
     count, n = int(flags.sum()), len(flags)
-    interval = stats.binomtest(count, n).proportion_ci(CONFIDENCE)
-    return Share(100 * count / n, 100 * interval.low, 100 * interval.high)
+    low, high = share_interval(count, n, 1 - CONFIDENCE)
+    return Share(100 * count / n, 100 * low, 100 * high)
 
 
 def harmless(effects: Sequence[SpaceEffect], subject: str) -> pd.Series[bool]:
@@ -259,7 +260,8 @@ def _is_known(effect: SpaceEffect) -> bool:
     values = effect.by_setting.to_numpy(dtype=float)
     if len(values) < MIN_IN_A_CELL:
         return False
-    wide = stats.t.ppf(1 - SPACE_LEVEL / MAX_LOOKS / 2, len(values) - 1) * stats.sem(values)
+    quantile = t_quantile(1 - SPACE_LEVEL / MAX_LOOKS, len(values) - 1)
+    wide = quantile * values.std(ddof=1) / math.sqrt(len(values))
     mean = abs(float(values.mean()))
     return bool(mean > wide or mean + wide < MARGIN_PERCENT)
 

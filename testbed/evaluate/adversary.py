@@ -116,13 +116,13 @@ def _plain_text(value: str) -> str:
 
 def find_worst(search: AdversarySearch, budget_s: float) -> AdversaryFinding:
     """Search for the worst setting, make it plainer, and run it with fresh seeds."""
+    space = search.experiment.space
+    assert space is not None
+    next(drawn_settings(space, search.evaluation.fixed))  # raises if no setting can run
     import numpy as np  # here, as every command imports this module
     from scipy.optimize import differential_evolution
     from scipy.stats import qmc
 
-    space = search.experiment.space
-    assert space is not None
-    next(drawn_settings(space, search.evaluation.fixed))  # raises if no setting can run
     begun = time.monotonic()
 
     def negated(points: Any) -> Any:

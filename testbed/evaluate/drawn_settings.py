@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.evaluate.evaluation import VICTIM_AXIS, StandardEvaluation
 from testbed.runs.orchestration import (
     CompletedRun,
@@ -58,8 +58,11 @@ def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSe
     `fixed` holds the values of axes that are not drawn. Raises if the space refuses every setting
     with these values.
     """
-    from scipy.stats import qmc
-
+    try:
+        from scipy.stats import qmc
+    except ModuleNotFoundError as error:
+        hint = "pip install 'tcp-testbed[evaluate]'"
+        raise TestbedError("drawn settings need scipy", hint) from error
     sequence = qmc.Sobol(len(space.axes), rng=SEQUENCE_SEED)
     refused = 0
     while refused < MAX_REFUSED:

@@ -11,12 +11,14 @@ import pytest
 from scipy import stats as scipy_stats
 
 from analysis.metrics.rates import steady_time_s
+from analysis.statistics.distributions import coin_tails, fisher_quantile, t_p, t_quantile
 from analysis.statistics.estimates import share_interval
 from analysis.statistics.intervals import (
     ComparisonKind,
     compare,
     compare_in_settings,
     compare_paired,
+    false_discovery,
     half_width,
     holm,
     student_p,
@@ -259,3 +261,33 @@ def test_steady_is_since_the_start_in_bins_of_a_second() -> None:
 def test_a_flow_that_is_too_short_is_not_known_to_be_steady() -> None:
     assert math.isnan(steady_time_s(MIDDLES, np.ones(20), 0, 1.5))
     assert math.isnan(steady_time_s(MIDDLES, np.ones(20), 5, 5))
+
+
+@pytest.mark.parametrize("freedom", [1, 1.3, 2, 5, 29.7, 400])
+def test_students_distribution_is_scipys(freedom: float) -> None:
+    for confidence in (0.5, 0.95, 0.9999):
+        quantile = scipy_stats.t.ppf((1 + confidence) / 2, freedom)
+        assert t_quantile(confidence, freedom) == pytest.approx(quantile, rel=1e-11)
+    for t in (0, 0.01, -0.7, 1.5, -12, 3000):
+        p = 2 * scipy_stats.t.sf(abs(t), freedom)
+        assert t_p(t, freedom) == pytest.approx(p, rel=1e-10)
+    assert fisher_quantile(0.95, freedom) == pytest.approx(scipy_stats.f.ppf(0.95, 2, freedom))
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 1), (1, 1), (0, 30), (15, 30), (16, 30), (299, 300)])
+def test_a_shares_interval_is_scipys(count: int, n: int) -> None:
+    expected = scipy_stats.binomtest(count, n)
+    assert share_interval(count, n, 0.1) == pytest.approx(expected.proportion_ci(0.9), rel=1e-11)
+    tails = scipy_stats.binom.cdf(range(n + 1), n, 0.5)
+    assert list(coin_tails(n)) == pytest.approx(list(tails), rel=1e-11)
+
+
+def test_false_discoveries_are_scipys() -> None:
+    p = [0.04, 0.001, NAN, 0.03, 0.04, 0.9, 0.2]
+    expected = scipy_stats.false_discovery_control([each for each in p if not math.isnan(each)])
+    assert list(false_discovery(p))[3:] == pytest.approx(expected[2:])
+    assert math.isnan(false_discovery(p)[2])
+
+
+def test_unknown_numbers_stay_unknown() -> None:
+    assert math.isnan(t_p(NAN, 3)) and math.isnan(t_quantile(0.95, 0))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
 
 from analysis.figures import style
 from analysis.figures.figure import (
@@ -25,7 +24,7 @@ from analysis.figures.figure import (
 from analysis.figures.means import trial_names
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT_SERIES
-from analysis.statistics.intervals import CONFIDENCE
+from analysis.statistics.intervals import student_quantile
 
 Strings = npt.NDArray[np.str_]
 
@@ -35,7 +34,7 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERI
     own = series_of(rows, digest, [what])
     table = own.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
     n = table["count"].to_numpy(dtype=float)
-    half = special.stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * table["std"] / np.sqrt(n)
+    half = [student_quantile(max(each - 1, 1)) for each in n] * table["std"] / np.sqrt(n)
     return pd.DataFrame(
         {
             "time_s": table["x"],

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from analysis.figures import style
 from analysis.figures.cases import cell_means
@@ -27,6 +26,7 @@ from analysis.figures.figure import (
 )
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
+from analysis.statistics.distributions import fisher_quantile
 from analysis.statistics.intervals import CONFIDENCE
 
 LEAST = 4  # trials: with fewer, Hotelling's region is wider than any plot
@@ -169,7 +169,7 @@ def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float
     spread = np.cov(points.T)
     if not np.all(np.isfinite(spread)) or np.linalg.det(spread) <= 0:
         return None
-    quantile = float(special.fdtri(2, n - 2, CONFIDENCE))
+    quantile = fisher_quantile(CONFIDENCE, n - 2)
     scale = 2 * (n - 1) / (n * (n - 2)) * quantile
     values, vectors = np.linalg.eigh(spread)
     width, height = 2 * np.sqrt(scale * values)
