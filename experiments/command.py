@@ -23,9 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:
         from testbed.machine.installed_packages import INSTALLS, SITE, why_damaged
 
-        if not (why := why_damaged(SITE)):
+        why, hint = why_damaged(SITE), INSTALLS
+        if os.statvfs(SITE).f_flag & os.ST_NOEXEC:
+            why = f"{SITE}: mounted noexec, so that no library can be loaded from there"
+            hint = "install it on another file system: python3 -m venv FOLDER"
+        if not why:
             raise
-        sys.stderr.write(f"testbed: {why}\n    hint: {INSTALLS}\n")
+        sys.stderr.write(f"testbed: {why}\n    hint: {hint}\n")
         return 1
 
 

@@ -7,8 +7,10 @@ import contextlib
 import dataclasses
 import hashlib
 import io
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -109,6 +111,16 @@ def test_a_damaged_package_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         f"testbed: {site}/wheel/__init__.py is damaged",
         "    hint: ./setup.sh installs the packages again",
     ]
+
+
+def test_packages_that_are_mounted_noexec_are_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NumPy's own error says that a segment cannot be mapped."""
+    monkeypatch.setattr("testbed.cli.entry.main", lambda *_: int("x"))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_NOEXEC))
+    assert command.main(["list"]) == 1
+    assert "mounted noexec" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["", "x = 2\n", None])
