@@ -5,14 +5,19 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
 
 MAX_WHEEL_BYTES = 25 << 20
+WHEEL_FOLDERS = ("analysis", "experiments", "foreign", "kernel", "testbed", "topologies")
+UPLOT_LICENCE = "analysis/report/templates/vendor/uplot/LICENSE"
 ANSWER = {
     "conditions": ["red", "pie", "cake"],
     "differing": [{"condition": "red", "variant": "cubic"}],
@@ -105,6 +110,37 @@ def test_the_bill_of_materials_names_every_locked_package(
     shown = subprocess.run(asked, capture_output=True, check=False, text=True)
     installed = dict(line.split() for line in shown.stdout.splitlines() if line[-1] != " ")
     assert "iperf3" in installed and installed.items() <= debian.items()
+
+
+def test_what_a_wheel_has(root: Path, tmp_path: Path) -> None:
+    """All files of its folders, what `make release` puts there, and the licences; no picture."""
+    tree = tmp_path / "tree"
+    ignored = shutil.ignore_patterns("__pycache__", "*.png")
+    for folder in WHEEL_FOLDERS:
+        shutil.copytree(root / folder, tree / folder, ignore=ignored)
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(root / name, tree)
+    (tree / "analysis" / "figures" / "x.png").write_bytes(b"x")
+    for name in ("compiled/testbed-iperf3", "guest/linux_6_1/linux", "guest/linux_6_1/config"):
+        (tree / "testbed" / name).parent.mkdir(exist_ok=True)
+        (tree / "testbed" / name).write_bytes(b"x")
+    files = [path for folder in WHEEL_FOLDERS for path in (tree / folder).rglob("*.*")]
+    files += (tree / "testbed" / "compiled").iterdir()
+    expected = {str(path.relative_to(tree)) for path in files if path.is_file()}
+    argv = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*argv, "-w", str(tmp_path), str(tree)], check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+        about = next(name for name in names if name.endswith("/METADATA")).removesuffix("METADATA")
+        needs = re.findall(r"^Requires-Dist: (\w+)$", wheel.read(f"{about}METADATA").decode(), re.M)
+        entries = wheel.read(f"{about}entry_points.txt").decode()
+    assert len(expected) > 700
+    assert expected - names == {"analysis/figures/x.png"}
+    assert {name.split("/")[0] for name in names} == {*WHEEL_FOLDERS, about[:-1]}
+    licences = ("LICENSE", "kernel/LICENSE-GPL-2.0", "foreign/LICENSE-iperf3", UPLOT_LICENCE)
+    assert {f"{about}licenses/{each}" for each in licences} <= names
+    assert "6.1 = testbed.guest.linux_6_1" in entries
+    assert not {"scipy", "aioquic", "distributed", "pyshark"} & set(needs)
 
 
 @pytest.mark.slow
