@@ -129,7 +129,7 @@ leo variant=linux-reno duration_s=4
 
 
 # Other versions than the base kernel that stored tables have, and the experiments of their trials.
-RECIPE_KERNELS: tuple[str, ...] = ()
+RECIPE_KERNELS: tuple[str, ...] = ("6.12",)
 RECIPES_AGAIN = ("router-", "dumbbell-", "variants")
 NAMING_FIELDS = frozenset({"name", "src", "dst", "label", "axes", "seed", "network", "flows"})
 

@@ -7,8 +7,8 @@ The router sends at 1 Mbit/s in both directions, with a buffer of 0.1 MB, which 
 or with CoDel that marks. 60 s per flow. A flow to the router itself does not
 cross the bottleneck: only its ACKs do, on their way back.
 
-The links' delays are exact, since the paper states the round trip: 0.9 ms, less than a tenth of one
-frame's 12 ms at the bottleneck. A seed draws when the flow starts.
+A seed draws when the flow starts, and within 5 % of the paper's the buffer and the links' delays,
+whose round trip is 0.9 ms, less than a tenth of one frame's 12 ms at the bottleneck.
 
 `codel` is the paper to the letter: its commands leave Linux's `tcp_ecn` as it is, with which no
 sender asks for ECN, so that its CoDel drops. With `codel-ecn` the senders ask.
@@ -32,7 +32,8 @@ CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
 LINK_DELAY_MS = 0.225
 ACCESS_MBIT = 100.0  # the paper's links except the router's; not stated there
 SHORT_S = 10.0  # at 100 Mbit/s
-ROUTER_JITTER_MS = 100.0  # what a seed changes: the flow's start
+ROUTER_JITTER_MS = 100.0  # within which a flow starts
+DRAWN_SHARE = 0.05  # of the buffer and of delays, so that an answer is of networks like the paper's
 
 
 def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
@@ -75,6 +76,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=ROUTER_JITTER_MS,
+        drawn_share=DRAWN_SHARE,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 

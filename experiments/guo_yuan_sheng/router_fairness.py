@@ -5,7 +5,8 @@
 
 Reno, Cubic, Vegas and BBR start together and share the paper's buffer of 0.1 MB, or its CoDel,
 without and with ECN (as in `router_bottleneck.py`). *Together* means within a tenth of a second, or
-within a second: the paper's were started by hand. A seed draws the starts, and no delays.
+within a second: the paper's were started by hand. A seed draws the starts, and within 5 % of the
+paper's the buffer and the delays.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 
 from experiments.guo_yuan_sheng.router_bottleneck import (
     CODEL_WITHOUT_ECN,
+    DRAWN_SHARE,
     LINK_DELAY_MS,
     ROUTER_QUEUES,
     bottleneck,
@@ -45,6 +47,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=within_s * 1e3,
+        drawn_share=DRAWN_SHARE,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 

@@ -179,6 +179,7 @@ class Flow:
         return self.receiver is Misbehaviour.OPTIMISTIC_ACKS
 
 
+@repr_without_defaults
 @dataclass(frozen=True)
 class Scenario:
     """Everything that determines a trial's result, except the engine that runs it."""
@@ -221,7 +222,9 @@ class Scenario:
     drawn_service_times: Annotated[float, Range(0.0, 10.0)] = 0.0
     """Each delay of the network is drawn by the seed from a range around it that is as wide as the
     bottleneck takes for this many full frames, so that seeds sample the phases of a full queue."""
-    drawn_share: Annotated[float, Range(0.0, 0.2)] = 0.0
+    drawn_share: Annotated[float, Range(0.0, 0.2)] = field(
+        default=0.0, repr=False, metadata=OMIT_DEFAULT
+    )
     """Each delay and each buffer of the network lies within this part of it, and a buffer at least
     within a packet, drawn by the seed, so that a result is of networks like the scenario's."""
     realistic: bool = False
