@@ -468,6 +468,19 @@ def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
     ]
 
 
+def undecided(
+    papers: Sequence[Paper], experiment: str, metrics: pd.DataFrame, folder: Path, level: float
+) -> tuple[tuple[Answer, ...], int]:
+    """Return the answers that are open at a level, and how many an experiment's trials give."""
+    own = [
+        replace(paper, claims=tuple(c for c in paper.claims if c.experiment == experiment))
+        for paper in papers
+    ]
+    found = answers(own, {experiment: metrics}, {experiment: folder}, level=level)
+    measured = [each for each in found if each.is_measured]
+    return tuple(e for e in measured if e.verdict is ClaimVerdict.OPEN), len(measured)
+
+
 def _selections(metrics: pd.DataFrame) -> Selections:
     plain, varied = split_variations(usable(metrics))
     return (

@@ -43,9 +43,10 @@ from experiments.evaluation.space_scores import (
 )
 from testbed.errors import UsageError
 from testbed.evaluate import drawn_settings as drawing
-from testbed.evaluate.drawn_settings import budget_s, compared_in, drawn_settings
+from testbed.evaluate.drawn_settings import compared_in, drawn_settings
 from testbed.evaluate.evaluation import standard_evaluation
 from testbed.plan.plan import make_plan
+from testbed.runs.estimate import budget_s
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.runs.selection import RunSelection
 from testbed.scenario.experiment import ALONE

@@ -18,7 +18,7 @@ from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
 from testbed.errors import UsageError, number_of, require_known
 from testbed.evaluate.adversary import AdversaryFinding, AdversarySearch, find_worst
-from testbed.evaluate.drawn_settings import DECIDED, StoppingRule, budget_s, evaluate_space
+from testbed.evaluate.drawn_settings import DECIDED, StoppingRule, evaluate_space
 from testbed.evaluate.evaluation import (
     FULL_SEEDS,
     QUICK_SEEDS,
@@ -38,6 +38,7 @@ from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 from testbed.runs.console import console, print_folded
 from testbed.runs.engine_choice import AUTO
+from testbed.runs.estimate import budget_s
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import Settings, parse_settings, select_experiment

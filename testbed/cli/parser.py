@@ -269,9 +269,12 @@ def _run_options(parser: Parser) -> None:
     _flag(parser, "--rerun", "also run trials that exist already")
     about = "rerun trials whose verdict is invalid, up to N times"
     _number(parser, "--retry-invalid", about, default=0)
-    about = "add seeds until the confidence intervals are that narrow"
-    _value(parser, "--until", "ci=N%", about, default="")
-    _number(parser, "--max-seeds", "the largest number of seeds for --until (30)", default=30)
+    about = "add seeds until the confidence intervals are that narrow, or until the papers' claims "
+    about += "are decided, which is looked at after 10, 20, 40 and 80 seeds"
+    _value(parser, "--until", "ci=N%|answered", about, default="")
+    _number(parser, "--max-seeds", "the largest number of seeds for --until (30; answered: 80)")
+    about = "the time that --until may take: no seeds are added that are not expected to fit"
+    _value(parser, "--budget", "30min", about, default="")
     about = "order: shuffled by a seed (1), or as listed"
     _value(parser, "--order", "SEED|listed", about, default="1")
     about = "show the run as a page in a browser of this machine while it goes on; the page of "

@@ -7,7 +7,6 @@ the same settings and more of them. All subjects have the same ones.
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError
 from testbed.evaluate.evaluation import VICTIM_AXIS, StandardEvaluation
+from testbed.runs.estimate import SPENT_PART
 from testbed.runs.orchestration import (
     CompletedRun,
     PlannedRun,
@@ -31,9 +31,7 @@ SEQUENCE_SEED = 1  # of the sequence's scrambling
 FIRST_SETTINGS = 4
 MAX_DRAWN = 1024
 MAX_REFUSED = 1024  # settings in a row, after which the search is given up
-SPENT_PART = 0.8  # of the time that is left: what the next settings may be expected to take
 DECIDED = "decided"
-TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -42,14 +40,6 @@ class StoppingRule:
 
     budget_s: float
     decided: Callable[[Path], bool] | None
-
-
-def budget_s(text: str) -> float:
-    """Read `30min`."""
-    match = re.fullmatch(r"(\d+\.?\d*)(s|min|h)", text)
-    if not match or not float(match[1]):
-        raise UsageError(f"--budget {text}: not a time", "e.g. --budget 30min; also s and h")
-    return float(match[1]) * TIME_UNITS[match[2]]
 
 
 def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSetting]:

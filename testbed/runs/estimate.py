@@ -10,11 +10,13 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.flows import cbr_gap_ns
@@ -27,6 +29,18 @@ from testbed.scenario.network import FRAME_BYTES, scheduled_rates
 from testbed.scenario.transfers import SEGMENT_BYTES
 from testbed.scenario.video import LADDER, PLAYER_RULES, Viewing
 from testbed.video_site import Transport
+
+TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+SPENT_PART = 0.8  # of the time that is left: what the next trials may be expected to take
+
+
+def budget_s(text: str) -> float:
+    """Read `30min`."""
+    match = re.fullmatch(r"(\d+\.?\d*)(s|min|h)", text)
+    if not match or not float(match[1]):
+        raise UsageError(f"--budget {text}: not a time", "e.g. --budget 30min; also s and h")
+    return float(match[1]) * TIME_UNITS[match[2]]
+
 
 BOOT_S = 1.0
 PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures

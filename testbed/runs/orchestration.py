@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 MENTIONED_MB = 1000  # of captures
 MANY_TRIALS = 500  # take more than a second to plan
+MAX_SEEDS_OF_A_TARGET = 30
+ANSWERED = "answered"  # `until` the claims of the experiment are decided
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class RunOptions:
     cluster: str = ""  # the address of a dask scheduler
     rerun: bool = False
     retry_invalid: int = 0  # times
-    until: str = ""  # a target as `ci=5%`: seeds are added until it is reached
-    max_seeds: int = 30
+    until: str = ""  # a target as `ci=5%`, or ANSWERED: seeds are added until it is reached
+    max_seeds: int | None = None
+    budget: str = ""  # of time, for `until`
 
     def __post_init__(self) -> None:
         if self.name and not is_name(self.name):
@@ -112,11 +117,9 @@ class CompletedRun:
 
 def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener) -> PlannedRun:
     """Plan a run's trials, choose their engine, and build the kernels that they need."""
-    if options.until:  # a typing error in it is reported before anything runs
-        from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, parse_target
-
-        parse_target(options.until)
-        options = dataclasses.replace(options, seeds=max(options.seeds, MIN_SEEDS_OF_A_SPREAD))
+    if options.until or options.budget:  # a typing error is reported before anything runs
+        least = _least_seeds(selection, options)
+        options = dataclasses.replace(options, seeds=max(options.seeds, least))
     for note in selection.notes:
         listener.warn(note)
     planned: Sequence[Task] = planned_trials(selection, options.seeds, listener.say)
@@ -135,6 +138,25 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
             "--captures zstd or --captures drop takes less"
         )
     return PlannedRun(selection, options, choice, planned, out)
+
+
+def _least_seeds(selection: RunSelection, options: RunOptions) -> int:
+    """Return how many seeds the first round of `--until` needs; raise if it makes no sense."""
+    from analysis.statistics.estimates import CLAIM_LOOKS
+    from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, parse_target
+
+    if not options.until:
+        raise UsageError("--budget is for --until", "add --until answered, or --until ci=2%")
+    if options.budget:
+        estimate.budget_s(options.budget)
+    if options.until != ANSWERED:
+        parse_target(options.until)
+        return MIN_SEEDS_OF_A_SPREAD
+    if not selection.experiment or not selection.experiment.claims:
+        raise UsageError(
+            f"--until {ANSWERED}: no claims are about {selection.name}", "e.g. --until ci=2%"
+        )
+    return CLAIM_LOOKS[0]
 
 
 def _warn_unless_confined(planned: Sequence[Task], listener: RunListener) -> None:
@@ -158,10 +180,10 @@ def carry_out(run: PlannedRun, command: str, listener: RunListener) -> Completed
 
     `command` is what `testbed runs` shows of it.
     """
-    options = run.options
+    options, begun = run.options, time.monotonic()
     done = _run_round(run, run.tasks, listener, options.rerun)
     if options.until:
-        done = _add_seeds(run, done, listener)
+        done = _add_seeds(run, done, listener, begun)
     for _ in range(options.retry_invalid):
         done = _retry_invalid(run, done, listener)
     if not options.cluster:
@@ -274,32 +296,74 @@ def _run_round(
 
 
 def _add_seeds(
-    run: PlannedRun, done: list[TrialFinished], listener: RunListener
+    run: PlannedRun, done: list[TrialFinished], listener: RunListener, begun: float
 ) -> list[TrialFinished]:
-    """Add seeds until the main metric is precise enough, or `max_seeds` have run."""
+    """Add seeds until the target is reached, `max_seeds` have run, or the time is spent."""
     from analysis.results.tables import write_metrics
-    from analysis.statistics import intervals
 
-    options, selection, seeds = run.options, run.selection, run.options.seeds
-    target = intervals.parse_target(options.until)
+    next_seeds = _until_answered if run.options.until == ANSWERED else _until_precise
+    budget_s = estimate.budget_s(run.options.budget) if run.options.budget else math.inf
+    seeds = run.options.seeds
     while True:
         names = {each.path.name for each in done}
         frame = write_metrics(run.out)
-        widest = intervals.widest(frame[frame["trial"].isin(names)], selection.metric)
-        listener.say(
-            f"{seeds} seeds: {selection.metric} is known to ± {100 * widest.relative:.2g} % "
-            f"or better ({widest.variant})"
-        )
-        if widest.relative <= target or seeds >= options.max_seeds:
+        more = next_seeds(run, frame[frame["trial"].isin(names)], seeds, listener)
+        if more <= seeds:
             return done
-        seeds = intervals.seeds_needed(seeds, widest.relative, target, options.max_seeds)
+        spent_s = time.monotonic() - begun
+        if (more - seeds) * spent_s / seeds > estimate.SPENT_PART * (budget_s - spent_s):
+            listener.say(f"{more} seeds are not expected to fit into --budget {run.options.budget}")
+            return done
+        seeds = more
         known_tasks = {each.scenario.name: each.task for each in done}
-        scenarios = selection.scenarios(seeds)
+        scenarios = run.selection.scenarios(seeds)
         planned = [known_tasks.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
         planned = with_ready_kernels(
-            run.choice.engine, planned, listener.warn, named=selection.kernels_named
+            run.choice.engine, planned, listener.warn, named=run.selection.kernels_named
         )
         done = _run_round(run, planned, listener, rerun=False)  # --rerun is for the first round
+
+
+def _until_precise(
+    run: PlannedRun, metrics: pd.DataFrame, seeds: int, listener: RunListener
+) -> int:
+    """Return how many seeds to try next, or as many as there are if that is enough."""
+    from analysis.statistics import intervals
+
+    target, most = intervals.parse_target(run.options.until), run.options.max_seeds
+    widest = intervals.widest(metrics, run.selection.metric)
+    listener.say(
+        f"{seeds} seeds: {run.selection.metric} is known to ± {100 * widest.relative:.2g} % "
+        f"or better ({widest.variant})"
+    )
+    if widest.relative <= target:
+        return seeds
+    limit = most or MAX_SEEDS_OF_A_TARGET
+    return intervals.seeds_needed(seeds, widest.relative, target, limit)
+
+
+def _until_answered(
+    run: PlannedRun, metrics: pd.DataFrame, seeds: int, listener: RunListener
+) -> int:
+    """Return how many seeds the next look at the claims needs, or as many as there are.
+
+    Each look has its part of the error that an answer may have (`estimates.level_at`).
+    """
+    from analysis.claims.ledger import undecided
+    from analysis.statistics.estimates import CLAIM_LOOKS, level_at
+
+    assert run.selection.experiment is not None and run.selection.experiment.claims is not None
+    papers, name = run.selection.experiment.claims(), run.selection.name
+    look = max((at for at, each in enumerate(CLAIM_LOOKS) if each <= seeds), default=0)
+    still_open, out_of = undecided(papers, name, metrics, run.out, level_at(look))
+    named = ", ".join(dict.fromkeys(each.id for each in still_open))
+    listener.say(
+        f"{seeds} seeds: {out_of - len(still_open)} of {out_of} answers are decided"
+        + (f"; open: {named}" if named else "")
+    )
+    if not still_open or look + 1 == len(CLAIM_LOOKS):
+        return seeds
+    return min(CLAIM_LOOKS[look + 1], run.options.max_seeds or CLAIM_LOOKS[-1])
 
 
 def _retry_invalid(

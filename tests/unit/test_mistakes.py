@@ -84,6 +84,8 @@ run text.pcap | name an experiment (`testbed list`), a scenario's .json
 {RUN} --engine gest | did you mean 'guest'?
 {RUN} --captures zip | known: drop, keep, zstd
 {RUN} --until soon | e.g. --until ci=2%
+{RUN} --until answered --budget soon | e.g. --budget 30min
+{RUN} --budget 5min | --until answered
 {RUN} --order banana | --order 7
 {RUN} --format pdf | known: csv, json, latex, md, table
 {RUN} --name latest | choose another name
