@@ -24,9 +24,11 @@ MAX_NOTEBOOK_BYTES = 200_000  # a notebook is text: larger ones hold figures tha
 
 
 def code_cells(root: Path) -> list[dict[str, Any]]:
-    """The cells with code, in their order."""
+    """The cells with code, in their order, from the one behind that which installs."""
     cells = json.loads((root / NOTEBOOK).read_text())["cells"]
-    return [cell for cell in cells if cell["cell_type"] == "code"]
+    install, *others = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert install["source"] == ["%pip install -q tcp-testbed"]
+    return others
 
 
 def instead_of_trials(folder: Path) -> str:
@@ -69,9 +71,10 @@ def test_it_finds_what_is_in_the_trial(space: dict[str, Any]) -> None:
 
 
 def test_it_is_kept_as_it_ran(root: Path) -> None:
-    """Every cell once, from the first on; what ends in a value shows it."""
+    """Every cell once, from the first on; what ends in a value shows it, and the third a plot."""
     cells = code_cells(root)
-    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert [cell["execution_count"] for cell in cells] == list(range(2, len(cells) + 2))
+    assert "image/png" in cells[1]["outputs"][0]["data"]
     for cell in cells:
         source = "".join(cell["source"])
         if isinstance(ast.parse(source).body[-1], ast.Expr):
