@@ -115,7 +115,24 @@ class Trial:
         frame = identity(content)
         turn = self.seen[interface][frame].index(time_ns)
         found = [(each[frame][turn], name) for name, each in self.seen.items() if frame in each]
-        return sorted((each - self.zero, name) for each, name in found)
+        hops = self.hops(self.ends[interface][0])
+
+        def on_way(seen: tuple[int, str]) -> tuple[int, int, int]:
+            """Order one nanosecond's captures by the way: a node, and what leaves it, is later."""
+            here, there, _ = self.ends[seen[1]]
+            return seen[0], hops[here], hops[there]
+
+        return [(each - self.zero, name) for each, name in sorted(found, key=on_way)]
+
+    def hops(self, node: str) -> dict[str, int]:
+        """Return how many links away from a node each node is."""
+        found, reached = {node: 0}, [node]
+        for here in reached:
+            for one, there, _ in self.ends.values():
+                if one == here and there not in found:
+                    found[there] = found[here] + 1
+                    reached.append(there)
+        return found
 
 
 def expected(
