@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -84,7 +85,10 @@ def page_data(watched: Watched) -> tuple[dict[str, Any], bytes]:
     of_flow = {flow.name: 0 for flow in flows}
     for path, count in zip(journeys.paths, counts.tolist(), strict=True):
         of_flow[path.flow.name] += count
-    explained = [*reasons(journeys, kernel)][:MAX_SENTENCES]
+    explained = dict(itertools.islice(reasons(journeys, kernel), MAX_SENTENCES))
+    if watched.calls:
+        sentence = explained.get(watched.asked, "It is sent for the first time.")
+        explained[watched.asked] = f"{sentence} The kernel's calls: {' → '.join(watched.calls)}."
     document = {
         "start": watched.start_ns - watched.zero_ns,
         "stop": watched.stop_ns - watched.zero_ns,
@@ -101,7 +105,8 @@ def page_data(watched: Watched) -> tuple[dict[str, Any], bytes]:
         "queues": [*_queues(trial)] if trial else [],
         "kernel": {name: _samples(state, watched, len(kernel)) for name, state in kernel.items()},
         "changes": [*_changes(watched, kernel)],
-        "reasons": {"row": [row for row, _ in explained], "sentence": [s for _, s in explained]},
+        "asked": watched.asked,
+        "reasons": {"row": [*explained], "sentence": [*explained.values()]},
         "sacks": [packed(column, 1) for column in _sacks(journeys)],
     }
     return document, pack(journeys, watched.zero_ns)

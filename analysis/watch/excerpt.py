@@ -13,6 +13,7 @@ from analysis.captures.inspection import flow_record
 from analysis.captures.tcp import WIRESHARK_MARKS, Excerpt, Packets, read_arrays
 from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
 from analysis.watch.journeys import (
+    UNSEEN,
     Integers,
     Journeys,
     capture_journeys,
@@ -40,6 +41,20 @@ class Watched:
     flow: str  # that is shown first; empty: the one with the most packets
     trial: Trial | None = None
     notes: tuple[str, ...] = ()  # what was left out, and which pictures are not possible
+    asked: int = -1  # the packet at which the page opens, a row of the journeys
+    calls: tuple[str, ...] = ()  # the kernel's functions that sent it, the outer one first
+
+    def sent(self, interface: str, frame: int) -> int:
+        """Return the row of a packet by the sending interface and its number there; -1: none."""
+        journeys = self.journeys
+        paths = [
+            number
+            for number, path in enumerate(journeys.paths)
+            if path.begins_at_its_host and path.places[0].interface == interface
+        ]
+        mine = np.isin(journeys.columns["path"], paths) & (journeys.times_ns[:, 0] != UNSEEN)
+        rows = np.flatnonzero(mine & (journeys.columns["frame"] == frame))
+        return int(rows[0]) if len(rows) else -1
 
 
 @dataclass(frozen=True)

@@ -377,6 +377,11 @@ def _watch_options(parser: Parser) -> None:
     _value(parser, "trial", "TRIAL|CAPTURE", about, type=Path)
     _value(parser, "--flow", "NAME", "the flow that is shown first (the largest)", default="")
     _span_options(parser)
+    about = "open at a packet, with the kernel's calls that sent it: runs the trial again under gdb"
+    _value(parser, "--why", "N|retransmission", about, default="")
+    about = "film the page from its first second to its last, too; FILE.mp4 takes ffmpeg"
+    _value(parser, "--video", "FILE.gif|FILE.mp4", about, type=Path)
+    _value(parser, "--seconds", "S", "how long the film is (8)", type=float, default=8.0)
     about = f"the page (TRIAL/{FIGURES}/{WATCH_PAGE}, CAPTURE.html)"
     _value(parser, "--out", "FILE", about, type=Path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,7 @@ from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
 from testbed.errors import TestbedError
 from testbed.kernels.guest_under_gdb import CapturedPacket, DebuggerOrders
 from testbed.kernels.kernel_sources import has_symbols
-from testbed.kernels.rewind import rewind
-from testbed.machine import safe_files
-from testbed.machine.atomic import workplace
+from testbed.kernels.rewind import sending_of
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, run_all
@@ -33,10 +30,8 @@ EFFECTS = {  # column → what it is called, and its unit
     "retransmitted": ("retransmissions", ""),
     "rtt_mean_ms": ("mean round trip", "ms"),
 }
-DESCRIBED = ("Source", "Destination", "Info")  # columns of our Wireshark profile
-TRANSMIT = "__tcp_transmit_skb"  # through it TCP sends each packet
 MAX_CHAIN = 5  # functions of a stack that are said
-STACK_LINE = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w.]+) \(")
+DESCRIBED = ("Source", "Destination", "Info")  # columns of our Wireshark profile
 
 
 @dataclass(frozen=True)
@@ -178,15 +173,10 @@ def _packet(divergence: Divergence, side: int, kernel: str) -> ComparedPacket:
         CapturedPacket(first.interface, first.number),
     )
     try:
-        with workplace("compare") as folder:
-            said = folder / "said"
-            rewind(trial, orders, folder / "out", lambda _line: None, said)
-            functions, socket = read_gdb(
-                safe_files.tail(said, safe_files.LONG_TAIL_BYTES).splitlines()
-            )
+        sent = sending_of(trial, orders, lambda _line: None)
     except TestbedError as error:
         return ComparedPacket(text, why_not=error.message)
-    return ComparedPacket(text, functions, socket)
+    return ComparedPacket(text, sent.functions[:MAX_CHAIN], sent.socket)
 
 
 def _time_ns(trial: Trial, capture: Path, number: int) -> int:
@@ -209,26 +199,6 @@ def _flow_of(trial: Trial, capture: Path, number: int) -> FlowRecord | None:
         ),
         None,
     )
-
-
-def read_gdb(lines: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the functions above the transmission, and the sending socket's lines."""
-    functions: list[str] = []
-    sockets: dict[str, list[str]] = {}
-    end, sending = "", False
-    for line in lines:
-        if frame := STACK_LINE.match(line):
-            name = frame[1].partition(".")[0]
-            sending = sending or name == TRANSMIT
-            if sending:
-                functions.append(name)
-        elif line.startswith(("sender: ", "receiver: ")):
-            end = line.partition(":")[0]
-            sockets[end] = [line.partition(": ")[2]]
-        elif line.startswith("  ") and end:
-            sockets[end].append(line.strip())
-    unique = list(dict.fromkeys(functions))[:MAX_CHAIN]
-    return tuple(unique), tuple(sockets.get("sender", ()))
 
 
 def effects(divergences: Sequence[Divergence], axis: str = "variant") -> Iterable[Effect]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from analysis.trials.packets import TrialPackets, capture_files, capture_interfa
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.kernels.guest_under_gdb import CapturedPacket, DebuggedGuest, DebuggerOrders
+from testbed.machine import safe_files
+from testbed.machine.atomic import workplace
 from testbed.machine.process import interrupts_for_programs, require
 from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
@@ -25,6 +28,8 @@ from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Status
 
 RETRANSMISSION = "retransmission"  # in place of a packet's number: the first one
+TRANSMIT = "__tcp_transmit_skb"  # through it TCP sends each packet
+STACK_LINE = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([\w.]+) \(")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,14 @@ class RewindEnd:
     differences: tuple[str, ...]  # of its captures from the stored ones
     captures: int
     back_s: float | None  # where the user wants to go from here
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What the kernel did and knew when it sent a packet."""
+
+    functions: tuple[str, ...]  # TCP's, the inner one first; none: it arrived here, or is not TCP's
+    socket: tuple[str, ...]  # lines
 
 
 def orders_for(trial: Trial, request: RewindRequest) -> DebuggerOrders:
@@ -157,6 +170,40 @@ def rewind(
     return RewindEnd(
         tuple(capture_differences(trial, again)), len(again.record.captures), engine.back_s
     )
+
+
+def sending_of(trial: Trial, orders: DebuggerOrders, say: Callable[[str], None]) -> Sending:
+    """Run a trial again, and return what sent the packet at which the orders stop."""
+    with workplace("sending") as folder:
+        output = folder / "said"
+        end = rewind(trial, orders, folder / "out", say, output)
+        if end.differences:
+            raise TestbedError(
+                f"{trial.path}: it has other packets now: {end.differences[0]}",
+                "run it again with this version of the testbed: testbed run",
+            )
+        return read_gdb(safe_files.tail(output, safe_files.LONG_TAIL_BYTES).splitlines())
+
+
+def read_gdb(lines: Iterable[str]) -> Sending:
+    """Return TCP's functions above the transmission, and the sending socket's lines."""
+    functions: list[str] = []
+    sockets: dict[str, list[str]] = {}
+    end, sending = "", False
+    for line in lines:
+        if frame := STACK_LINE.match(line):
+            name = frame[1].partition(".")[0]
+            sending = sending or name == TRANSMIT
+            if sending:
+                functions.append(name)
+        elif line.startswith(("sender: ", "receiver: ")):
+            end = line.partition(":")[0]
+            sockets[end] = [line.partition(": ")[2]]
+        elif line.startswith("  ") and end:
+            sockets[end].append(line.strip())
+    last = max((at for at, name in enumerate(functions) if "tcp" in name), default=-1)
+    unique = dict.fromkeys(functions[: last + 1])
+    return Sending(tuple(unique), tuple(sockets.get("sender", ())))
 
 
 def going_back(orders: DebuggerOrders, second: float) -> DebuggerOrders:

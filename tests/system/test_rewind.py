@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from experiments.command import main
 from testbed.guest import kernels
 from testbed.store.reading import Trial
 from tests.lab import PATIENCE_S, run_trials
@@ -45,6 +47,17 @@ def test_the_first_retransmission(trial: Trial) -> None:
     assert sender.endswith(("recovery", "loss"))
     assert lines[-1] == f"the same packets as {trial.path}, in all 4 captures"
     assert done.returncode == 0
+
+
+def test_the_moving_picture_has_the_calls_and_agrees_with_the_rule(
+    trial: Trial, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--why", "retransmission", "--out", str(tmp_path / "page.html")]
+    assert main(["watch", str(trial.path), *asked]) == 0
+    said = capsys.readouterr().out
+    assert re.search(
+        r"packet \d+ of sender1-eth0: tcp_v4_rcv → .*tcp_ack → .*__tcp_retransmit_skb", said
+    )
 
 
 def test_calls_in_an_interval(trial: Trial) -> None:

@@ -55,7 +55,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     (".read_bytes", OF_HOST): "machine/leftovers machine/locks",
     (".read_bytes", GUESTS): "video/browser video/http3_server",
     (".open", OF_HOST): "machine/tracefs guest/worker",
-    (".open", OURS): "machine/installed_packages host/kernel_trace report/make",
+    (".open", OURS): "cli/watch_film machine/installed_packages host/kernel_trace report/make",
     (".open", STREAMED): "captures/pcap runs/provenance statistics/packet_comparison",
     (".read", OF_HOST): "guest/worker machine/process captures/inspection captures/tshark",
     (".readline", OF_HOST): "host/nodes",

@@ -31,9 +31,9 @@ from testbed.kernels.kernel_comparison import (
     NotCompared,
     compare_kernels,
     effects,
-    read_gdb,
 )
 from testbed.kernels.kernel_sources import KernelSource, build_source, kernel_source
+from testbed.kernels.rewind import Sending, read_gdb
 from testbed.plan.plan import Task
 from testbed.plan.requirements import OTHER_KERNELS
 from testbed.runs.sweep import TrialFinished
@@ -53,6 +53,7 @@ second 0.395678160
 #8  0x0000000060355253 in __tcp_retransmit_skb.part.0 ()
 #9  __tcp_retransmit_skb (sk=sk@entry=0x615508c0, segs=1) at net/ipv4/tcp_output.c:3317
 #10 tcp_xmit_retransmit_queue (sk=0x615508c0) at net/ipv4/tcp_output.c:3422
+#11 ip_protocol_deliver_rcu (net=0x60b3a000) at net/ipv4/ip_input.c:205
 sender: (struct tcp_sock *) 0x615508c0, reno, recovery
   snd_una 3324334791, snd_nxt 3324525927
   snd_cwnd 127, snd_ssthresh 65
@@ -82,9 +83,13 @@ def test_the_trials_have_every_variant_and_every_queue() -> None:
 
 
 def test_what_gdb_said_is_read() -> None:
-    functions, socket = read_gdb(GDB.splitlines())
-    assert functions == ("__tcp_transmit_skb", "__tcp_retransmit_skb", "tcp_xmit_retransmit_queue")
-    assert socket == (
+    sent = read_gdb(GDB.splitlines())
+    assert sent.functions == (
+        "__tcp_transmit_skb",
+        "__tcp_retransmit_skb",
+        "tcp_xmit_retransmit_queue",
+    )
+    assert sent.socket == (
         "(struct tcp_sock *) 0x615508c0, reno, recovery",
         "snd_una 3324334791, snd_nxt 3324525927",
         "snd_cwnd 127, snd_ssthresh 65",
@@ -185,13 +190,13 @@ def in_gdb(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     """Let gdb print GDB for each trial, and return the trials that ran under it."""
     stopped: list[Trial] = []
 
-    def rewind(trial: Trial, orders: Any, _out: Path, _say: object, output: Path) -> None:
+    def sending_of(trial: Trial, orders: Any, _say: object) -> Sending:
         stopped.append(trial)
         assert (orders.packet.interface, orders.packet.frame) == ("sender1-eth0", 7)
         assert orders.dst_port == trial.record.flows[0].dst_port
-        output.write_text(GDB)
+        return read_gdb(GDB.splitlines())
 
-    monkeypatch.setattr(kernel_comparison, "rewind", rewind)
+    monkeypatch.setattr(kernel_comparison, "sending_of", sending_of)
     monkeypatch.setattr(kernel_comparison, "has_symbols", lambda name: name == KERNELS[0])
     return stopped
 

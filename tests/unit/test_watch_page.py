@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
 from analysis.report import watch_page
-from analysis.trials.packets import epoch_ns
+from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.watch import excerpt
 from analysis.watch.excerpt import Span, watched_capture, watched_trial
 from analysis.watch.journeys import ARRIVED, LOST_ON_WAY, UNSEEN, Integers
 from analysis.watch.reasons import Sender, SocketHistory, changes, reasons
 from experiments.command import main
+from testbed.kernels import rewind
 from testbed.store.names import FIGURES, TRIAL_PAGE, WATCH_PAGE
 from testbed.store.reading import open_trial
 from tests import accessible
@@ -358,6 +361,87 @@ def test_it_plays(tab: Tab, page: Path) -> None:
     press(tab, " ")
     assert float(tab.run(CLOCK)[:-2]) > 2.05
     assert "Paused at" in tab.run(SAID)
+
+
+def test_why_runs_the_trial_again_and_opens_at_the_packet(
+    tab: Tab, trial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = rewind.Sending(("__tcp_transmit_skb", "tcp_xmit_retransmit_queue", "tcp_ack"), ())
+    monkeypatch.setattr(rewind, "sending_of", lambda *_: sent)
+    out = tmp_path / "why.html"
+    assert main(["watch", str(trial), "--out", str(out), "--why", "retransmission"]) == 0
+    opened(tab, out)
+    shown = tab.run(PACKET)
+    assert "tcp_ack → tcp_xmit_retransmit_queue → __tcp_transmit_skb." in shown
+    assert "duplicate ACK" in shown  # the sentence of the rules comes first
+    assert tab.run(CLOCK) == "2.165000000 s"
+    opened(tab, out, "#t=2.05")
+    assert "The kernel's calls" not in tab.run(PACKET)
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "message"),
+    [
+        ("999999", (), "packet 999999: no such TCP or UDP packet"),
+        ("812b", (), "neither a number"),
+        ("ack", (), "is not on this page, or was not sent there"),
+        ("3", ("--from", "2.1"), "is not on this page, or was not sent there"),
+    ],
+)
+def test_a_packet_that_cannot_be_asked_about_is_one_line(
+    trial: Path,
+    tmp_path: Path,
+    number: str,
+    words: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if number == "ack":  # one that arrives at the sender
+        opened_trial = open_trial(trial)
+        rows = TrialPackets(opened_trial).read(trial / "captures" / "sender1-eth0.pcap").rows
+        number = str(rows.loc[rows["src_port"] == TCP.dst_port, "frame"].iloc[0])
+    asked = ["watch", str(trial), "--out", str(tmp_path / "p.html"), "--why", number, *words]
+    assert main(asked) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "p.html").exists()
+
+
+def test_a_film_shows_one_instant_after_the_other(trial: Path, tmp_path: Path) -> None:
+    out, stretch = tmp_path / "film.gif", ("--from", "2", "--to", "2.3", "--seconds", "0.5")
+    asked = ["watch", str(trial), "--out", str(tmp_path / "p.html"), *stretch]
+    assert main([*asked, "--video", str(out)]) == 0
+    with Image.open(out) as film:
+        assert (film.format, film.info["duration"]) == ("GIF", 80)
+        assert film.width > 700
+        pictures = [each.convert("RGB").tobytes() for each in ImageSequence.Iterator(film)]
+    assert len(pictures) == len(set(pictures)) == 6
+
+
+def test_a_film_for_slides_is_left_to_ffmpeg(
+    trial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ffmpeg"
+    program.write_text('#!/bin/sh\nfor last; do :; done\necho "$@" >"$last"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    out = tmp_path / "film.mp4"
+    asked = ["watch", str(trial), "--out", str(tmp_path / "p.html"), "--seconds", "0.2"]
+    assert main([*asked, "--video", str(out)]) == 0
+    assert re.search(r"-framerate 12 -i \S+/%04d.png .*-f mp4", out.read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("film.avi",), "neither a .gif nor an .mp4"),
+        (("film.gif", "--seconds", "nan"), "a film has up to 60 s"),
+        (("film.gif", "--seconds", "61"), "a film has up to 60 s"),
+    ],
+)
+def test_a_film_that_cannot_be_made_is_one_line(
+    trial: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["watch", str(trial), "--video", *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_names_of_others_stay_words(tab: Tab, tmp_path: Path) -> None:

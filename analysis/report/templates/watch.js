@@ -166,10 +166,10 @@ const watching = (async () => {
     const highest = new Map(), acked = new Map(), time = [], flight = [];
     let out = 0;
     for (const [t, i] of steps) {
-      const own = connection[i], was = Math.max(0, (highest.get(own) ?? 0) - (acked.get(own) ?? 0));
+      const own = connection[i], open = () => Math.max(0, (highest.get(own) ?? 0) - (acked.get(own) ?? Infinity)), was = open(); // 0 before an ACK is there
       if (paths[path[i]].data) highest.set(own, Math.max(highest.get(own) ?? 0, seq[i] + payload[i]));
       else acked.set(own, Math.max(acked.get(own) ?? 0, ack[i]));
-      out += Math.max(0, (highest.get(own) ?? 0) - (acked.get(own) ?? 0)) - was;
+      out += open() - was;
       time.push(t); flight.push(out / mss);
     }
     const known = kernel[flows[flow].name];
@@ -321,19 +321,19 @@ const watching = (async () => {
     context.save(); context.beginPath(); context.rect(own.low, 14, own.high - own.low, own.height - 31); context.clip();
     draw(); context.restore();
   };
-  const curve = (context, own, xs, ys, y, colour, dash = []) => { // holds each value until the next
-    const [low, high] = own.limits(), from = Math.max(0, after(xs, low) - 1), to = Math.min(xs.length, after(xs, high) + 1);
+  const curve = (context, own, xs, ys, y, colour, dash = []) => { // holds each value until the next; outside of the page packets are missing
+    const low = Math.max(own.limits()[0], START), high = Math.min(own.limits()[1], STOP), from = Math.max(0, after(xs, low) - 1), to = after(xs, high);
     context.strokeStyle = colour; context.lineWidth = 1.6; context.setLineDash(dash); context.beginPath();
     let held = NaN, drawn_ = -1e9;
     for (let at = from; at < to; at++) {
-      const x = own.place(xs[at]), value = ys[at];
+      const x = own.place(Math.max(xs[at], low)), value = ys[at];
       if (at > from && Math.abs(x - drawn_) < 0.35 && at < to - 1) continue;
       if (!(value >= 0)) { held = NaN; continue; }
       if (held === held) context.lineTo(x, y(held));
       if (held === held) context.lineTo(x, y(value)); else context.moveTo(x, y(value));
       held = value; drawn_ = x;
     }
-    if (held === held) context.lineTo(own.place(Math.min(high, STOP)), y(held));
+    if (held === held) context.lineTo(own.place(high), y(held));
     context.stroke(); context.setLineDash([]);
   };
   const cross = (context, x, y, r, colour = ink.bad) => {
@@ -496,7 +496,7 @@ const watching = (async () => {
     const box = svg.viewBox.baseVal;
     sized.width = svg.clientWidth; sized.scale = svg.clientWidth / box.width; sized.left = box.x; sized.top = box.y; sized.height = box.height * sized.scale;
     stage.style.width = `${sized.width}px`; stage.style.height = `${sized.height}px`;
-    for (const each of strips) each.width = each.canvas.parentElement.clientWidth;
+    for (const each of strips) each.width = Math.max(1, each.canvas.parentElement.clientWidth); // 0 in a window that closes
   };
   // one packet: data a bar along its way, an ACK a dot; a diamond was sent again; a cap is a mark or its echo; a ring has SACK blocks
   const DATA_LONG = 9, DATA_WIDE = 5;
@@ -574,7 +574,7 @@ const watching = (async () => {
     context.strokeStyle = ink.rule; context.lineWidth = 1; context.strokeRect(3.5, 5.5, own.width - 8, 25);
     for (const [at, dash, wide] of [[queue.limitBytes, [], 3], ...queue.thresholds.map(([, value]) => [value, [3, 2], 1.5])]) if (at <= queue.scale) { context.strokeStyle = ink.ink; context.lineWidth = wide; context.setLineDash(dash); context.beginPath(); context.moveTo(4 + at * k, 2); context.lineTo(4 + at * k, height - 1); context.stroke(); context.setLineDash([]); }
     for (let at = after(queue.dropTimes ??= Float64Array.from(queue.drops, (i) => until[i]), state.t - fall()); at < queue.drops.length && queue.dropTimes[at] <= state.t; at++) cross(context, Math.min(x + 8, own.width - 12), 10 + clamp((state.t - queue.dropTimes[at]) / fall(), 0, 1) * 20, 5);
-    const text = `${queue.node} → ${queue.interface}: ${queue.label}: ${count} packets, ${held} bytes wait or are being sent; limit ${queue.limit} ${queue.unit}`;
+    const text = `${queue.node} → ${queue.interface}: ${queue.label}: ${packetsOf(count)}, ${held} bytes wait or are being sent; limit ${queue.limit} ${queue.unit}`;
     if (!state.playing || state.frames % 6 === 0) own.words.textContent = text;
   };
 
@@ -629,6 +629,7 @@ const watching = (async () => {
   const MARKS = ["retransmission", "fast retransmission", "spurious retransmission", "out of order", "duplicate ACK", "previous segment not captured", "ACKed segment not captured", "window update", "window full", "zero window", "zero-window probe", "ACK of a zero-window probe", "keep-alive", "ACK of a keep-alive", "reused ports"];
   const bits = (value, of) => of.filter((_, bit) => (value >> bit) & 1).join(", ");
   const names = (i) => bits(flags[i], FLAGS);
+  const packetsOf = (count) => `${count} ${count === 1 ? "packet" : "packets"}`;
   const ms = (ns) => `${+(ns / 1e6).toPrecision(6)} ms`;
   const way = (i) => { // each capture with the time since the one before
     const each = paths[path[i]];
@@ -648,7 +649,7 @@ const watching = (async () => {
     const queue = queues.find((one) => one.interface === leg?.queue);
     if (!queue) return `lost between ${each.places[each.captured[k]][0]} and ${each.places[each.captured[k + 1] ?? each.captured[k]][0]}${sure}`;
     const [count, held] = occupied(queue, until[i] - 1);
-    return `dropped by ${queue.node} (${queue.interface})${queue.drops_old ? " when it should have left" : ""}, where ${count} packets, ${held} bytes waited${sure}`;
+    return `dropped by ${queue.node} (${queue.interface})${queue.drops_old ? " when it should have left" : ""}, where ${packetsOf(count)}, ${held} bytes waited${sure}`;
   };
   const captureOf = (i) => { const each = paths[path[i]]; return each.places[each.captured.find((_, k) => times[k][i] === times[k][i])][1]; };
   const describe = (i) => {
@@ -673,7 +674,7 @@ const watching = (async () => {
   const summary = () => {
     const at = sample(state.t), flight = focus.flight[after(focus.time, state.t) - 1] ?? 0, known = focus.known;
     const queue = focus.queue && occupied(focus.queue, state.t);
-    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", isTcp() ? `${Math.round(flight)} segments not acknowledged` : "", queue ? `${queue[0]} packets in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
+    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", isTcp() ? `${Math.round(flight)} segments not acknowledged` : "", queue ? `${packetsOf(queue[0])} in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
   };
   const rowsOf = (pairs) => { const list = element("dl", "", { className: "facts" }); for (const [name, words] of pairs) { const row = element("div"); row.append(element("dt", name), element("dd", words)); list.append(row); } return list; };
   let hovered = -1;
@@ -788,7 +789,7 @@ const watching = (async () => {
     setFlow(flow >= 0 ? flow : Math.max(0, flows.findIndex((each) => each.name === data.chosen)));
     setSpeed(Number(wanted.get("speed")) > 0 ? Number(wanted.get("speed")) : 0.01);
     setSpan(Number(wanted.get("span")) > 0 ? Number(wanted.get("span")) * 1e9 : Math.min((STOP - START), 12 * rtt()));
-    const i = Number(wanted.get("packet") ?? -1);
+    const i = Number(wanted.get("packet") ?? (wanted.has("t") ? -1 : data.asked));
     state.packet = Number.isInteger(i) && i >= 0 && i < N ? i : -1;
     const t = wanted.has("t") ? Number(wanted.get("t")) * 1e9 : state.packet >= 0 ? first[state.packet] : focus.losses[0] ?? START;
     go(Number.isFinite(t) ? t : START);
@@ -825,7 +826,7 @@ const watching = (async () => {
   lay();
   addEventListener("resize", lay);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", lay);
-  return { state, position, waiting, active, queues, play, N, first, until, captureOf, number: (i) => frame[i], lost: isLost };
+  return { go, state, position, waiting, active, queues, play, N, first, until, captureOf, number: (i) => frame[i], lost: isLost };
 })();
 watching.catch((error) => {
   const box = document.getElementById("failed");
