@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Functions of image.sh and own.sh: find Debian's package linux-source-VERSION, or fetch it.
 #
-# What is installed comes first. Where apt knows no mirror of Debian's, 6.1 is fetched by its hash
-# (foreign/linux.list). Otherwise apt, told to keep all its state in a folder of ours, fetches
+# What is installed comes first. 6.1 is fetched by its hash (foreign/linux.list): a mirror's may be older
+# than the patches, or newer. Otherwise apt, told to keep all its state in a folder of ours, fetches
 # the package of the suite that VERSION/suite names from the machine's own mirror. That needs no root
 # and changes nothing on the machine; apt checks the signatures, as ever.
 
@@ -72,33 +72,36 @@ cannot_fetch() { # package, suite, mirror, file with what apt said
     die "cannot fetch $1 of $2: $why" "$hint"
 }
 
-# Fetches 6.1 without apt.
+# Fetches 6.1 without apt; returns 1 if the version is not listed, or nowhere.
 fetch_by_hash() { # version
-    local deb new=$fetched/.new.$$
+    local deb file new=$fetched/.new
     deb=$(sed -n 's/^\(linux-source-'"$1"'_[^ ]*\) .*/\1/p' "$here/../foreign/linux.list")
-    [ "$deb" ] || die "linux-source-$1 is not here, and apt knows no mirror of Debian's" \
-        "apt-get install linux-source-$1, or add a mirror to apt's sources"
+    [ "$deb" ] || return 1
     say "fetching $deb, about 140 MB, once"
+    file=$(python3 "$here/../foreign/fetch.py" "$deb") || return 1
+    rm -rf "$new"
     mkdir -p "$new"
     cut -d_ -f2 <<<"$deb" >"$new/version"
-    deb=$(python3 "$here/../foreign/fetch.py" "$deb") || die "cannot fetch Linux" "the reason is above"
-    ar p "$deb" data.tar.xz | xz -dc | tar -xO "./usr/src/linux-source-$1.tar.xz" \
-        >"$new/linux-source-$1.tar.xz" || die "cannot unpack $deb" "is the disk full? (df -h $fetched)"
+    ar p "$file" data.tar.xz | xz -dc | tar -xO "./usr/src/linux-source-$1.tar.xz" \
+        >"$new/linux-source-$1.tar.xz" || die "cannot unpack $file" "is the disk full? (df -h $fetched)"
     mv -T "$new" "$fetched/$1"
 }
 
 # Fetches the package; a second build at the same time waits, and finds it.
 fetch_source() { # version
     local name=linux-source-$1 suite root place
-    if ! place=$(command -v apt-get >/dev/null && mirror); then
-        fetch_by_hash "$1"
-        return
-    fi
-    suite=$(<"$here/$1/suite")
     mkdir -p "$fetched" || die "cannot make $fetched" "set XDG_CACHE_HOME to a directory of yours"
     exec 8>"$fetched/lock"
     flock 8
     ! find_source "$1" || return 0
+    if fetch_by_hash "$1"; then
+        exec 8>&-
+        return
+    fi
+    place=$(command -v apt-get >/dev/null && mirror) ||
+        die "linux-source-$1 is not here, and apt knows no mirror of Debian's" \
+            "apt-get install linux-source-$1, or add a mirror to apt's sources"
+    suite=$(<"$here/$1/suite")
     rm -rf "$fetched"/.apt.* # what a killed one left
     root=$(mktemp -d "$fetched/.apt.XXXXXX")
     # shellcheck disable=SC2064  # this folder

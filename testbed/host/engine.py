@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from testbed.engine import (
@@ -22,7 +23,7 @@ from testbed.host.kernel_trace import record
 from testbed.machine import safe_files
 from testbed.machine.journal import JOURNAL
 from testbed.machine.locks import lock
-from testbed.machine.process import end, run, start
+from testbed.machine.process import end, how_to_install, run, start
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE, temporarily
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import Task
@@ -39,6 +40,8 @@ from testbed.scenario.network import Queue
 from testbed.store.names import ANSWERS, HOST_ERRORS, PROGRAMME, RECORD
 from testbed.trial.make import RUNNER, TrialProgramme
 
+# an environment for Debian's packages, too, as setup.sh makes it
+SEEN_BY = "python3 -m venv --system-site-packages FOLDER, and the testbed in that"
 LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings
 HOST_POLL_S = 0.05
 GUEST_ONLY = {  # kinds of needs that only a guest meets, with the remedy
@@ -60,7 +63,9 @@ class HostEngine:
         """Return that root is needed, or nothing."""
         if os.geteuid():
             return "the host engine runs with sudo only"
-        return why_tools_are_missing(self.name)
+        if find_spec("mininet"):
+            return why_tools_are_missing(self.name)
+        return f"mininet is not among this Python's packages: {how_to_install('mnexec')}; {SEEN_BY}"
 
     def with_kernel(self, _name: str) -> HostEngine:
         """Return itself; a trial that needs another kernel than this machine's lacks it."""

@@ -263,6 +263,14 @@ def test_a_browser_has_more_memory(tmp_path: Path, player: PlayerKind, memory: s
     assert f"mem={memory}" in (tmp_path / "trial" / "flows" / "seen").read_text().split()
 
 
+def test_a_python_that_does_not_see_mininet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an environment without Debian's packages, into which a wheel is installed."""
+    as_user(monkeypatch, 0, [])
+    monkeypatch.setattr("testbed.host.engine.find_spec", lambda _: None)
+    reason = HostEngine().ready()
+    assert "mininet is not among" in reason and "--system-site-packages" in reason
+
+
 def test_a_kernel_that_is_not_built_may_be_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -34,13 +37,19 @@ class Apt:
         """Where sources are kept."""
         return cache_folder() / "sources"
 
-    def fetch(self, update: str = "", download: str = "", mirror: str = MIRROR) -> tuple[int, str]:
+    def fetch(
+        self,
+        update: str = "",
+        download: str = "",
+        mirror: str = MIRROR,
+        kernel: Path = kernels.SOURCE_FOLDER,
+    ) -> tuple[int, str]:
         """Fetch the source; return the exit status and what was said last."""
         uris = f"'{mirror}dists/bookworm/InRelease' x_dists_bookworm_InRelease 0"
         for name, text in {"update": update, "download": download, "uris": uris}.items():
             (self.folder / name).write_text(text.format(m=MIRROR) + "\n")
         env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
-        argv = ["bash", "-c", SCRIPT, "test", str(kernels.SOURCE_FOLDER)]
+        argv = ["bash", "-c", SCRIPT, "test", str(kernel)]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stderr + done.stdout
 
@@ -121,6 +130,27 @@ def test_what_apt_refuses_is_one_line(
     assert message == f"kernel: error: cannot fetch {PACKAGE} of trixie-backports: {reason}"
     assert MIRROR in hint and advice in hint
     assert [path.name for path in apt.sources.iterdir()] == ["lock"]
+
+
+def test_a_listed_version_is_fetched_by_its_hash(apt: Apt, tmp_path: Path) -> None:
+    """A mirror may have a version to which the patches do not apply; apt is asked if it is gone."""
+    kernel, foreign = tmp_path / "kernel", tmp_path / "foreign"
+    kernel.mkdir()
+    foreign.mkdir()
+    for name in ("recipe.sh", "source.sh", "7.3"):
+        (kernel / name).symlink_to(kernels.SOURCE_FOLDER / name)
+    shutil.copy(kernels.SOURCE_FOLDER.parent / "foreign" / "fetch.py", foreign)
+    deb = apt.folder / "x.deb"
+    digest = hashlib.sha256(deb.read_bytes()).hexdigest()
+    line = f"{PACKAGE}_7.3.9-1_all.deb {digest} {deb.as_uri()}\n"
+    (foreign / "linux.list").write_text(line)
+    assert apt.fetch(kernel=kernel) == (0, ANY)
+    assert (apt.sources / "7.3" / "version").read_text() == "7.3.9-1\n"
+    assert (apt.sources / "7.3" / f"{PACKAGE}.tar.xz").read_text() == "Linux\n"
+    shutil.rmtree(apt.sources)
+    (foreign / "linux.list").write_text(line.replace(digest, "0" * 64))
+    status, said = apt.fetch(kernel=kernel)
+    assert status == 0 and "it has another hash" in said and said.endswith("7.3.4-1\n")
 
 
 def test_a_machine_without_a_mirror(apt: Apt) -> None:
