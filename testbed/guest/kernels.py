@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest.worker import cache_folder, installed_kernels
 from testbed.machine.atomic import workplace
-from testbed.machine.compiled import BUILDS
+from testbed.machine.compiled import BUILDS, IN_WHEEL
 from testbed.machine.file_hashes import hash_of
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Completed, run, run_told, sudo_user
@@ -112,7 +112,8 @@ def why_unusable(name: str, folder: Path | None) -> str:
     if not is_whole(folder):
         return f"kernel {name} is damaged: {_how_to_build(name)}"
     if os.geteuid() == 0 and (why := changed_by_others(folder / "linux", sudo_user())):
-        return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
+        remedy = "install the wheel as root" if IN_WHEEL else "./setup.sh as root builds another"
+        return f"root does not run this guest kernel: {why}; {remedy}"
     return ""
 
 
