@@ -87,8 +87,11 @@ def page_data(watched: Watched) -> tuple[dict[str, Any], bytes]:
         of_flow[path.flow.name] += count
     explained = dict(itertools.islice(reasons(journeys, kernel), MAX_SENTENCES))
     if watched.calls:
-        sentence = explained.get(watched.asked, "It is sent for the first time.")
-        explained[watched.asked] = f"{sentence} The kernel's calls: {' → '.join(watched.calls)}."
+        sentences = (
+            explained.get(watched.asked),
+            f"The kernel's calls: {' → '.join(watched.calls)}.",
+        )
+        explained[watched.asked] = " ".join(filter(None, sentences))
     document = {
         "start": watched.start_ns - watched.zero_ns,
         "stop": watched.stop_ns - watched.zero_ns,

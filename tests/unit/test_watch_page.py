@@ -363,6 +363,17 @@ def test_it_plays(tab: Tab, page: Path) -> None:
     assert "Paused at" in tab.run(SAID)
 
 
+def test_what_is_in_flight_is_not_guessed_on_a_page_of_a_part(
+    tab: Tab, trial: Path, page: Path, tmp_path: Path
+) -> None:
+    part = tmp_path / "part.html"
+    assert main(["watch", str(trial), "--from", "2.16", "--flow", "tcp", "--out", str(part)]) == 0
+    opened(tab, page, "#t=2.17&flow=tcp")
+    assert "7 segments not acknowledged" in tab.run(SAID)
+    opened(tab, part, "#t=2.17")
+    assert "in the queue" in tab.run(SAID) and "not acknowledged" not in tab.run(SAID)
+
+
 def test_why_runs_the_trial_again_and_opens_at_the_packet(
     tab: Tab, trial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

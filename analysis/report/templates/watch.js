@@ -60,7 +60,7 @@ const watching = (async () => {
   }
   const isLost = (i) => fate[i] === 1 || fate[i] === 3;
   const isAgain = (i) => paths[path[i]].data && (marks[i] & 15) > 0; // Wireshark's four words for it
-  const second = (ns) => ns / 1e9, SYN = 2, FIN = 1, RST = 4, ECE = 64;
+  const second = (ns) => ns / 1e9, SYN = 2, FIN = 1, RST = 4, ACK = 16, ECE = 64;
   const START = data.start, STOP = data.stop;
 
   // ---- places: the ends of each leg between two captures of a path
@@ -157,20 +157,26 @@ const watching = (async () => {
     for (let i = 0; i < N; i++) if (flowOf(i) === flow) rows.push(i);
     for (const i of rows) {
       const each = paths[path[i]];
-      if (each.data) { if (payload[i] || flags[i] & (SYN | FIN)) sent.push(i); } else if (each.captured.at(-1) === each.places.length - 1) { if (times[each.captured.length - 1][i] === times[each.captured.length - 1][i]) heard.push(i); }
+      if (each.data) { if (payload[i] || flags[i] & (SYN | FIN)) sent.push(i); } else if (flags[i] & ACK && each.captured.at(-1) === each.places.length - 1) { if (times[each.captured.length - 1][i] === times[each.captured.length - 1][i]) heard.push(i); }
     }
     const here = (i) => times[paths[path[i]].captured.length - 1][i];
     heard.sort((a, b) => here(a) - here(b));
     const mss = sent.reduce((most, i) => Math.max(most, payload[i]), 1);
     const steps = [...sent.map((i) => [first[i], i]), ...heard.map((i) => [here(i), i])].sort((a, b) => a[0] - b[0]);
-    const highest = new Map(), acked = new Map(), time = [], flight = [];
+    const highest = new Map(), acked = new Map(), base = new Map(), unsure = new Set(), time = [], flight = [];
     let out = 0;
-    for (const [t, i] of steps) {
-      const own = connection[i], open = () => Math.max(0, (highest.get(own) ?? 0) - (acked.get(own) ?? Infinity)), was = open(); // 0 before an ACK is there
-      if (paths[path[i]].data) highest.set(own, Math.max(highest.get(own) ?? 0, seq[i] + payload[i]));
-      else acked.set(own, Math.max(acked.get(own) ?? 0, ack[i]));
+    for (const [t, i] of steps) { // what was sent before this page is not known: until all of it is acknowledged, nor is what is in flight
+      const own = connection[i], open = () => Math.max(0, (highest.get(own) ?? 0) - (acked.get(own) ?? Infinity)), was = open();
+      if (paths[path[i]].data) {
+        if (!base.has(own) && !(flags[i] & SYN)) unsure.add(own);
+        if (!base.has(own) && !isAgain(i)) base.set(own, seq[i]);
+        highest.set(own, Math.max(highest.get(own) ?? 0, seq[i] + payload[i]));
+      } else {
+        acked.set(own, Math.max(acked.get(own) ?? 0, ack[i]));
+        if (acked.get(own) >= base.get(own)) unsure.delete(own);
+      }
       out += open() - was;
-      time.push(t); flight.push(out / mss);
+      time.push(t); flight.push(unsure.size ? NaN : out / mss);
     }
     const known = kernel[flows[flow].name];
     const starts = Float64Array.from(sent, (i) => first[i]), hears = Float64Array.from(heard, here);
@@ -186,7 +192,7 @@ const watching = (async () => {
     focus.losses = Float64Array.from(focus.trouble, ([time]) => time);
     const crossed = paths.flatMap((each) => (each.flow === flow && each.data ? each.legs.map((leg) => leg.queue) : []));
     focus.queue = queues.find((queue) => crossed.includes(queue.interface)) ?? queues[0];
-    focus.most = Math.max(...flight.length ? [flight.reduce((a, b) => Math.max(a, b), 1)] : [1], known?.cwnd?.reduce((a, b) => Math.max(a, b), 1) ?? 1);
+    focus.most = Math.max(...flight.length ? [flight.reduce((a, b) => (b > a ? b : a), 1)] : [1], known?.cwnd?.reduce((a, b) => Math.max(a, b), 1) ?? 1);
   };
   const sample = (t) => focus.known && after(focus.known.time, second(t)) - 1;
   const rtt = () => {
@@ -411,7 +417,8 @@ const watching = (async () => {
           if (known.state[at - 1] !== name && name !== "disorder") labels.push([name, Math.max(x, own.low) + 2]);
         }
         context.fillStyle = ink.ink;
-        for (const [name, x] of labels) if (labels.length < 12) context.fillText(name, x, 25);
+        let free = 0;
+        for (const [name, x] of labels) if (x >= free) { context.fillText(name, x, 25); free = x + context.measureText(name).width + 4; }
         curve(context, own, nanoseconds, known.ssthresh, y, ink.muted, [6, 4]);
         curve(context, own, nanoseconds, known.cwnd, y, inkOf(focus.flow));
       }
@@ -672,9 +679,9 @@ const watching = (async () => {
   };
   const latest = (t) => focus.changes.filter((each) => each.time_s * 1e9 <= t).at(-1);
   const summary = () => {
-    const at = sample(state.t), flight = focus.flight[after(focus.time, state.t) - 1] ?? 0, known = focus.known;
+    const at = sample(state.t), flight = focus.flight[after(focus.time, state.t) - 1], known = focus.known;
     const queue = focus.queue && occupied(focus.queue, state.t);
-    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", isTcp() ? `${Math.round(flight)} segments not acknowledged` : "", queue ? `${packetsOf(queue[0])} in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
+    return [known && at >= 0 ? `window ${known.cwnd[at]}, state ${known.state[at]}` : "", isTcp() && flight >= 0 ? `${Math.round(flight)} segments not acknowledged` : "", queue ? `${packetsOf(queue[0])} in the queue of ${focus.queue.node}` : ""].filter(Boolean).join("; ");
   };
   const rowsOf = (pairs) => { const list = element("dl", "", { className: "facts" }); for (const [name, words] of pairs) { const row = element("div"); row.append(element("dt", name), element("dd", words)); list.append(row); } return list; };
   let hovered = -1;
