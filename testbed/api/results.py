@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -76,6 +77,7 @@ class TrialResult(Trial):
         *,
         at_s: float | None = None,
         drop: int = 0,
+        delay: tuple[int, float] | None = None,
         flow: str = "",
         seeds: int = 1,
         out: str | os.PathLike[str] | None = None,
@@ -84,8 +86,9 @@ class TrialResult(Trial):
 
         `set` has fields of the scenario with their new values, which hold from `at_s` on (a link's
         rate_mbit, delay_ms, loss, up) or from the beginning. `drop` is the number of one packet of
-        the flow's capture `bottleneck-out` that is lost instead. The trials are in `pairs`, the
-        differences of metrics in `effects`.
+        the flow's capture `bottleneck-out` that is lost instead, `delay` such a number and the
+        milliseconds by which that packet is later. The trials are in `pairs`, the differences of
+        metrics in `effects`.
         """
         texts = {
             place: value if isinstance(value, str) else json.dumps(value)
@@ -93,7 +96,8 @@ class TrialResult(Trial):
         }
         folder = results_folder(WHAT_IF) if out is None else Path(out)
         options = RunOptions(seeds=seeds, engine="guest", out=folder)
-        change = Intervention(texts, at_s, drop, flow)
+        packet, later_ms = delay or (drop, math.inf)
+        change = Intervention(texts, at_s, packet, flow, later_ms)
         with interruptible():
             return what_if(self, change, options, f"what_if({change.description})", RunListener())
 

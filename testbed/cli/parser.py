@@ -432,13 +432,23 @@ def _rewind_options(parser: Parser) -> None:
     _value(parser, "--out", "DIR", "keep what ran again in this results folder", type=Path)
 
 
+def _delayed_packet(text: str) -> tuple[int, float]:
+    found = re.fullmatch(r"(\d+)=(\d+\.?\d*)", text)
+    if not found or not int(found[1]) or not float(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no packet with milliseconds, as 812=5 is")
+    return int(found[1]), float(found[2])
+
+
 def _what_if_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
     about = "from this second on: a link's rate_mbit, delay_ms, loss or up"
     _value(parser, "--at", "S", about, type=float)
     about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
-    _number(parser, "--drop", about)
+    one = parser.add_mutually_exclusive_group()
+    _number(one, "--drop", about)
+    about = "let this packet of it arrive some milliseconds later"
+    _value(one, "--delay", "N=MS", about, type=_delayed_packet)
     _value(parser, "--flow", "NAME", "the flow whose packet it is (the first)", default="")
     _number(parser, "--seeds", "in N networks, from the trial's seed on", default=1)
     _value(parser, "--out", "DIR", "results folder (results/what-if)", type=Path)

@@ -27,14 +27,15 @@ def ask(options: argparse.Namespace) -> int:
     from analysis.report import collect, make_report
 
     trial = open_named_trial(options.trial)
-    if options.drop and (options.set or options.at is not None):
-        raise UsageError("--drop: one change at a time", "leave out --set and --at")
+    packet, later_ms = options.delay or (options.drop, math.inf)
+    if packet and (options.set or options.at is not None):
+        raise UsageError("one packet: one change at a time", "leave out --set and --at")
     settings = {}
     for place, values in parse_settings(options.set, SET_EXAMPLE).items():
         if len(values) != 1:
             raise UsageError(f"--set {place}: one value", f"--set {place}={values[0]}")
         settings[place] = values[0]
-    change = Intervention(settings, options.at, options.drop, options.flow)
+    change = Intervention(settings, options.at, packet, options.flow, later_ms)
     out = options.out or results_folder(WHAT_IF)
     run_options = RunOptions(seeds=options.seeds, engine="guest", out=out, jobs=options.jobs)
     command = shlex.join(("testbed", *options.arguments))

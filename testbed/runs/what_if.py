@@ -57,14 +57,17 @@ class Intervention:
 
     settings: Settings = dataclasses.field(default_factory=dict)
     at_s: float | None = None  # None: from the beginning
-    dropped: int = 0  # the packet's number in the capture behind the bottleneck; 0: none
+    packet: int = 0  # its number in the capture behind the bottleneck; 0: none
     flow: str = ""  # whose bottleneck; the first flow's unless named
+    later_ms: float = math.inf  # by which the packet arrives later; inf: it is lost
 
     @property
     def description(self) -> str:
         """What is changed, in a line."""
-        if self.dropped:
-            return f"without packet {self.dropped}"
+        if self.packet and math.isinf(self.later_ms):
+            return f"without packet {self.packet}"
+        if self.packet:
+            return f"packet {self.packet} {self.later_ms:g} ms later"
         words = ", ".join(f"{place}={value}" for place, value in self.settings.items())
         return words if self.at_s is None else f"{words} from {self.at_s:g} s"
 
@@ -136,9 +139,9 @@ def what_if(
         )
     for path in capture_files(trial).values():
         trial.file(path.relative_to(trial.path).as_posix())  # raises if it was damaged since
-    if change.dropped and options.seeds > 1:
+    if change.packet and options.seeds > 1:
         raise UsageError(
-            "--drop: the packet of that number is another one in another network",
+            "--seeds: the packet of that number is another one in another network",
             "leave out --seeds",
         )
     before = _named(trial.scenario, trial.scenario, NO_CHANGE)
@@ -182,10 +185,12 @@ def _named(scenario: Scenario, original: Scenario, value: str) -> Scenario:
 
 def _changed(trial: Trial, change: Intervention) -> Scenario:
     """Return the trial's scenario with the change; raise if there can be no such scenario."""
-    if change.dropped:
-        return _without_packet(trial, change)
+    if change.packet:
+        return _with_other_packet(trial, change)
     if not change.settings:
-        raise UsageError("whatif: what is to be changed?", f"{SET_EXAMPLE}, or --drop 812")
+        raise UsageError(
+            "whatif: what is to be changed?", f"{SET_EXAMPLE}, --drop 812, or --delay 812=5"
+        )
     if change.at_s is None:
         document = in_document(Document(plain(trial.scenario)), str(trial.path), trial.path)
         texts = {place: (text,) for place, text in change.settings.items()}
@@ -238,8 +243,8 @@ def _with_changes(
     return dataclasses.replace(scenario, network=network)
 
 
-def _without_packet(trial: Trial, change: Intervention) -> Scenario:
-    """Return the scenario in which the link behind the bottleneck's queue loses one packet."""
+def _with_other_packet(trial: Trial, change: Intervention) -> Scenario:
+    """Return the scenario in which the link behind the bottleneck loses or delays one packet."""
     flow = flow_record(trial, change.flow)
     rows = TrialPackets(trial).read(view_of(trial, flow.name, Point.BOTTLENECK_OUT).capture).rows
     interface = capture_interface(trial, Point.BOTTLENECK_OUT, flow)
@@ -252,27 +257,31 @@ def _without_packet(trial: Trial, change: Intervention) -> Scenario:
     direction = hop.direction
     if direction.jitter_ms or direction.schedule or direction.loss or direction.trace:
         raise UsageError(
-            f"--drop: {hop.link.name} varies by itself, so that one packet cannot be singled out",
+            f"packet {change.packet} cannot be singled out: {hop.link.name} varies by itself",
             "change a link's loss: --at S --set links.N.forward.loss=1",
         )
     sent = rows[rows["src"] == flow.src_address]
     times = ((sent["time_ns"] - epoch_ns(trial)) / 1e9).tolist()
     numbers = sent["frame"].tolist()
-    if change.dropped not in numbers:
+    if change.packet not in numbers:
         raise UsageError(
-            f"--drop {change.dropped}: {flow.name}'s sender has no such packet there",
+            f"packet {change.packet}: {flow.name}'s sender has no such packet there",
             f"testbed inspect {trial.path} --flow {flow.name} "
             f"--point {Point.BOTTLENECK_OUT} --packets 20",
         )
-    at = numbers.index(change.dropped)
+    at = numbers.index(change.packet)
     around = [*times[max(0, at - 1) : at], *times[at + 1 : at + 2]]
     gap_s = min((abs(each - times[at]) for each in around), default=1e-3)
     if not gap_s:
         raise UsageError(
-            f"--drop {change.dropped}: another packet arrives at the same instant",
+            f"packet {change.packet}: another packet arrives at the same instant",
             "name one that does not",
         )
-    window = {times[at] - gap_s / 2: {"loss": 1.0}, times[at] + gap_s / 2: {"loss": 0.0}}
+    inside, outside = {"loss": 1.0}, {"loss": 0.0}
+    if math.isfinite(change.later_ms):
+        usual_ms = direction.delay_ms
+        inside, outside = {"delay_ms": usual_ms + change.later_ms}, {"delay_ms": usual_ms}
+    window = {times[at] - gap_s / 2: inside, times[at] + gap_s / 2: outside}
     side = DIRECTION_NAMES.index("forward" if hop.link.ends[0] == hop.out.node else "reverse")
     return _checked(_with_changes(trial.scenario, hop.number, side, window), trial.path)
 

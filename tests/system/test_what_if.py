@@ -81,7 +81,7 @@ def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
     rows = TrialPackets(trial).read(behind).rows
     data = rows[rows["length"] > 1000].reset_index(drop=True)
     lost = data.iloc[len(data) // 2]
-    (pair,) = answer(trial, Intervention(dropped=int(lost["frame"])), out).pairs
+    (pair,) = answer(trial, Intervention(packet=int(lost["frame"])), out).pairs
     before, after = (
         TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows
         for each in (pair.before, pair.after)
@@ -91,6 +91,26 @@ def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
     missing = before[until & ~before["time_ns"].isin(arrived)]
     data_missing = missing[missing["length"] > 1000]
     assert data_missing["seq"].tolist() == [lost["seq"]]
+
+
+def test_exactly_one_packet_is_late(trial: Trial, out: Path) -> None:
+    behind = trial.capture("bottleneck-out:tcp")
+    assert behind
+    rows = TrialPackets(trial).read(behind).rows
+    data = rows[rows["length"] > 1000].reset_index(drop=True)
+    late = data.iloc[len(data) // 2]
+    (pair,) = answer(trial, Intervention(packet=int(late["frame"]), later_ms=7), out).pairs
+    before, after = (
+        TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows
+        for each in (pair.before, pair.after)
+    )
+    until = late["time_ns"] + 20_000_000  # before the sender can know of it
+    usual, other = (
+        each[(each["length"] > 1000) & (each["time_ns"] <= until)].set_index("ip_id")["time_ns"]
+        for each in (before, after)
+    )
+    later = (other - usual)[lambda each: each != 0]
+    assert later.tolist() == [7_000_000]
 
 
 def test_each_network_is_a_pair(trial: Trial, out: Path) -> None:
@@ -124,7 +144,8 @@ def test_the_command_says_what_is_the_same(
         (Intervention({"links.1.forward.rate_mbit": "fast"}, 1), "rate_mbit", ""),
         (Intervention({"links.1.forward.rate_mbit": "1"}, 99), "not within the trial", ""),
         (Intervention({"links.1.forward.rate_mbit": "1"}, -1), "at_s", ""),
-        (Intervention(dropped=999_999), "no such packet there", "testbed inspect"),
+        (Intervention(packet=999_999), "no such packet there", "testbed inspect"),
+        (Intervention(packet=999_999, later_ms=5), "no such packet there", "testbed inspect"),
     ],
 )
 def test_what_cannot_be_is_said(
