@@ -33,6 +33,20 @@ add_kernel() { # KERNEL PACKAGE
     echo '"""A kernel of the guest."""' >"$2/__init__.py"
 }
 
+# Copies Debian's source of a kernel, in the version that the kernel was built from.
+add_source() { # KERNEL VERSION
+    (
+        # shellcheck source=kernel/recipe.sh
+        . "$source/kernel/recipe.sh"
+        # shellcheck source=kernel/source.sh
+        . "$source/kernel/source.sh"
+        need_source "$2"
+        grep -qF "(linux-source-$2 $packaged)" "$1/version" ||
+            die "$(<"$1/version") is not of linux-source-$2 $packaged" "testbed kernel build $2"
+        cp "$tarball" "dist/sources/linux-source-$2_$packaged.tar.xz"
+    )
+}
+
 kernel_wheel() { # its NAME, and image.sh's words for it
     local kernel project=$source/.kernel package=tcp_testbed_kernel_${1//[.-]/_}
     kernel=$("$source/kernel/image.sh" --whole "${@:2}" 2>/dev/null) || return 0
@@ -57,18 +71,19 @@ packages = ["$package"]
 "*" = ["*"]
 END
     wheel "$project" "$package"
+    add_source "$kernel" "${@: -1}"
 }
 
 .venv/bin/python "$source/contrib/sbom.py" >dist/sbom.json
 mkdir "$source/testbed/compiled"
 make -s -j "$(nproc)" -C "$source" lib=testbed/compiled objects=.objects
 rm -r "$source/.objects"
-add_kernel "$("$source/kernel/image.sh" 6.1)" "$source/testbed/guest/linux_6_1"
+kernel=$("$source/kernel/image.sh" 6.1)
+add_kernel "$kernel" "$source/testbed/guest/linux_6_1"
+add_source "$kernel" 6.1
 wheel "$source" testbed/compiled testbed/guest/linux_6_1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 for name in 6.12 7.3; do kernel_wheel "$name" "$name"; done
 kernel_wheel 6.1-machine --flavour machine 6.1
-for name in iproute2_6.1.0.orig.tar.xz linux-source-6.1_6.1.192-3_all.deb; do
-    cp "$(python3 foreign/fetch.py "$name")" dist/sources/
-done
+cp "$(python3 foreign/fetch.py iproute2_6.1.0.orig.tar.xz)" dist/sources/
 ls -l dist
