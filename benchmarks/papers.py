@@ -64,6 +64,7 @@ from testbed.machine.json_files import read_record
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import make_plan
 from testbed.runs.behaviour import ledger
+from testbed.runs.estimate import guest_seconds
 from testbed.runs.identity import kernel_of_ours, plan_values
 from testbed.runs.sources import parts_of
 from testbed.scenario.model import Scenario
@@ -122,6 +123,7 @@ class ClaimAnswer:
     beside: tuple[
         tuple[str, str, str], ...
     ] = ()  # name, answer and numbers of what does not decide
+    needed: int = 0  # networks with which the plan's power is reached, by the spread in these
 
     def sentence(self) -> str:
         """Return the sentence that was written for this answer, filled; empty if there is none.
@@ -444,10 +446,16 @@ def main() -> None:
     )
     parser.add_argument("--stale", action="store_true", help="only tables that are stale")
     parser.add_argument("--fill", action="store_true", help="only fill the pages")
+    parser.add_argument(
+        "--plan", action="store_true", help="only print the networks that claims need, and hours"
+    )
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the trials there")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
     options = parser.parse_args()
     chosen = [path.resolve() for path in options.pages] or pages()
+    if options.plan:
+        print("\n".join(plan_lines(all_tables(chosen))))
+        return
     due = [] if options.fill else all_tables(chosen)
     if options.stale:
         due = [table for table in due if table.is_stale()]
@@ -464,6 +472,30 @@ def main() -> None:
         if (text := filled(path)) != path.read_text(encoding="utf-8"):
             path.write_text(text, encoding="utf-8")
             print(f"{path.relative_to(PROJECT_ROOT)}: other numbers")
+
+
+def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
+    """Yield what each claim's answer was given from, what power 0.9 takes, and the hours of both.
+
+    The networks that a claim needs follow from the spread of those that it has: the first trials
+    of an experiment are its pilot.
+    """
+    for table in tables:
+        stored = stored_tables(store_of(table.page)).get(table.name)
+        if not stored or not stored.answers:
+            continue
+        trials = trials_of(table)
+        hours = sum(guest_seconds(make_plan(each), each) for each in trials) / 3600
+        rows = [
+            (each.id, each.trials, _verdict_of(each.answer), str(each.n), str(each.needed or "–"))
+            for each in stored.answers
+        ]
+        networks = len({each.seed for each in trials})
+        most = max((each.needed for each in stored.answers), default=0)
+        yield from markdown_lines(("claim", "trials", "answer", "networks", "needed"), rows)
+        ran = f"{len(trials)} trials of {networks} networks, {hours:.2g} core hours"
+        more = f"{hours * most / networks:.2g} for the {most} that the most demanding claim needs"
+        yield f"{table.title}: {ran}; {more}"
 
 
 def _trials_folder(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
@@ -603,7 +635,8 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     words = (data["id"], data["claim"], group, answer, data["statement"])
     beside = tuple((name, verdict, said) for name, verdict, said in data.get("beside", ()))
-    return ClaimAnswer(*words, data["n"], numbers, data.get("out_of", ""), beside)
+    out_of, needed = data.get("out_of", ""), data.get("needed", 0)
+    return ClaimAnswer(*words, data["n"], numbers, out_of, beside, needed)
 
 
 MAKERS = {

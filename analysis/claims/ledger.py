@@ -67,8 +67,8 @@ class Reading:
 class Sentence:
     """An answer in a sentence that a student understands, with the paper's number and ours.
 
-    Ours are filled in: `{share of bbr}` is the number of that row, without its ±. It is wrong as
-    soon as the answer is another than the one that it was written for.
+    Ours are filled in: `{share of bbr}` is the number of that row, without its interval. It is
+    wrong as soon as the answer is another than the one that it was written for.
     """
 
     trials: str  # whose answer it is: profile, setting and reading, as in a page's table
@@ -78,11 +78,12 @@ class Sentence:
     def filled(self, numbers: Mapping[str, str]) -> str:
         """Return the sentence with numbers by their rows' names; raises KeyError without one."""
         return NUMBER_IN_SENTENCE.sub(
-            lambda name: numbers[name[1]].partition(" ± ")[0], self.template
+            lambda name: INTERVAL.sub("", numbers[name[1]]).removeprefix("median "), self.template
         )
 
 
 NUMBER_IN_SENTENCE = re.compile(r"\{([^}]+)\}")
+INTERVAL = re.compile(r" ± .*| \(.* to .*\)")
 
 
 @dataclass(frozen=True)

@@ -541,12 +541,16 @@ def test_codels_effect_is_that_on_what_iperf_reports(tmp_path: Path) -> None:
         (path / "flows" / "tcp.client.json").write_text(json.dumps({"end": end}))
         seal(path)
     answer = next(e for e in answers(found, folders) if e.id == "GYS2.1")
-    assert answer.verdict is ClaimVerdict.PARTLY
-    verdicts = [row.ours for row in answer.rows[:4]]
-    assert verdicts == ["supported", "too small to matter", "contradicted", "contradicted"]
-    beside = {row.what: row.ours for row in answer.rows}
-    assert beside["iperf3's client's report, linux-reno, CoDel"].startswith("0.940 Mbit/s")
-    assert beside["goodput, linux-reno, CoDel"] == beside["goodput, linux-reno, bfifo"]
+    assert answer.verdict is ClaimVerdict.CONTRADICTED
+    verdicts = {name.split()[0]: verdict for name, verdict, _ in answer.beside}
+    assert verdicts == {
+        "linux-reno": ClaimVerdict.SUPPORTED,
+        "cubic": ClaimVerdict.TOO_SMALL,
+        "vegas": ClaimVerdict.CONTRADICTED,
+    }
+    rows = {row.what: row.ours for row in answer.rows}
+    assert rows["iperf3's client's report, linux-reno, CoDel"].startswith("0.940 Mbit/s")
+    assert rows["goodput, linux-reno, CoDel"] == rows["goodput, linux-reno, bfifo"]
 
 
 def test_seeds_without_a_number_are_told_and_count_against_the_answer(tmp_path: Path) -> None:
@@ -562,7 +566,7 @@ def test_seeds_without_a_number_are_told_and_count_against_the_answer(tmp_path: 
     assert answer.verdict is ClaimVerdict.OPEN and answer.n == 0 and answer.seeds == 12
     assert answer.out_of == "0 of 12"
     rows = {row.what: row.ours for row in answer.rows}
-    what = "variation of cubic at most 0.200 in 0 of 12 networks, not known in 12"
+    what = "BBR's variation above each other's in 0 of 12 networks, not known in 12"
     assert rows[what] == "open (n = 0 of 12)"
 
 
