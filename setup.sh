@@ -272,7 +272,7 @@ start_kernel() {
     local option missing=()
     for option in "${IMAGES[@]}"; do
         # shellcheck disable=SC2086  # no option is no word
-        "${AS_USER[@]}" kernel/image.sh --whole $option >/dev/null || missing+=("$option")
+        "${AS_USER[@]}" kernel/image.sh --whole $option &>/dev/null || missing+=("$option")
     done
     if ((${#missing[@]} == 0)); then
         say "guest kernel: built"
