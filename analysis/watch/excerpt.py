@@ -152,10 +152,11 @@ def _stretch(
     at = int(np.argmax(trouble))
     chosen = int(times[at]), int(times[at + MAX_WATCHED_PACKETS - 1])
     first, last = ((each - zero) / 1e9 for each in chosen)
+    most = f"with the most that were sent again ({trouble[at]} of {so_far[-1]})"
     note = (
         f"{len(times)} packets are too many for a page: these are the {MAX_WATCHED_PACKETS} from "
-        f"{first:.6f} to {last:.6f} s, with the most that were sent again "
-        f"({trouble[at]} of {so_far[-1]}). --from and --to choose others."
+        f"{first:.6f} to {last:.6f} s, {most if so_far[-1] else 'the first: none was sent again'}. "
+        "--from and --to choose others."
     )
     return chosen, (note,)
 
