@@ -221,7 +221,7 @@ NOT_REFUTED = (
     | dict.fromkeys("RGSJ1 RGSJ2 RGSJ3.2 RGSJ4.3 RGSJ5.2 RGSJ5.3".split(), ClaimVerdict.REFUTED)
     | dict.fromkeys("GYS1.1 JH3.5".split(), ClaimVerdict.SUPPORTED)
     | dict.fromkeys(
-        "GYS2.2 GYS3.2 KS1.1 KS1.2 KS1.4 KS1.5 KS1.6 KS3.3 JH1.2 JH1.3 JH1.5 JH3.1 PMW4".split(),
+        "KS1.1 KS1.2 KS1.4 KS1.5 KS1.6 KS3.3 JH1.2 JH1.3 JH1.5 JH3.1 PMW4".split(),
         ClaimVerdict.PARTLY,
     )
 )
