@@ -41,6 +41,7 @@ from testbed.store.names import (
     GUEST_STATUS,
 )
 
+NO_PTRACE = "in a container: --cap-add SYS_PTRACE, or --security-opt seccomp=unconfined"
 UNCONFINED = "--unconfined"  # the option of verbs that run programs
 CONFINE_PAUSES_S = (0.0, 0.1, 0.5)  # before each try to confine a guest
 PASSING_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
@@ -148,6 +149,10 @@ def run_in_guest(
             raise TestbedError(
                 f"{folder.resolve().parent}: the disk is full",
                 "make room, or name another folder: --out, or TMPDIR for temporary ones",
+            )
+        if errors.startswith("check_ptrace"):
+            raise TestbedError(
+                "the guest cannot start: no process may trace another here", NO_PTRACE
             )
         why = errors or f"it ended with status {ended.status} and no message"
         raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")

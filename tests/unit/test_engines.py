@@ -147,6 +147,12 @@ def test_the_ports_of_many_servers_go_beside_the_network() -> None:
     assert "5201-5999" in spans[799] and "5201-6000" in spans[800]
 
 
+def test_a_host_on_which_nobody_may_trace(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no process may trace another") as caught:
+        run(guest(tmp_path, "echo 'check_ptrace : expected SIGSTOP' >&2; exit 1"), tmp_path)
+    assert "SYS_PTRACE" in caught.value.hint
+
+
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:
     with pytest.raises(TestbedError) as caught:
         run(guest(tmp_path, "echo 'Kernel panic - not syncing' >&2; exit 134"), tmp_path)
