@@ -82,7 +82,7 @@ class Sentence:
         )
 
 
-NUMBER_IN_SENTENCE = re.compile(r"\{([^}]+)\}")
+NUMBER_IN_SENTENCE = re.compile(r"\{([^{}]+)\}")
 INTERVAL = re.compile(r" ± .*| \(.* to .*\)")
 
 

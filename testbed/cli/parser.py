@@ -433,7 +433,7 @@ def _rewind_options(parser: Parser) -> None:
 
 
 def _delayed_packet(text: str) -> tuple[int, float]:
-    found = re.fullmatch(r"(\d+)=(\d+\.?\d*)", text)
+    found = re.fullmatch(r"(\d+)=(\d+(?:\.\d+)?)", text)
     if not found or not int(found[1]) or not float(found[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is no packet with milliseconds, as 812=5 is")
     return int(found[1]), float(found[2])

@@ -36,7 +36,7 @@ SPENT_PART = 0.8  # of the time that is left: what the next trials may be expect
 
 def budget_s(text: str) -> float:
     """Read `30min`."""
-    match = re.fullmatch(r"(\d+\.?\d*)(s|min|h)", text)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|min|h)", text)
     if not match or not float(match[1]):
         raise UsageError(f"--budget {text}: not a time", "e.g. --budget 30min; also s and h")
     return float(match[1]) * TIME_UNITS[match[2]]

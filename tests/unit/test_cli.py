@@ -221,8 +221,8 @@ def test_list_and_plan_say_what_they_should(capsys: pytest.CaptureFixture[str]) 
     assert "router-bottleneck" in capsys.readouterr().out
     assert main(["plan", "router-bottleneck", "--set", "variant=bbr", "--commands"]) == 0
     text = capsys.readouterr().out
-    assert "104857 B = 69 packets = 838.9 ms" in " ".join(text.split())
-    assert "[router] tc qdisc add dev router-eth0 parent 1:3 handle 30: bfifo limit 104857" in text
+    assert "105956 B = 69 packets = 847.6 ms" in " ".join(text.split())
+    assert "[router] tc qdisc add dev router-eth0 parent 1:3 handle 30: bfifo limit 105956" in text
     assert "iperf3 --client 10.0.0.2" in text
 
 

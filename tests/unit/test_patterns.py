@@ -22,7 +22,6 @@ CHARACTERS = frozenset([*map(chr, range(1, 128)), "é"])
 SEARCHES = ("search", "finditer", "findall", "sub", "subn", "split")
 MATCHES = ("match", "fullmatch")
 EXCEPTIONS = {  # by module, each with why that does not matter
-    "evaluate/drawn_settings": "a word of the command line",
     "kernels/kernel_tests": "a line, whose end always matches",
     "guest/worker": "what a program of the host says of its version",
     "runs/provenance": "what a program of the host says of its version",
