@@ -90,14 +90,14 @@ def page(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     path = tmp_path / "docs" / "page.md"
     path.write_text(PAGE)
-    table, answers = marked(path)
+    (table, answers), newest = marked(path), behaviour.ledger().newest
     lines = ("    variant  goodput", "    cubic      0.957")
     store(
         tmp_path / "docs" / papers.STORED,
         {
-            table.name: StoredTable(table.commands, table.revision(), "b1", lines),
+            table.name: StoredTable(table.commands, table.revision(), newest, lines),
             answers.name: StoredTable(
-                answers.commands, answers.revision(), "b1", answers=(claim_answer(ANSWER),)
+                answers.commands, answers.revision(), newest, answers=(claim_answer(ANSWER),)
             ),
         },
     )
