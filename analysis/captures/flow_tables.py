@@ -43,8 +43,8 @@ class Metric:
         return dataclasses.replace(self, definition=f"{self.definition}, {place}")
 
 
-def _marked(name: str, mark: str, heading: str) -> Metric:
-    definition = f"packets with Wireshark's tcp.analysis.{mark}"
+def _marked(name: str, mark: str, heading: str, but: str = "") -> Metric:
+    definition = f"packets with Wireshark's tcp.analysis.{mark}{but}"
     return Metric(name, "packets", definition, True, heading, reads_options=True)
 
 
@@ -71,7 +71,13 @@ FLOW_METRICS: Mapping[str, Metric] = {
         _marked("wireshark_fast_retransmissions", "fast_retransmission", "fast"),
         _marked("wireshark_spurious_retransmissions", "spurious_retransmission", "spurious"),
         _marked("out_of_order", "out_of_order", "out of order"),
-        _marked("duplicate_acks", "duplicate_ack", "dup. ACKs"),
+        _marked(
+            "duplicate_acks",
+            "duplicate_ack",
+            "dup. ACKs",
+            " (one that moves the window is an update of it, RFC 5681, section 2: with small "
+            "segments and a window that grows, most that repeat a number are)",
+        ),
         Metric(
             "rtt_min_ms",
             "ms",
