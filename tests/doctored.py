@@ -15,7 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from testbed.store.names import RECORD, SCENARIO
+from testbed.store.names import LINK_CHANGES, RECORD, SCENARIO
+from testbed.store.writing import write_table
 from tests.sealing import seal
 
 SOUND = Path(__file__).parent / "golden" / "fidelity" / "trial"
@@ -225,6 +226,68 @@ def _echoing(i: int, frame: Frame) -> Frame:
     return time_ns, data[:FLAGS] + bytes([data[FLAGS] | ECE]) + data[FLAGS + 1 :], size
 
 
+def _foreign(path: Path) -> None:
+    """A frame from another port, behind all others at the receiver."""
+    file = path / "captures" / "receiver-eth0.pcap.gz"
+    content = gzip.decompress(file.read_bytes())
+    time_ns, data, size = list(frames(content))[-1]
+    data = data[: ETHERNET + 20] + b"\x27\x0f" + data[ETHERNET + 22 :]
+    head = RECORD_HEADER.pack(*divmod(time_ns, 10**9), len(data), size)
+    file.write_bytes(gzip.compress(content + head + data))
+    edit_capture(path, "receiver-eth0", lambda _i, frame: frame)
+
+
+def _standing(path: Path) -> None:
+    def change(data: Any) -> None:
+        data["intervals"][1]["sum"]["end"] += 0.3
+
+    edit(path / "flows" / "tcp.client.json", change)
+
+
+def _early(_i: int, frame: Frame) -> Frame:
+    time_ns, data, size = frame
+    return time_ns - 50_000, data, size
+
+
+def _unplanned(path: Path) -> None:
+    sysctls = {host: {"net.ipv4.tcp_frto": each} for host, each in (("a", "2"), ("b", "0"))}
+    edit(path / RECORD, lambda record: record.update(sysctls=sysctls))
+
+
+def _stopped(path: Path) -> None:
+    """As if the server had not run since its first second."""
+
+    def change(data: Any) -> None:
+        del data["intervals"][1:-1]
+
+    edit(path / "flows" / "tcp.server.json", change)
+
+
+def _damaged(path: Path) -> None:
+    counters = {"TcpInCsumErrors": 2}
+    edit(path / "samples" / "counters.json", lambda data: data["receiver"].update(counters))
+
+
+def _jittered(path: Path) -> None:
+    netem = {"kind": "netem", "handle": "2:", "dev": "w0a", "root": True}
+    netem |= dict.fromkeys(("packets", "drops", "requeues", "bytes", "overlimits"), 0)
+    netem["options"] = {"delay": {"delay": 0.01, "jitter": 0.0005}}
+    edit(path / "samples" / "qdiscs.json", lambda data: data.update(wires=[netem]))
+
+
+def _changed(path: Path) -> None:
+    rows = [("1.0", "1.0", "router-eth0", "rate 1 Mbit/s")]
+    write_table(path, LINK_CHANGES, rows)
+
+
+def _bytes(path: Path) -> None:
+    edit(path / SCENARIO, lambda scenario: scenario["flows"][0].update(bytes=100_000))
+
+
+def _segments(path: Path) -> None:
+    edit(path / SCENARIO, lambda scenario: scenario["flows"][0].update(mss=1000))
+
+
 def _host(column: str, values: list[float]) -> Callable[[Path], None]:
     """As if it had run in real time, on a busy host."""
 
@@ -309,6 +372,20 @@ _DOCTORED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a full send buffer": (_filled("starved_by", "send-buffer"), "send buffer"),
     "iperf3's sum": (_report, "goodput"),
     "an interval of iperf3's": (_interval, "iperf3 intervals"),
+    "a connection that is no flow's": (_foreign, "other connections"),
+    "iperf3 that stood still": (_standing, "iperf3 seconds"),
+    "an iperf3 that was stopped": (_stopped, "iperf3 seconds"),
+    "packets that were damaged": (_damaged, "checksums"),
+    "a jitter that nobody asked for": (_jittered, "scenario"),
+    "a change that nobody asked for": (_changed, "scenario"),
+    "more bytes than were asked for": (_bytes, "bytes"),
+    "a capture whose clock is behind": (
+        lambda path: edit_capture(path, "receiver-eth0", _early),
+        "delay",
+    ),
+    "a setting of one host": (_unplanned, "configuration"),
+    "segments of another size": (_segments, "packets"),
+    "a queue that marks": (_queue("ecn", True), "scenario"),
     "a core that was always busy": (_host("busiest", [0.4, 0.99, 1.0]), "cpu"),
     "softirqs all the time": (_host("softirq", [0.2, 0.5, 0.5]), "softirq"),
     "a hypervisor that took time": (_host("steal", [0.0, 0.1, 0.2]), "steal"),

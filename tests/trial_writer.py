@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.scenario.model import Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
+from testbed.scenario.network import Direction, Queue
 from testbed.store.names import RECORD, SAMPLES_FOLDER, SCENARIO
 from testbed.store.records import CaptureRecord, FlowRecord, QueueRecord, Record, Status
 from tests.pcap_writer import Endpoints, Frame, tcp, udp, write_pcap
@@ -106,9 +108,7 @@ def captures() -> dict[str, list[Frame]]:
         "sender2-eth0": _in_order(sent.frame for sent in cbr),
         "router-eth1": _in_order([*(sent.after(0.001) for sent in there), *heard]),
         "router-eth2": _in_order(sent.after(0.001) for sent in cbr),
-        "router-eth0": _in_order(
-            [*(sent.after(sent.delay_s - 0.01) for sent in arrived), *answers]
-        ),
+        "router-eth0": _in_order([*(sent.after(sent.delay_s - 0.01) for sent in arrived), *heard]),
         "receiver-eth0": _in_order([*(sent.after(sent.delay_s) for sent in arrived), *answers]),
     }
 
@@ -142,7 +142,22 @@ COUNTERS = '{"sender1": {"TcpExtTCPTimeouts": 3}, "receiver": {"TcpExtTCPTimeout
 
 
 # It drops before it is full, as CoDel may.
-BOTTLENECK = QueueRecord("router", "router-eth0", 0.1, 4000, "codel", 100_000, "bytes", False, True)
+QUEUE = Queue("codel", limit_packets=66)
+BOTTLENECK = QueueRecord("router", "router-eth0", 1, 1514, "codel", 66, "packets", False, True)
+
+
+def written_scenario(variant: str = "reno") -> Scenario:
+    """What the trial was made of."""
+    plain = router(variant=variant, cbr_mbit=0.1, duration_s=STOP_S + 1)
+    network = router_bottleneck(
+        LinkSettings(1, queue=QUEUE, delay_ms=10, reverse=Direction(delay_ms=50)),
+        senders=2,
+        access=LinkSettings(delay_ms=1, reverse=Direction()),
+    )
+    flows = tuple(
+        replace(flow, start_s=START_S, duration_s=STOP_S - START_S) for flow in plain.flows
+    )
+    return replace(plain, network=network, flows=flows)
 
 
 def flow_record(name: str, ends: Endpoints, protocol: str, variant: str = "") -> FlowRecord:
@@ -197,8 +212,6 @@ def write_trial(
         (folder / SAMPLES_FOLDER / "counters.json").write_text(COUNTERS)
         (folder / SAMPLES_FOLDER / "sockets.csv").write_text(SOCKETS)
         (folder / SAMPLES_FOLDER / "queues.csv").write_text(QUEUES)
-    (folder / SCENARIO).write_text(
-        (scenario or router(variant="reno", cbr_mbit=0.1, duration_s=12)).to_json()
-    )
+    (folder / SCENARIO).write_text((scenario or written_scenario()).to_json())
     (folder / RECORD).write_text(replace(ran, captures=ran.captures or records).to_json())
     return seal(folder)

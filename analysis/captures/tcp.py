@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 CHUNK_ROWS = 1 << 18
 MAX_CHUNK = 1 << 24
 UNKNOWN_SCALE = -1  # of a window, whose SYN was not captured whole
-FIN, SYN, ACK = 0x01, 0x02, 0x10  # of the column flags
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10  # of the column flags
 CE = 3  # of the column ecn: congestion was experienced
 HALF_SEQUENCE_SPACE = 1 << 31
 # Columns of one type lie together after a copy, and rows are then taken from all of them at once.

@@ -93,7 +93,7 @@ class Reordering(TypedDict):
     reorder: Number
 
 
-@with_config(STRICTLY)
+@with_config(ConfigDict(**STRICTLY, extra="allow"))
 class DisciplineOptions(TypedDict):
     """What tc says about a queue discipline's settings."""
 

@@ -65,12 +65,12 @@ def captured_queues(trial: Trial) -> tuple[QueueRecord, ...]:
     return tuple(queue for queue in trial.record.queues if queue.interface in names)
 
 
-def sender_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
-    """Return the sender's own shaped queue, if it has one.
+def sender_queue(trial: Trial, flow: FlowRecord, role: str = "sender") -> QueueRecord | None:
+    """Return a host's own shaped queue, the sender's unless said, if it has one.
 
     TCP has sent the packets that wait in it, but the capture is behind it.
     """
-    name = capture_interface(trial, "sender", flow)
+    name = capture_interface(trial, role, flow)
     return next((queue for queue in trial.record.queues if queue.interface == name), None)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +22,12 @@ from analysis.trials.documents import (
 )
 from testbed.errors import TestbedError, short
 from testbed.machine import safe_files
+from testbed.scenario.network import Step
 from testbed.store.names import (
     COUNTERS_FILE,
     DELAY_NODE,
     LEAF_HANDLE,
+    LINK_CHANGES,
     QDISCS_FILE,
     QUEUE_SAMPLES,
     RADIO_FILE,
@@ -37,6 +40,7 @@ from testbed.store.reading import Trial, again
 from testbed.store.records import FlowRecord
 
 MAX_SAMPLE = 1 << 53
+WIRE_END = re.compile(r"w(?P<link>\d{1,4})(?P<end>[ab])")  # an interface of the node that delays
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
@@ -100,7 +104,9 @@ def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
         raise ValueError(f"{name}: not only numbers")
     if ((values >= MAX_SAMPLE) | (values <= -MAX_SAMPLE)).any():
         raise ValueError("a number beyond all bounds")
-    needed = samples if table is QUEUE_SAMPLES else samples.filter(["time_s"])
+    # a change of a link has no time if the trial ended before it
+    time = "planned_s" if table is LINK_CHANGES else "time_s"
+    needed = samples if table is QUEUE_SAMPLES else samples.filter([time])
     if needed.isna().any(axis=None):
         raise ValueError("a sample without a value")
 
@@ -190,13 +196,23 @@ class Disciplines:
         """Return the number of packets dropped by each shaped interface's queue."""
         return {name: leaf["drops"] for name, leaf in self.leaves.items()}
 
+    def wires(self) -> Iterator[tuple[Step, ShownDiscipline]]:
+        """Yield every netem that delays a link, with the direction of the packets in it."""
+        links = self._trial.scenario.network.links
+        for each in self._by_node.get(DELAY_NODE, []):
+            found = WIRE_END.fullmatch(each["dev"])
+            if found and each["kind"] == "netem" and int(found["link"]) < len(links):
+                yield (
+                    (int(found["link"]), int(found["end"] == "a")),
+                    each,
+                )  # they came in by the other
+
     def put_ahead(self) -> list[tuple[float, int, int]]:
         """Return each reordering link's chance, and how many packets overtook and crossed.
 
         netem counts packets that it puts ahead as requeued.
         """
-        links = [each for each in self._by_node.get(DELAY_NODE, []) if each["kind"] == "netem"]
-        found = ((each.get("options", {}).get("reorder"), each) for each in links)
+        found = ((each.get("options", {}).get("reorder"), each) for _, each in self.wires())
         return [
             (chance["reorder"], each["requeues"], each["packets"])
             for chance, each in found
@@ -204,9 +220,13 @@ class Disciplines:
         ]
 
     def lost_by_netem(self) -> int:
-        """Packets that links lost at random, as asked for: netem there drops nothing else."""
-        links = self._by_node.get(DELAY_NODE, [])
-        return sum(each["drops"] for each in links if each["kind"] == "netem")
+        """Return the packets lost by links that the scenario lets lose some, or be down."""
+        links = self._trial.scenario.network.links
+        return sum(
+            each["drops"]
+            for (number, end), each in self.wires()
+            if links[number].directions[end].loses_packets
+        )
 
 
 def read_medium(trial: Trial) -> Medium | None:

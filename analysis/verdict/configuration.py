@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from analysis.captures.tcp import RST, SYN
 from analysis.trials.documents import Configuration, read_trial_document
 from analysis.verdict.checks import (
     NEVER_CONNECTED,
@@ -33,6 +37,7 @@ RELEASE = re.compile(
 CHOSEN = "its program chose it: let the flow's variant say so"
 PACED_OPTION = "paced"  # of a flow's options, which only a program sets
 PACES = "its program paces by itself (SO_MAX_PACING_RATE), whatever its congestion control does"
+DRAWN_BY_KERNEL = {"net.ipv4.tcp_fastopen_key"}  # for each namespace, when a program first needs it
 SETTING_CHARACTERS = 60  # in a message
 
 
@@ -57,6 +62,10 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
             yield unverified("variant", flow.name, OWN_SOCKETS)
             yield unknown("options", flow.name, OWN_SOCKETS)
             continue
+        if not flow.variant_seen and _never_connected(evidence, flow):
+            yield unknown("variant", flow.name, NEVER_CONNECTED)
+            yield unknown("options", flow.name, NEVER_CONNECTED)
+            continue
         note = CHOSEN if of_program else another_variant(flow.variant_seen, flow.control)
         yield same("variant", flow.name, flow.variant_seen, flow.control, note)
         if _never_answered(evidence, flow):
@@ -67,6 +76,15 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
         if PACED_OPTION in flow.options_seen and found.verdict is Grade.VALID:
             found = replace(found, verdict=Grade.SUSPECT, why=f"options of {flow.name}: {PACES}")
         yield found
+
+
+def _never_connected(evidence: Evidence, flow: FlowRecord) -> bool:
+    """Return whether a flow's sender saw nothing but connections that begin, or are reset."""
+    packets = evidence.packets.part("sender", flow)
+    if packets is None:
+        return False
+    flags = np.concatenate((packets.data["flags"], packets.acks["flags"]))
+    return bool(len(flags) and ((flags & (SYN | RST)) > 0).all())
 
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:
@@ -92,19 +110,39 @@ def _names(options: tuple[str, ...]) -> str:
 
 
 def settings(evidence: Evidence) -> Iterator[Check]:
-    """Check that everything verified before the flows is unchanged after them."""
+    """Check that everything verified before the flows is unchanged after them.
+
+    Settings of TCP's that nobody planned are read afterwards alone: all hosts have the same.
+    """
     states = read_trial_document(evidence.trial, CONFIGURATION_FILE, Configuration)
     if states is None:
         yield unverified("configuration", "settings", NOT_RECORDED)
         return
     begin, end = states["begin"], states["end"]
-    changed = [key for key in {**begin, **end} if begin.get(key) != end.get(key)]
-    note = ""
-    if changed:
-        key = changed[0]
-        note = f"{_short(begin.get(key))} became {_short(end.get(key))}"
-    subject = changed[0] if changed else "settings"
+    changed = {
+        key: f"{_short(begin.get(key))} became {_short(end.get(key))}"
+        for key in {**begin, **end}
+        if begin.get(key) != end.get(key)
+    }
+    changed |= dict(_unlike_other_hosts(evidence, begin))
+    subject, note = next(iter(changed.items()), ("settings", ""))
     yield make_check("configuration", subject, evidence.virtual_time, len(changed), 0, note=note)
+
+
+def _unlike_other_hosts(
+    evidence: Evidence, planned: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the unplanned settings that a host has another value of than most, with a note."""
+    hosts = evidence.trial.record.sysctls
+    for name in sorted({name for each in hosts.values() for name in each} - DRAWN_BY_KERNEL):
+        keys = {
+            f"{node}: sysctl {name}": each[name] for node, each in hosts.items() if name in each
+        }
+        values = {key: text for key, text in keys.items() if key not in planned}
+        ((usual, _),) = Counter(values.values()).most_common(1) or [("", 0)]
+        for key, text in values.items():
+            if text != usual:
+                yield key, f"{_short(text)}, where other hosts have {_short(usual)}"
 
 
 def _short(text: str | None) -> str:

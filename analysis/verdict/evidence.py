@@ -9,6 +9,9 @@ from analysis.trials.injected import InjectedLosses
 from analysis.trials.packets import TrialPackets, captured_queues, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue, queue_transit
 from analysis.trials.samples import Disciplines, Samples
+from testbed.scenario.model import Scenario
+from testbed.scenario.realism import with_realism
+from testbed.scenario.variations import drawn
 from testbed.store.names import RETIRE_S, TAIL_S
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, QueueRecord
@@ -27,6 +30,11 @@ class Evidence:
         self.flows: tuple[FlowRecord, ...] = trial.record.flows
         self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
         self.bottlenecks: tuple[QueueRecord, ...] = captured_queues(trial)
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The trial's scenario with what its seed draws, and what realism adds."""
+        return drawn(with_realism(self.trial.scenario))
 
     @cached_property
     def disciplines(self) -> Disciplines:

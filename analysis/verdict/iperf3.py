@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from analysis.captures.tcp import FIN, PacketArrays
+from analysis.captures.tcp import FIN, RST, PacketArrays
 from analysis.trials.documents import Iperf3Report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
@@ -23,7 +23,6 @@ from testbed.store.records import FlowRecord
 Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
-RST = 0x04
 NO_IPERF3_REPORT = "iperf3 left no report"
 # bytes this close to the end of an interval may be read on either side of it
 READ_EDGE_NS = 100_000
@@ -36,8 +35,32 @@ def tcp(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.tcp:
         if not is_iperf3(evidence, flow):
             continue
+        yield from _seconds(evidence, flow)
         yield from _received(evidence, flow)
         yield _retransmissions(evidence, flow)
+
+
+def _seconds(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
+    """Check that both programs were there at the end of each of their seconds."""
+    for side in ("client", "server"):
+        report = read_iperf3(evidence.trial, flow, side)
+        intervals = (report or {}).get("intervals", [])
+        if not any(each["sum"]["bytes"] for each in intervals):  # it may not have begun
+            yield unknown("iperf3 seconds", f"{flow.name} {side}", NO_IPERF3_REPORT)
+            continue
+        ends_s = np.array([each["sum"]["end"] for each in intervals])
+        due_s = np.arange(1, len(ends_s) + 1)
+        off = np.abs(ends_s - due_s)
+        off[-1] = max(0.0, ends_s[-1] - due_s[-1])  # it may end in the midst of a second
+        worst = int(off.argmax())
+        yield make_check(
+            "iperf3 seconds",
+            f"{flow.name} {side}",
+            evidence.virtual_time,
+            float(ends_s[worst]),
+            float(due_s[worst]),
+            deviation=float(off[worst]),
+        )
 
 
 def is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import SYN, UNKNOWN_SCALE
+from analysis.captures.tcp import FIN, SYN, UNKNOWN_SCALE
 from analysis.trials.limits import sender_limits
 from analysis.trials.packets import Interval, capture_ns, epoch_ns, measured_interval
 from analysis.trials.samples import read_counters, read_iperf3
@@ -245,6 +245,11 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
         most = sum(int(segments.again.sum()) for segments in connections)
         most += sum(refused_syns(evidence, flow) for flow in flows)
         most += sum(_unanswered_end(evidence, flow) for flow in flows)
+        most += sum(
+            _sent_again_by_receiver(evidence, flow)
+            for flow in evidence.tcp
+            if evidence.trial.scenario.flow(flow.name).dst == node
+        )
         captured = min(max(counted - refused, least), most)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
         yield make_check(
@@ -287,6 +292,17 @@ def offered_windows(evidence: Evidence) -> Iterator[Check]:
         yield make_check(
             "window offered", flow.name, evidence.virtual_time, widest, limit, deviation=over
         )
+
+
+def _sent_again_by_receiver(evidence: Evidence, flow: FlowRecord) -> int:
+    """Return how many beginnings, requests and ends a flow's receiver sent again."""
+    packets = evidence.packets.part("receiver", flow)
+    if packets is None:
+        return 0
+    acks = packets.acks
+    sent = acks[(acks["payload"] > 0) | ((acks["flags"] & (SYN | FIN)) > 0)]
+    names = np.column_stack([sent[name] for name in ("src_port", "dst_port", "seq")])
+    return len(sent) - len(np.unique(names, axis=0))
 
 
 def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:

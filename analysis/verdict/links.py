@@ -6,17 +6,21 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from analysis.captures.packet_matching import differences, overtakers
 from analysis.captures.tcp import PacketArrays
+from analysis.trials.documents import Counters, read_trial_document
 from analysis.trials.injected import Injected
 from analysis.trials.packets import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.samples import frames_lost, read_medium, read_samples
 from analysis.verdict.checks import (
     NOT_CAPTURED,
     NOT_RECORDED,
+    NOT_SAMPLED,
     Check,
     make_check,
     same,
@@ -24,10 +28,14 @@ from analysis.verdict.checks import (
     unverified,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.store.names import IDLE_RTTS
+from testbed.scenario.network import Direction
+from testbed.scenario.queues import polices
+from testbed.store.names import COUNTERS_FILE, IDLE_RTTS
 from testbed.store.records import FlowRecord
 
+IDLE_ECHO_BYTES = 98  # of the requests of a trial's idle path
 BY_CHANCE = "losses by chance"
+Frames = TypeVar("Frames", float, npt.NDArray[np.float64])
 NO_MEDIUM_REPORT = "the medium left no report"
 
 
@@ -52,6 +60,9 @@ def idle(evidence: Evidence) -> Iterator[Check]:
             continue
         rtts, expected_ms = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
         jitter_ms = answered["jitter_ms"].to_numpy()
+        if evidence.virtual_time and str(flow) in {each.name for each in evidence.flows}:
+            echo_ms, most_ms = _echo_ms(evidence, str(flow))
+            expected_ms, jitter_ms = np.full(len(rtts), echo_ms), np.minimum(jitter_ms, most_ms)
         off = np.maximum(0.0, np.abs(rtts - expected_ms) - jitter_ms)
         worst = int(off.argmax())
         rtt, expected = float(rtts[worst]), float(expected_ms[worst])
@@ -60,8 +71,39 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         )
 
 
+def _echo_ms(evidence: Evidence, name: str) -> tuple[float, float]:
+    """Return what an echo takes over a flow's idle path and back, and how much it may vary.
+
+    By the scenario alone, which does not say it of a radio.
+    """
+    network, flow = evidence.scenario.network, evidence.scenario.flow(name)
+    total_ms = jitter_ms = 0.0
+    for src, dst in ((flow.src, flow.dst), (flow.dst, flow.src)):
+        for number, end in network.steps_from(src)[dst]:
+            each = network.links[number].directions[end]
+            total_ms += each.delay_ms + (each.hold_us + each.cost_us + each.wake_us) / 1e3
+            total_ms += sending_ms(each, IDLE_ECHO_BYTES)
+            jitter_ms += each.delay_ms if each.reorder else each.jitter_ms
+            jitter_ms += math.inf if each.radio else (each.cost_us + each.wake_us) / 1e3
+    return total_ms, jitter_ms
+
+
+def sending_ms(direction: Direction, frame_bytes: Frames) -> Frames | float:
+    """Return how long an exact link sends a frame, or each of several; 0 for any other link."""
+    is_policed = direction.queue is not None and polices(direction.queue.discipline)
+    if direction.rate_mbit is None or not direction.is_exact or is_policed:
+        return 0.0
+    return frame_bytes * 8e-3 / direction.rate_mbit
+
+
+def has_sessions(evidence: Evidence, flow: FlowRecord) -> bool:
+    """Return whether a flow is sessions, whose delays are drawn one by one."""
+    workload = evidence.trial.scenario.flow(flow.name).workload
+    return workload is not None and workload.arrivals.sessions is not None
+
+
 @dataclass(frozen=True)
-class _CapturePair:
+class CapturePair:
     """A flow's packets of one direction at two consecutive captures."""
 
     flow: FlowRecord
@@ -71,9 +113,10 @@ class _CapturePair:
     after: PacketArrays
     is_queue: bool  # a shaped queue lies between them, which may drop
     to_receiver: bool
+    is_data: bool  # of the flow, not what comes back
 
 
-def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePair]:
+def capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[CapturePair]:
     """Yield a flow's path in both directions, capture by capture."""
     shaped = {queue.interface for queue in evidence.bottlenecks}
     # where no queue is captured, the hosts' captures are not neighbours
@@ -94,15 +137,15 @@ def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePai
         around_queue = role.endswith(BEFORE)
         forward, reverse = (around_queue and name in shaped for name in (second, first))
         last = next_role == "receiver"
-        yield _CapturePair(flow, first, second, one.data, other.data, forward, last)
+        yield CapturePair(flow, first, second, one.data, other.data, forward, last, True)
         if not other_way_back:
-            yield _CapturePair(flow, second, first, other.acks, one.acks, reverse, False)
+            yield CapturePair(flow, second, first, other.acks, one.acks, reverse, False, False)
     sender, receiver = (evidence.packets.part(role, flow) for role in ("sender", "receiver"))
     if other_way_back and sender is not None and receiver is not None:
         first, second = (
             capture_interface(evidence.trial, role, flow) for role in ("receiver", "sender")
         )
-        yield _CapturePair(flow, first, second, receiver.acks, sender.acks, True, False)
+        yield CapturePair(flow, first, second, receiver.acks, sender.acks, True, False, False)
 
 
 def loss(evidence: Evidence) -> Iterator[Check]:
@@ -113,7 +156,7 @@ def loss(evidence: Evidence) -> Iterator[Check]:
     """
     pairs = []
     for flow in evidence.flows:
-        for pair in _capture_pairs(evidence, flow):
+        for pair in capture_pairs(evidence, flow):
             lost, stray = differences(pair.before, pair.after, evidence.sure_ns)
             if pair.to_receiver:
                 # whether the droppers' own counts are right is another check
@@ -151,6 +194,20 @@ def loss(evidence: Evidence) -> Iterator[Check]:
             yield make_check("loss", name, evidence.virtual_time, lost, 0)
 
 
+def damage(evidence: Evidence) -> Iterator[Check]:
+    """Check that no host refused a packet for its checksum."""
+    counters = read_trial_document(evidence.trial, COUNTERS_FILE, Counters)
+    if not counters:
+        yield unknown("checksums", "hosts", NOT_SAMPLED)
+        return
+    counts = {
+        node: sum(count for name, count in each.items() if name.endswith("InCsumErrors"))
+        for node, each in counters.items()
+    }
+    worst = max(counts, key=counts.__getitem__)
+    yield make_check("checksums", worst, evidence.virtual_time, counts[worst], 0)
+
+
 def overtaking(evidence: Evidence) -> Iterator[Check]:
     """Check that reordering stayed within what netem was configured to do."""
     configured = evidence.disciplines.put_ahead()
@@ -159,7 +216,8 @@ def overtaking(evidence: Evidence) -> Iterator[Check]:
     pairs = [
         pair
         for flow in evidence.flows
-        for pair in _capture_pairs(evidence, flow)
+        if not has_sessions(evidence, flow)  # each may have another delay
+        for pair in capture_pairs(evidence, flow)
         if not pair.is_queue
     ]
     overtook = sum(overtakers(pair.before, pair.after) for pair in pairs)
@@ -201,8 +259,9 @@ def _missing_segments(evidence: Evidence, flow: FlowRecord, dropper: Injected) -
     drops = evidence.disciplines.drops()
     # behind the bottleneck only the access link's own queue drops, of any flow
     by_queues = drops.get(dropper.interface, 0) if before.endswith(BEHIND) else sum(drops.values())
+    by_queues += evidence.disciplines.lost_by_netem()
     off = max(0, dropper.dropped - missing, missing - dropper.dropped - by_queues)
-    note = f"between {before} and {behind}, where queues dropped {by_queues}"
+    note = f"between {before} and {behind}, where queues and channels dropped {by_queues}"
     return make_check(
         BY_CHANCE,
         flow.name,

@@ -45,7 +45,11 @@ EDGES_NS = 2  # what times in nanoseconds may be off by, at both ends of a stret
 
 
 def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
-    """Check the rate while the queue was backlogged, and how even the gaps were."""
+    """Check the rate while the queue was backlogged, and how even the gaps were.
+
+    A frame that is neither TCP nor UDP, such as ICMP's answer to a datagram that came too late,
+    makes one gap longer.
+    """
     name = queue.interface
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None or polices(queue.discipline):
@@ -53,13 +57,20 @@ def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> It
     if queue.most_at_once > 1:
         transit = transit.bursts
     bucket_size = largest_bucket_bytes(queue, capacity)
-    gaps = behind_another(transit) if queue.is_exact else backlogged(transit, bucket_size)
+    gaps = (
+        serialised(transit, idle_too=queue.most_at_once == 1)
+        if queue.is_exact
+        else backlogged(transit, bucket_size)
+    )
     if len(gaps.bits) < MIN_GAPS:
         why = "never backlogged for long"
         yield unknown("rate", name, why)
         yield unknown("gaps", name, why)
         return
     expected = capacity.rates_at((gaps.since_ns - epoch_ns(evidence.trial)) / 1e9)
+    if others := _other_frames(evidence, name):
+        few = gaps.without_longest(others, expected)
+        gaps, expected = gaps.at(few), expected[few]
     mean = queue.rate_mbit
     if capacity.changes:
         mean = float(gaps.bits.sum() / (gaps.bits / expected).sum())
@@ -172,6 +183,15 @@ class Gaps:
         """Return the rate over all gaps."""
         return float(self.bits.sum() * 1e3 / self.gap_ns.sum())
 
+    def at(self, places: Integers) -> Gaps:
+        """Return the gaps at these places."""
+        return Gaps(self.gap_ns[places], self.bits[places], self.since_ns[places])
+
+    def without_longest(self, count: int, rate_mbit: npt.NDArray[np.float64]) -> Integers:
+        """Return the places of all gaps but the longest ones, beside their serialisation time."""
+        order = np.argsort(self.gap_ns * rate_mbit / self.bits, kind="stable")
+        return np.sort(order[: max(0, len(order) - count)])
+
     def share_off(self, rate_mbit: float | npt.NDArray[np.float64], part: float) -> float:
         """Return the share of gaps further off the serialisation time than this part of it."""
         expected = self.bits * 1e3 / rate_mbit
@@ -195,14 +215,17 @@ def backlogged(transit: QueueTransit, burst_bytes: int) -> Gaps:
     return Gaps(gaps, transit.length[:-1][use] * 8, transit.left_ns[:-1][use])
 
 
-def behind_another(transit: QueueTransit) -> Gaps:
-    """Return the gaps of an exact link between packets of which the second had been waiting.
+def serialised(transit: QueueTransit, *, idle_too: bool) -> Gaps:
+    """Return the times that an exact link took to send packets that had been waiting.
 
-    Each gap is the time that the second packet takes.
+    With `idle_too` also those of packets that found it idle, whose arrival is known.
     """
-    waited = (transit.arrived_ns[1:] <= transit.left_ns[:-1]) & ~transit.is_guess[1:]
-    gaps, bits = np.diff(transit.left_ns)[waited], transit.length[1:][waited] * 8
-    return Gaps(gaps, bits, transit.left_ns[:-1][waited])
+    begun_ns = np.maximum(transit.arrived_ns[1:], transit.left_ns[:-1])
+    use = ~transit.is_guess[1:] & (transit.left_ns[1:] > transit.arrived_ns[1:])
+    if not idle_too:
+        use &= begun_ns == transit.left_ns[:-1]
+    gaps, bits = transit.left_ns[1:] - begun_ns, transit.length[1:] * 8
+    return Gaps(gaps[use], bits[use], begun_ns[use])
 
 
 def too_soon(
@@ -423,15 +446,17 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     if queue.discipline not in DISCIPLINES:
         yield unknown("ECN", name, NO_ROW)
         return
-    ce = 0
+    ce = before = 0
     for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
         ce += int((at_queue.left["ecn"] == CE).sum())
-        ce -= 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
+        before += 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
+    ce -= before
     counted, dropped = _counted_marks(evidence, queue)
     if counted is None:
         yield unknown("ECN", name, NOT_SAMPLED)
         return
-    off = max(0, ce - counted, counted - dropped - ce)
+    # some disciplines count a packet that another queue has marked before
+    off = max(0, ce - counted, counted - dropped - before - ce)
     note = f"up to {dropped} marked packets found the queue full" if ce != counted else ""
     if (marking := DISCIPLINES[queue.discipline].marking) and marking.may_count_twice:
         off = max(0, ce - counted, counted - 2 * ce)
@@ -468,8 +493,10 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         arrived[dst] = arrived.get(dst, 0) + (len(marked) if over_ipv4 else 0)
         if flow.protocol == "tcp":
             # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
-            data = int((marked["payload"] > 0).sum())
-            yield _echo(evidence, flow.name, data, packets.acks["flags"])
+            data = marked[marked["payload"] > 0]
+            # one that has closed its socket echoes nothing
+            in_time = data["time_ns"] <= epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
+            yield _echo(evidence, flow.name, len(data), packets.acks["flags"], bool(in_time.any()))
     for node, ce in arrived.items():
         counters = read_counters(evidence.trial, node)
         if not counters or not all_captured:
@@ -480,7 +507,9 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
             )
 
 
-def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
+def _echo(
+    evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64], in_time: bool
+) -> Check:
     """Check that acknowledgements carry ECE if CE arrived; how many depends on when CWR comes.
 
     With accurate ECN, that they count marks.
@@ -488,6 +517,6 @@ def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) 
     echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
     if is_agreed(flags):
         echoes = reported_marks(flags)
-    off = 0 if (ce > 0) == (echoes > 0) else 1
+    off = int(echoes > 0 and not ce) + int(in_time and not echoes)
     note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
     return make_check("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

@@ -110,18 +110,23 @@ def _sending_since_s(
 def sampling(evidence: Evidence) -> Iterator[Check]:
     """Check that samples were taken at their interval, and to the end of each flow."""
     queues, sockets = evidence.samples.queues, evidence.samples.sockets
-    name, samples = ("sockets", sockets) if queues is None else ("queues", queues)
+    name, samples = ("all sockets", sockets) if queues is None else ("queues", queues)
     stops = [flow.stopped_s for flow in evidence.flows]
     if not evidence.trial.scenario.sample_interval_ms or samples is None or not stops:
         yield unknown("sampling", name, NOT_SAMPLED)
         return
-    times_s = np.unique(samples["time_s"].to_numpy())
-    times_s = np.append(times_s[times_s <= max(stops) + 1e-6], max(stops))
-    yield _longest_gap(evidence, name, np.diff(times_s))
+    places = [0] * len(samples) if queues is None else queues["interface"]
+    each_s = [np.unique(times) for _, times in samples["time_s"].groupby(places)]
+    last_s = max(stops)
+    gaps = [np.diff(np.append(times[times <= last_s + 1e-6], last_s)) for times in each_s]
+    yield _longest_gap(evidence, name, np.concatenate(gaps))
     if sockets is not None:
-        last_s = sockets.groupby("flow")["time_s"].max()
-        ends_s = [each.stopped_s - last_s[each.name] for each in _sampled(evidence, last_s.index)]
+        times_of = {str(name): np.unique(rows) for name, rows in sockets.groupby("flow")["time_s"]}
+        flows = list(_sampled(evidence, times_of))
+        ends_s = [each.stopped_s - times_of[each.name][-1] for each in flows]
         yield _longest_gap(evidence, "sockets to their flows' end", np.array(ends_s))
+        gaps_s = [np.diff(times_of[each.name]).max(initial=0.0) for each in flows]
+        yield _longest_gap(evidence, "sockets", np.array(gaps_s))
 
 
 def _sampled(evidence: Evidence, names: Container[object]) -> Iterator[FlowRecord]:

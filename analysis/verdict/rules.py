@@ -116,7 +116,8 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "configuration",
             "settings",
             "sysctls, qdiscs, classes, routes, MTUs and offloads after the flows",
-            "the same before the flows, when they were verified",
+            "the same before the flows, when they were verified; of TCP's other settings, that of "
+            "most hosts",
             "no setting may change while flows run",
         ),
         _exact(
@@ -264,9 +265,10 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         _exact(
             "other connections",
             "connections",
-            "TCP between a command flow's hosts that is no flow's, captured",
+            "connections, and senders of UDP, that are no flow's, captured",
             "none",
-            "a program that talks on another port than it said is not in the flow's row",
+            "traffic that nobody asked for takes its share, and a program that talks on another "
+            "port than it said is not in the flow's row",
         ),
         CheckRule(
             "session RTT",
@@ -276,7 +278,7 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             Limits(0.01, 1),
             Limits(0.5, 2),
             "as for the idle RTT, but seen by TCP: at least the RTT drawn for the session, at most "
-            "that plus all that the queues hold",
+            "that plus all that the queues hold; by timestamps, a millisecond less",
         ),
         _exact(
             "session window",
@@ -603,6 +605,67 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "median difference between TCP_INFO's srtt and the same average of the RTTs in the "
             "capture; virtual time: srtt is kept in eighths of a µs; real time: from the capture "
             "to TCP and back",
+        ),
+        CheckRule(
+            "iperf3 seconds",
+            "s",
+            "the end of each interval of iperf3's client and server",
+            "a whole second",
+            Limits(1e-3, 0.02),
+            Limits(0.1, 1),
+            "a program that stands still, or has no time, neither reads nor sends meanwhile; real "
+            "time: one process waits for the scheduler",
+        ),
+        CheckRule(
+            "delay",
+            "ms",
+            "the time that a packet took between two captures with no queue in between, captured",
+            "the delays of the links in between",
+            Limits(0.01, 0.1),
+            Limits(0.5, 2),
+            "as for the idle RTT, for each packet of the flows; real time: their median",
+        ),
+        CheckRule(
+            "packets",
+            "bytes",
+            "the longest segment, or any datagram, of a flow of iperf3's, captured",
+            "the size that the scenario gives it; of segments, less what TCP's options take",
+            EXACTLY,
+            EXACTLY,
+            "packets of another size are other traffic",
+        ),
+        CheckRule(
+            "bytes",
+            "bytes",
+            "what a flow of a number of bytes sent, each counted once, captured",
+            "that number, if it ended by itself, and up to a block of iperf3's more",
+            EXACTLY,
+            EXACTLY,
+            "iperf3 sends whole blocks",
+        ),
+        _exact(
+            "checksums",
+            "packets",
+            "the kernel's count of packets with a wrong checksum, of the host with most",
+            "none",
+            "a damaged packet is seen by a capture and not by TCP",
+        ),
+        CheckRule(
+            "pace",
+            "deviations",
+            "the mean gap of a CBR flow's packets, captured",
+            "that of its rate, in standard deviations of the mean of gaps so drawn",
+            Limits(5, 10),
+            Limits(10, 100),
+            "gaps are drawn evenly around that of the rate: in virtual time one trial in a million "
+            "is further off by chance, in real time timers are late",
+        ),
+        _exact(
+            "scenario",
+            "",
+            "rates, queues, times, ends and controls that the trial's record has",
+            "those of its scenario",
+            "what was set up by other settings is another trial, however exactly it was",
         ),
     )
 }

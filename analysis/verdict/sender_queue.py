@@ -20,9 +20,9 @@ def longest_wait_ns(queue: QueueRecord, capacity: Capacity) -> float:
     return capacity.longest_wait_ns(size)
 
 
-def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
-    """Return the longest wait in the sender's own queue; 0 without such a queue."""
-    queue = sender_queue(evidence.trial, flow)
+def own_queue_ns(evidence: Evidence, flow: FlowRecord, role: str = "sender") -> int:
+    """Return the longest wait in a host's own queue, the sender's unless said; 0 without one."""
+    queue = sender_queue(evidence.trial, flow, role)
     if queue is None:
         return 0
     return round(longest_wait_ns(queue, capacity_of(evidence.trial, queue)))

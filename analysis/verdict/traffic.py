@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from analysis.trials.documents import (
     CallReport,
     FileSizes,
@@ -33,6 +35,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, ProgramRecord
 
 NO_PLAYER_REPORT = "the player left no report"
+CONNECTION_ENDS = ["src", "dst", *PORTS]
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
 MIN_MEASURED_PACKETS, MIN_MEASURED_S = 100, 1.0  # of a flow's measured interval, without a note
@@ -89,7 +92,7 @@ def _payload(packets: FlowTables, protocol: str) -> int:
 
 
 def programs(evidence: Evidence) -> Iterator[Check]:
-    """Check how programs ended, and that their hosts exchanged nothing but the flow."""
+    """Check how programs ended."""
     for flow in evidence.flows:
         if evidence.trial.scenario.flow(flow.name).command is None:
             continue
@@ -101,7 +104,6 @@ def programs(evidence: Evidence) -> Iterator[Check]:
                 subject = f"{flow.name} {role}"
                 said = _last_words(evidence.trial, errors_file(flow.name, role))
                 yield _exit_status(evidence, subject, program, said)
-        yield _other_connections(evidence, flow)
 
 
 def _last_words(trial: Trial, name: str) -> str:
@@ -126,28 +128,33 @@ def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said:
     )
 
 
-def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
-    """Count the connections at a flow's sender, between its hosts, that belong to no flow."""
-    capture = evidence.packets.capture("sender", flow.name)
-    if capture is None:
-        return unknown("other connections", flow.name, NOT_CAPTURED)
-    rows = capture.rows[capture.rows["protocol"] == "tcp"]
-    unexplained = (rows["src"] == flow.src_address) & (rows["dst"] == flow.dst_address)
-    hosts = {flow.src_address, flow.dst_address}
-    for other in evidence.tcp:
-        if {other.src_address, other.dst_address} == hosts:
-            packets = evidence.packets.flow("sender", other)
-            captured = evidence.trial.capture(f"sender:{other.name}")
-            if packets is not None and captured == evidence.trial.capture(f"sender:{flow.name}"):
-                unexplained &= ~rows.index.isin(packets.data.index)
-                unexplained &= ~rows.index.isin(packets.acks.index)
-    connections = rows.loc[unexplained, PORTS].drop_duplicates()
-    note = ""
-    if len(connections):
-        first = connections.iloc[0]
-        note = f"from port {first['src_port']} to {first['dst_port']}"
-    count = len(connections)
-    return make_check("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
+def other_connections(evidence: Evidence) -> Iterator[Check]:
+    """Count the connections in captures, of TCP and of UDP, that belong to no flow."""
+    flows = {flow.name: flow for flow in evidence.flows}
+    captures = [each for each in evidence.trial.record.captures if each.file]
+    if not captures:
+        yield unknown("other connections", "captures", NOT_CAPTURED)
+        return
+    seen: dict[frozenset[tuple[str, int]], str] = {}
+    for capture in captures:
+        path = evidence.trial.path / capture.file
+        strange = np.ones(len(evidence.packets.read(path).part), dtype=np.bool_)
+        names = [role.partition(":")[2] for role in capture.roles]
+        for name in dict.fromkeys([*(each for each in names if each in flows), *flows]):
+            if not strange.any():
+                break
+            packets = evidence.packets.part_at(path, flows[name])
+            strange[packets.data.index] = strange[packets.acks.index] = False
+        if not strange.any():
+            continue
+        others = evidence.packets.read(path).rows.loc[strange, CONNECTION_ENDS].drop_duplicates()
+        for src, dst, *ports in others.to_numpy():
+            ends = frozenset(zip((str(src), str(dst)), map(int, ports), strict=True))
+            note = f"from port {ports[0]} to {ports[1]}, at {capture.interface}"
+            seen.setdefault(ends, note)
+    note = next(iter(seen.values()), "")
+    virtual = evidence.virtual_time
+    yield make_check("other connections", "captures", virtual, len(seen), 0, note=note)
 
 
 def few_packets(evidence: Evidence) -> Iterator[Check]:

@@ -30,7 +30,7 @@ from analysis.verdict.checks import (
     unverified,
 )
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.sender_queue import longest_wait_ns
+from analysis.verdict.sender_queue import longest_wait_ns, own_queue_ns
 from testbed.scenario.transfers import planned_transfers
 from testbed.scenario.variations import drawn
 from testbed.scenario.workload import Connections
@@ -40,6 +40,7 @@ Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 FOREVER = np.iinfo(np.int64).max
 MEMORY_PRESSURE_COUNTER = "TcpExtTCPMemoryPressures"
+TIMESTAMP_MS = 1.0  # of the clock of TCP's timestamps
 
 # this close to the flow's stop a transfer may be counted or not: by virtual time
 STOP_EDGE_NS = {True: 1_000, False: 200_000_000}
@@ -157,7 +158,11 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     )
     late_ms = (rows["rtt_min_ms"] - rows["rtt_ms"]).dropna()
     if len(late_ms):
-        outside = np.maximum(-late_ms.to_numpy(), late_ms.to_numpy() - queued_ms)
+        early_ms = -late_ms.to_numpy()
+        if "timestamps" in flow.options:  # whose clock counts milliseconds, not what they began
+            by_timestamp = rows["rtt_min_ms"][late_ms.index].to_numpy() % 1 == 0
+            early_ms = early_ms - TIMESTAMP_MS * by_timestamp
+        outside = np.maximum(early_ms, late_ms.to_numpy() - queued_ms)
         place = int(outside.argmax())
         worst = int(late_ms.index[place])
         yield make_check(
@@ -191,6 +196,8 @@ def _captured(
     begun_ns, ended_ns = reported.begun_ns[:known], reported.ended_ns[:known]
     begun = (begun_ns >= 0) != (wire.begun_ns >= 0)
     begun &= np.maximum(begun_ns, wire.begun_ns) < sure_ns
+    if _keeps_connections(evidence, flow):
+        begun &= ~held_back(key, begun_ns, wire, stop_ns)
     ended = (ended_ns >= 0) != ((wire.whole_ns >= 0) & (wire.whole_ns <= stop_ns))
     ended &= np.maximum(ended_ns, wire.whole_ns) < sure_ns
     what = "is in the client's log and not in the captures, or the other way round"
@@ -219,21 +226,24 @@ def _unlogged(
 def _times(
     evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, wire: OnTheWire
 ) -> Check:
-    """Check the beginning or end that is furthest off, of the transfers that both have."""
+    """Check the beginning or end that is furthest off, of the transfers that both have.
+
+    A request may wait in the client's own shaped queue before a capture sees it.
+    """
     zero = epoch_ns(evidence.trial)
     known = len(wire.begun_ns)
     begun_ns = wire.begun_ns
-    workload = evidence.trial.scenario.flow(flow.name).workload
-    if workload is not None and workload.connections is Connections.KEPT:
+    if _keeps_connections(evidence, flow):
         waited = held_back(key, reported.begun_ns[:known], wire)
         begun_ns = np.where(waited, reported.begun_ns[:known], begun_ns)
     pairs = (
-        (reported.begun_ns[:known], begun_ns),
-        (reported.ended_ns[:known], wire.whole_ns),
+        (reported.begun_ns[:known], begun_ns, own_queue_ns(evidence, flow, "receiver")),
+        (reported.ended_ns[:known], wire.whole_ns, 0),
     )
     worst, measured, expected, which = 0, 0.0, 0.0, 0
-    for logged, captured in pairs:
-        off = np.where((logged >= 0) & (captured >= 0), np.abs(logged - captured), 0)
+    for logged, captured, wait_ns in pairs:
+        off = np.maximum(logged - captured, captured - logged - wait_ns)
+        off = np.where((logged >= 0) & (captured >= 0), np.maximum(off, 0), 0)
         place = int(off.argmax()) if len(off) else 0
         if len(off) and off[place] > worst:
             worst, which = int(off[place]), place
@@ -250,8 +260,17 @@ def _times(
     )
 
 
-def held_back(key: Integers, logged_ns: Integers, wire: OnTheWire) -> Booleans:
+def _keeps_connections(evidence: Evidence, flow: FlowRecord) -> bool:
+    workload = evidence.trial.scenario.flow(flow.name).workload
+    return workload is not None and workload.connections is Connections.KEPT
+
+
+def held_back(
+    key: Integers, logged_ns: Integers, wire: OnTheWire, stop_ns: int = FOREVER
+) -> Booleans:
     """Find requests that left after the client made them, but not after the answer before theirs.
+
+    Those that never left are among them if that answer had not come by the flow's stop.
 
     Nagle's algorithm holds a small packet back until the one before it is acknowledged, which the
     last byte of its answer does at the latest.
@@ -261,7 +280,8 @@ def held_back(key: Integers, logged_ns: Integers, wire: OnTheWire) -> Booleans:
     answered_ns = np.full(len(key), NEVER, dtype=np.int64)
     whole_ns = np.where(wire.whole_ns == NEVER, FOREVER, wire.whole_ns)
     answered_ns[order[1:][same]] = whole_ns[order[:-1][same]]
-    held = (wire.begun_ns > logged_ns) & (wire.begun_ns <= answered_ns)
+    begun_ns = np.where(wire.begun_ns == NEVER, stop_ns, wire.begun_ns)
+    held = (logged_ns >= 0) & (begun_ns > logged_ns) & (begun_ns <= answered_ns)
     return np.asarray(held)
 
 

@@ -210,6 +210,12 @@ class Direction:
         return self.rate_mbit is not None and self.shaping is Shaping.LINK and not self.trace
 
     @property
+    def loses_packets(self) -> bool:
+        """Whether it may lose packets behind its queue, or be down."""
+        changed = any(each.loss or each.up is False for each in self.schedule)
+        return self.loss is not None or changed
+
+    @property
     def aggregates(self) -> bool:
         """Whether the link may send several packets as one."""
         return self.aggregate_packets > 1

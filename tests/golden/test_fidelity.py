@@ -32,13 +32,13 @@ from tests.sealing import seal
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
 # tests/unit/test_sessions.py
 WITH_SESSIONS = {"session RTT", "session window", "session failures", "memory"}
-WITH_LINKS_AND_WINDOWS = {"sending", "window offered"}  # of neither, until it is doctored
+WITH_LINKS_AND_WINDOWS = {"sending", "window offered", "bytes"}  # of neither, until it is doctored
 WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
 WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
 WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
 WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
-WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
+WITH_PROGRAMS = {"program", "pauses", "pace"}  # tests/system/test_programs.py
 FEATURES = WITH_SESSIONS | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
 FEATURES |= WITH_PROGRAMS | WITH_LINKS_AND_WINDOWS
 FEATURES |= {"phase", "few packets"}  # notes: test_drawn_network.py, system/test_corners.py
@@ -172,7 +172,7 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     verdict = judged(seal(trial))
     assert verdict.verdict is Grade.SUSPECT
     known = {c.name for c in verdict.checks if c.verdict is Grade.VALID}
-    assert known == {"files", "kernel", "variant", "options", "start", "stop"}
+    assert known == {"files", "kernel", "variant", "options", "scenario", "start", "stop"}
 
 
 def test_a_verdict_is_stored_and_read_back(trial: Path) -> None:

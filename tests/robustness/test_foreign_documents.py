@@ -51,7 +51,7 @@ from testbed.store.writing import write_json
 from tests.robustness.strange_values import MISSING, places, with_value
 from tests.scenarios import router
 from tests.sealing import seal
-from tests.trial_writer import write_trial
+from tests.trial_writer import write_trial, written_scenario
 
 SEED, DAMAGES = 20261126, 40
 STRANGE = (
@@ -188,7 +188,7 @@ SHAPES: dict[str, tuple[Any, Any]] = {  # name → shape and a document of it
 def write_whole(folder: Path, kind: FlowKind) -> Path:
     """Write a trial whose first flow is of a kind, with every document that it can have."""
     fields, files = OF_KINDS[kind]
-    scenario: Scenario = router(variant="reno", cbr_mbit=0.1, duration_s=12)
+    scenario: Scenario = written_scenario()
     flow: Flow = dataclasses.replace(scenario.flows[0], kind=kind, **fields)
     flows = (flow, *scenario.flows[1:])
     scenario = dataclasses.replace(scenario, flows=flows, label=str(kind))
@@ -346,7 +346,7 @@ def test_damaged_samples_stop_no_figures_of_others(
     tmp_path: Path, style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An experiment's own figures end at a trial's damaged samples, and the others' are drawn."""
-    plain = router(variant="reno", cbr_mbit=0.1, duration_s=12)
+    plain = written_scenario()
     (first, *_) = EXPERIMENTS["router-bottleneck"].scenarios({}, 1, True)
     own = dataclasses.replace(plain, experiment=first.experiment, axes=first.axes)
     write_trial(tmp_path / "x" / "bad", scenario=own, samples=True)

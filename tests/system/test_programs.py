@@ -232,7 +232,7 @@ def test_programs_that_fail_or_talk_elsewhere_are_caught(
     assert found is not None
     bad = {check.why for check in found.checks if check.verdict is Grade.INVALID}
     assert any("absent client ended with status 22" in why for why in bad), bad
-    assert any("other connections of other: 1" in why for why in bad), bad
+    assert any("other connections of captures: 1" in why for why in bad), bad
     rows = write_metrics(tmp_path / "out").set_index("flow")
     assert rows["retransmitted"].isna()["long"]  # it made no connection
     ended = json.loads((trial.path / "flows" / "long.programs.json").read_text())

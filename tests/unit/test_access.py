@@ -160,12 +160,17 @@ def test_how_it_is_shown() -> None:
 
 
 def judged_idle(
-    folder: pathlib.Path, rows: Sequence[tuple[object, ...]]
+    folder: pathlib.Path, rows: Sequence[tuple[object, ...]], jitter_ms: float = 0.0
 ) -> tuple[Grade, float | str | None]:
     (folder / "samples").mkdir()
     write_table(folder, IDLE_RTTS, rows)
     evidence: Any = SimpleNamespace(
-        trial=SimpleNamespace(path=folder, file=file_in(folder)), virtual_time=True
+        trial=SimpleNamespace(path=folder, file=file_in(folder)),
+        scenario=with_link(
+            router(rate_mbit=1000, delay_ms=22), "sender1-router", jitter_ms=jitter_ms
+        ),
+        flows=(SimpleNamespace(name="tcp"),),
+        virtual_time=True,
     )
     (check,) = links.idle(evidence)
     return check.verdict, check.measured
@@ -194,4 +199,4 @@ def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
         ("tcp", "a", "b", "" if rtt is None else rtt, 44.0, jitter_ms, int(lossy))
         for rtt in rtts_ms
     ]
-    assert judged_idle(tmp_path, rows)[0] is expected
+    assert judged_idle(tmp_path, rows, jitter_ms)[0] is expected

@@ -38,7 +38,7 @@ from testbed.store.reading import Trial, open_trial
 from testbed.store.records import Record, Status
 from tests.scenarios import router
 from tests.sealing import seal
-from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
+from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial, written_scenario
 
 ISSUE_COLUMNS = (
     "experiment, trial, engine, status, verdict, why, topology, queue, flow, kind, src, dst, "
@@ -58,7 +58,7 @@ ISSUE_COLUMNS = (
     "completion_s, datagrams_lost, datagram_loss_rate, jitter_ms, datagrams_reordered"
 ).split(", ")
 
-SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
+SCENARIO = written_scenario()
 TCP_GOODPUT = 10_000 * 8 / 10 / 1e6  # the last packet comes too late
 CBR_GOODPUT = 4 * 972 * 8 / 10 / 1e6
 
@@ -71,7 +71,7 @@ EXPECTED = {
         "verdict": "suspect",  # the last of three samples is 8 s before the flows' end
         "why": "kernel of guest is not known: not recorded",
         "topology": "router-bottleneck",
-        "queue": "bfifo 100000 B",
+        "queue": "codel 66 packets",
         "flow": "tcp",
         "kind": "tcp",
         "src": "sender1",
@@ -222,7 +222,7 @@ def test_steady_is_the_receivers_throughput() -> None:
 
 def test_repeats_have_one_setting() -> None:
     """Seeds, this flow's variant, labels and captures do not count; all else does."""
-    mine, beside = settings(SCENARIO)
+    mine, beside = settings(router(variant="reno", cbr_mbit=0.1, duration_s=12))
     other, beside_other = settings(
         router(variant="cubic", cbr_mbit=0.1, duration_s=12, seed=2, captures=())
     )
@@ -424,7 +424,9 @@ def test_parallel_connections_are_one_flow(tmp_path: Path) -> None:
     """The TCP flow's packets twice, with two ports."""
     both = dataclasses.replace(flow_record("tcp", TCP, "tcp"), src_ports=(40001, 40002))
     record = Record(Status.OK, epoch_s=EPOCH_S, flows=(both,))
-    path = write_trial(tmp_path / "trial", scenario=router(), record=record)
+    flows = (dataclasses.replace(SCENARIO.flows[0], parallel=2),)
+    scenario = dataclasses.replace(SCENARIO, flows=flows)
+    path = write_trial(tmp_path / "trial", scenario=scenario, record=record)
     double_captures(path)
     row = reduce_trial(open_trial(seal(path))).flows.iloc[0]
     assert row["goodput_mbps"] == pytest.approx(2 * TCP_GOODPUT)

@@ -31,7 +31,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.sealing import seal
-from tests.trial_writer import ROLES, write_trial
+from tests.trial_writer import ROLES, write_trial, written_scenario
 
 NAN = math.nan
 RTT = {"rtt_mean_ms": Tolerance(absolute=1.0)}
@@ -354,8 +354,8 @@ def test_a_long_table_shows_what_does_not_agree(tmp_path: Path) -> None:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real captures, read by tshark: `a`, its copy `same`, and `late`, that starts later."""
     root = tmp_path_factory.mktemp("results")
-    path = write_trial(root / "a" / "trial", without=RECEIVER_ONLY)
-    seal(path)
+    jittered = dataclasses.replace(written_scenario(), start_jitter_ms=2000)
+    path = write_trial(root / "a" / "trial", scenario=jittered, without=RECEIVER_ONLY)
     shutil.copytree(root / "a", root / "same")
     late = root / "late" / "trial"
     shutil.copytree(path, late)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from analysis.captures.packet_matching import Pairs
-from analysis.captures.tcp import CE, SYN, read_capture
+from analysis.captures.tcp import ACK, CE, RST, SYN, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.intervals import widest
@@ -34,7 +34,7 @@ from analysis.verdict import (
 )
 from analysis.verdict.checks import Check, Grade, make_check
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.queues import backlog_at_losses, backlogged, too_soon
+from analysis.verdict.queues import backlog_at_losses, backlogged, serialised, too_soon
 from analysis.verdict.verdict import worst_verdict
 from testbed.scenario.model import FlowKind, Misbehaviour
 from testbed.store.names import DELAY_NODE
@@ -45,7 +45,6 @@ from tests.transits import sure_transit
 from tests.trial_writer import ISN, SIZE, TCP, captures, flow_record, ns
 
 MS = 1_000_000
-ACK = 0x10
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +226,8 @@ def test_the_end_of_an_unanswered_control_connection_is_sent_again(
         (tmp_path / name).write_text(json.dumps(text))
     again = SimpleNamespace(again=np.array([1, 1]), retransmissions=lambda _ns: [2])
     packets = SimpleNamespace(connections=lambda _flow: [again])
-    planned = SimpleNamespace(flow=lambda _name: SimpleNamespace(src="a", kind=FlowKind.TCP))
+    ends = SimpleNamespace(src="a", dst="b", kind=FlowKind.TCP)
+    planned = SimpleNamespace(flow=lambda _name: ends)
     record = SimpleNamespace(epoch_s=0.0, queues=(), captures=())
     trial = SimpleNamespace(file=file_in(tmp_path), scenario=planned, record=record)
     samples = SimpleNamespace(last_s=lambda: 26.0)
@@ -344,8 +344,8 @@ def test_a_retransmission_may_join_two_short_segments() -> None:
 def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
     def graded(ahead: int) -> list[Grade]:
         told = {"reorder": {"reorder": 0.5}}
-        wire = {"kind": "netem", "options": told, "requeues": ahead, "packets": 100}
-        found = Disciplines(cast(Any, None))
+        wire = {"kind": "netem", "dev": "w0a", "options": told, "requeues": ahead, "packets": 100}
+        found = Disciplines(cast(Any, SimpleNamespace(scenario=router())))
         found.__dict__["_by_node"] = {DELAY_NODE: [wire]}
         evidence = SimpleNamespace(disciplines=found, flows=(), virtual_time=True)
         return [each.verdict for each in links.overtaking(cast(Any, evidence))]
@@ -362,12 +362,16 @@ def marks_received(
     address: str = "10.0.0.2",
 ) -> Iterator[Check]:
     """Yield the checks of marks of a flow: with these data packets, and acknowledgements' flags."""
-    packets = SimpleNamespace(data=pd.DataFrame(data), acks=pd.DataFrame({"flags": flags}))
+    sent = pd.DataFrame({"time_ns": 0, **data})
+    packets = SimpleNamespace(data=sent, acks=pd.DataFrame({"flags": flags}))
     flow = SimpleNamespace(dst="receiver", receiver=receiver)
     evidence = SimpleNamespace(
-        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address=address),),
+        flows=(SimpleNamespace(name="tcp", protocol="tcp", dst_address=address, stopped_s=1.0),),
         packets=SimpleNamespace(part=lambda _role, _flow: packets),
-        trial=SimpleNamespace(scenario=SimpleNamespace(flow=lambda _name: flow)),
+        trial=SimpleNamespace(
+            scenario=SimpleNamespace(flow=lambda _name: flow),
+            record=SimpleNamespace(epoch_s=0.0),
+        ),
         virtual_time=True,
     )
     return iter(queues.marks_received(cast(Evidence, evidence)))
@@ -389,6 +393,12 @@ def test_marks_of_packets_with_data_alone_are_echoed(
     data = {"ecn": [CE, 0], "payload": [payload, 1000]}
     echo = next(marks_received(data, [16, 16], receiver))
     assert echo.name == "ECN echo" and echo.verdict == grade
+
+
+@pytest.mark.parametrize(("time_s", "grade"), [(0.9, "invalid"), (1.1, "valid")])
+def test_a_closed_socket_echoes_no_mark(time_s: float, grade: str) -> None:
+    data = {"ecn": [CE], "payload": [1000], "time_ns": [round(time_s * 1e9)]}
+    assert next(marks_received(data, [16])).verdict == grade
 
 
 @pytest.mark.parametrize(("marked", "counters", "grade"), [
@@ -429,6 +439,14 @@ def test_gaps_count_only_behind_a_backlog() -> None:
     assert list(gaps.gap_ns) == [MS, MS, MS]
     assert gaps.rate_mbit() == 8 and gaps.share_off(8, 0.1) == 0
     assert gaps.share_off(9, 0.1) == 1
+
+
+def test_an_idle_link_shows_its_rate_too() -> None:
+    """Alone after 10 ms, behind another after 20; the arrival of the last one is not known."""
+    left = [1 * MS, 11 * MS, 21 * MS, 22 * MS, 40 * MS]
+    transit = queue_transit(left, [0, 10 * MS, 20 * MS, 20 * MS, 40 * MS], [])
+    assert list(serialised(transit, idle_too=True).gap_ns) == [MS, MS, MS]
+    assert list(serialised(transit, idle_too=False).gap_ns) == [MS]
 
 
 def test_packets_that_leave_before_their_bucket_lets_them() -> None:
@@ -622,10 +640,14 @@ def test_an_iperf3_that_never_connected_tells_no_block(tmp_path: Path) -> None:
 
 
 def socket_evidence(
-    flow: SimpleNamespace, answers: int, captured: tuple[str, ...] = ("sender",)
+    flow: SimpleNamespace,
+    answers: int,
+    captured: tuple[str, ...] = ("sender",),
+    flags: int = ACK,
 ) -> Evidence:
     """One flow, to whose sender so many packets came back, as captured at these ends."""
-    parts = {side: SimpleNamespace(acks=[0] * answers) for side in captured}
+    sent, back = pd.DataFrame({"flags": [SYN]}), pd.DataFrame({"flags": [flags] * answers})
+    parts = {side: SimpleNamespace(data=sent, acks=back) for side in captured}
     packets = SimpleNamespace(part=lambda side, _flow: parts.get(side))
     trial = SimpleNamespace(scenario=router())
     return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets, trial=trial))
@@ -656,3 +678,11 @@ def test_a_flow_that_ran_another_variant_says_why_and_what_to_do(seen: str, said
     variant, options = configuration.sockets(socket_evidence(flow, answers=2))
     assert (variant.verdict, options.verdict) == (Grade.INVALID, Grade.VALID)
     assert f"variant of tcp: {seen!r}, not 'dctcp'" in variant.why and said in variant.why
+
+
+def test_a_flow_whose_connections_were_reset_ran_no_variant() -> None:
+    flow = SimpleNamespace(
+        name="tcp", variant_seen="", control="cubic", options_seen=(), options=("sack",)
+    )
+    evidence = socket_evidence(flow, answers=2, flags=RST | ACK)
+    assert [each.verdict for each in configuration.sockets(evidence)] == [Grade.UNKNOWN] * 2

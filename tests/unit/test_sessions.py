@@ -365,6 +365,18 @@ def test_a_round_trip_that_queues_do_not_explain(case: Case, off_ms: float) -> N
     assert case.bad() == {"session RTT"}
 
 
+def test_a_round_trip_by_timestamps_is_up_to_a_millisecond_less(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.ports[2]["min_rtt_us"] = case.ports[2]["min_rtt_us"] // 1000 * 1000  # type: ignore[operator]
+    assert case.bad() == {"session RTT"}
+    stamped = dataclasses.replace(case.record, options=("sack", "timestamps"))
+    monkeypatch.setattr(Case, "record", stamped)
+    assert case.bad() == set()
+    case.ports[2]["min_rtt_us"] -= 1000  # type: ignore[operator]
+    assert case.bad() == {"session RTT"}
+
+
 def test_a_window_beyond_its_limit(case: Case) -> None:
     case.ports[2]["window_bytes"] = 64_001
     assert case.bad() == {"session window"}

@@ -174,7 +174,11 @@ def test_the_bottleneck_is_the_flows_own_not_a_slower_link_elsewhere(trial: Tria
     more = dataclasses.replace(
         network,
         nodes=(*network.nodes, Node("aside"), Node("far")),
-        links=(*network.links, Link(("router", "aside"), slower), Link(("router", "far"), distant)),
+        links=(
+            *network.links,
+            Link(("router", "aside"), slower, Direction()),
+            Link(("router", "far"), distant),
+        ),
     )
     beside = dataclasses.replace(trial, scenario=dataclasses.replace(trial.scenario, network=more))
     assert more.bottleneck_mbit == 0.1
@@ -271,7 +275,11 @@ def test_words_are_spread_within_the_panel() -> None:
 def test_the_limit_and_the_thresholds_of_red(trial: Trial) -> None:
     red = Queue("red", limit_bytes=100_000, options={"min_bytes": 1000, "max_bytes": 4000})
     scenario = router(variant="reno", cbr_mbit=0.1, duration_s=12, queue=red, delay_ms=30)
-    shown = panels(dataclasses.replace(trial, scenario=scenario))
+    recorded = QueueRecord(
+        *("router", "router-eth0", 1, 1514, "red", 100_000, "bytes", False, True)
+    )
+    record = dataclasses.replace(trial.record, queues=(recorded,))
+    shown = panels(dataclasses.replace(trial, scenario=scenario, record=record))
     assert words(shown[2]) == [
         "RED min",
         "RED max",
@@ -301,7 +309,7 @@ def test_a_long_round_trip_does_not_press_the_others_flat(trial: Trial) -> None:
 def test_title_and_outcome(trial: Trial) -> None:
     flow = flow_record(trial)
     assert title(trial, flow) == (
-        "reno (flow tcp) through bfifo of 100 kB · 1 Mbit/s · path RTT 0 ms · seed 1"
+        "reno (flow tcp) through codel of 66 packets · 1 Mbit/s · path RTT 61 ms · seed 1"
     )
     said = outcome(story(trial))
     for part in ("1 s to 11.5 s: ", "1 dropped", "2 sent again", "RTT 100 ms at least"):

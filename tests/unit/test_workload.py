@@ -233,6 +233,7 @@ def test_synacks_of_a_connection_that_nobody_accepted(
         (40, False),  # before
         (60, True),  # the answer before it came at 70
         (71, False),
+        (NEVER, False),  # it never left, and there was nothing to wait for
     ],
 )
 def test_a_request_may_wait_for_the_answer_before_it(seen: int, waited: bool) -> None:
@@ -240,6 +241,13 @@ def test_a_request_may_wait_for_the_answer_before_it(seen: int, waited: bool) ->
     found = OnTheWire(np.array([0, 60, seen]), np.array([70, 90, NEVER]), None, 2, 3)
     held = held_back(np.array([1, 2, 1]), np.array([0, 50, 50]), found)
     assert held.tolist() == [False, False, waited]
+
+
+@pytest.mark.parametrize(("answered", "waited"), [(NEVER, True), (80, True), (60, False)])
+def test_a_request_waits_until_the_stop(answered: int, waited: bool) -> None:
+    """At 70, for an answer that comes too late or never: it does not leave."""
+    found = OnTheWire(np.array([0, NEVER]), np.array([answered, NEVER]), None, 1, 1)
+    assert held_back(np.array([1, 1]), np.array([0, 50]), found, 70).tolist() == [False, waited]
 
 
 def test_files_of_times_and_points(tmp_path: Path) -> None:
