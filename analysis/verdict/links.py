@@ -40,11 +40,17 @@ NO_MEDIUM_REPORT = "the medium left no report"
 
 
 def idle(evidence: Evidence) -> Iterator[Check]:
-    """Check the paths' delays before the flows, by the echo of each flow that is furthest off."""
+    """Check the paths' delays before the flows, by the echo of each flow that is furthest off.
+
+    In real time the first of a flow's may have no reply: the kernel takes a link that is up into
+    service when it comes to that (linkwatch).
+    """
     table = read_samples(evidence.trial, IDLE_RTTS)
     if table is None:
         yield unverified("idle RTT", "paths", NOT_RECORDED)
         return
+    if not evidence.virtual_time:
+        table = table[table["rtt_ms"].notna() | table["flow"].duplicated()]
     for flow, rows in table.groupby("flow", sort=False):
         answered = rows.dropna(subset=["rtt_ms"])
         lossy = "lossy" in rows and bool(rows["lossy"].any())
@@ -201,7 +207,7 @@ def damage(evidence: Evidence) -> Iterator[Check]:
         yield unknown("checksums", "hosts", NOT_SAMPLED)
         return
     counts = {
-        node: sum(count for name, count in each.items() if name.endswith("InCsumErrors"))
+        node: sum(each.get(f"{protocol}InCsumErrors", 0) for protocol in ("IpExt", "Tcp", "Udp"))
         for node, each in counters.items()
     }
     worst = max(counts, key=counts.__getitem__)

@@ -646,7 +646,7 @@ CHECK_RULES: Mapping[str, CheckRule] = {
         _exact(
             "checksums",
             "packets",
-            "the kernel's count of packets with a wrong checksum, of the host with most",
+            "the kernel's count of wrong checksums of IP, TCP and UDP, of the host with most",
             "none",
             "a damaged packet is seen by a capture and not by TCP",
         ),

@@ -160,7 +160,10 @@ def test_how_it_is_shown() -> None:
 
 
 def judged_idle(
-    folder: pathlib.Path, rows: Sequence[tuple[object, ...]], jitter_ms: float = 0.0
+    folder: pathlib.Path,
+    rows: Sequence[tuple[object, ...]],
+    jitter_ms: float = 0.0,
+    virtual_time: bool = True,
 ) -> tuple[Grade, float | str | None]:
     (folder / "samples").mkdir()
     write_table(folder, IDLE_RTTS, rows)
@@ -170,7 +173,7 @@ def judged_idle(
             router(rate_mbit=1000, delay_ms=22), "sender1-router", jitter_ms=jitter_ms
         ),
         flows=(SimpleNamespace(name="tcp"),),
-        virtual_time=True,
+        virtual_time=virtual_time,
     )
     (check,) = links.idle(evidence)
     return check.verdict, check.measured
@@ -200,3 +203,18 @@ def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
         for rtt in rtts_ms
     ]
     assert judged_idle(tmp_path, rows, jitter_ms)[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("rtts_ms", "expected"),
+    [
+        (("", 44.1, 44.1), Grade.VALID),
+        ((44.1, "", 44.1), Grade.INVALID),
+        (("", "", 44.1), Grade.INVALID),
+    ],
+)
+def test_a_host_may_not_have_taken_a_link_into_service_at_the_first_echo(
+    tmp_path: pathlib.Path, rtts_ms: tuple[object, ...], expected: Grade
+) -> None:
+    rows = [("tcp", "a", "b", rtt, 44.0, 0.0, 0) for rtt in rtts_ms]
+    assert judged_idle(tmp_path, rows, virtual_time=False)[0] is expected
