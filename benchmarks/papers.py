@@ -126,7 +126,7 @@ class ClaimAnswer:
     needed: int = 0  # networks with which the plan's power is reached, by the spread in these
 
     def sentence(self) -> str:
-        """Return the sentence that was written for this answer, filled; empty if there is none.
+        """Return the sentence that was written for this answer, with its numbers, or nothing.
 
         Raises if it was written for another answer than the present one.
         """

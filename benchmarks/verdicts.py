@@ -4,7 +4,7 @@
 
 Draws scenarios, runs each as it is and with faults planted in it (`benchmarks.planted_faults`), and
 prints for each kind of fault how many were found, by which checks, and how many sound trials are
-accused. A fault that changed no packet of its trial is none, unless it hides what happened.
+accused. A fault that changes no packet of its trial does not count, unless it hides something.
 `--write` puts the table into docs/verdicts.md.
 """
 

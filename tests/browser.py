@@ -14,19 +14,11 @@ from typing import Any
 
 import pytest
 
+from testbed.cli.watch_film import FILM_FLAGS
 from testbed.machine.process import Process, end_all, start_told
 
 NAMES = ("chromium-headless-shell", "chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",  # root has none, and the pages are our own
-    "--disable-gpu",
-    "--hide-scrollbars",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-    "--remote-debugging-pipe",
-)
+FLAGS = (*FILM_FLAGS, "--no-sandbox")  # root has none, and the pages are our own
 
 
 class Tab:

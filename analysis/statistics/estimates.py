@@ -100,7 +100,7 @@ class Estimate:
 
 
 def _end_of_median(n: int, level: float) -> int:
-    """Return the place, in order, of the lower end of the median's interval; -1 if there is none.
+    """Return the rank, from 0, of the lower end of the median's interval; -1 if n is too small.
 
     The interval from place k to the same place from the other end misses the median if at most k
     numbers are on one side of it.
@@ -110,7 +110,7 @@ def _end_of_median(n: int, level: float) -> int:
 
 
 def coin_p(at_most: int, n: int) -> float:
-    """Return two-sided p of a half, of samples with so few or fewer."""
+    """Return the two-sided p of a fair coin that shows one side at most this often in n tosses."""
     return min(1.0, 2 * next(itertools.islice(coin_tails(n), at_most, None)))
 
 
@@ -141,7 +141,7 @@ def share_interval(successes: int, n: int, level: float = CLAIM_LEVEL) -> tuple[
 def networks_needed(
     spread: float, distance: float, *, two_sided: bool = False, most: int = 100_000
 ) -> int:
-    """Return how many networks decide in nine of ten cases a number so far from what it must pass.
+    """Return how many networks decide, in nine of ten cases, a number this far from its limit.
 
     `spread` is the standard deviation over the networks of a pilot; `two_sided` is for a number
     that must stay within a distance on either side. 0 if nothing can be planned; what has no spread

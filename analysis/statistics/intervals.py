@@ -65,10 +65,10 @@ def student_quantile(freedom: float) -> float:
 
 
 def half_width(values: Iterable[float]) -> float:
-    """Return half of Student's confidence interval of the mean, or NaN if there is none.
+    """Return half of Student's confidence interval of the mean; NaN if these values allow no ±.
 
-    There is none below two values, and none of values of two kinds, of which one has fewer than
-    five: what is ± of them covers the mean in half of the cases.
+    A single value allows none. Neither do values of two kinds with fewer than five of one kind: a ±
+    of those covers the mean in half of the cases.
     """
     array = known(values)
     n = len(array)

@@ -189,7 +189,7 @@ def _wires(evidence: Evidence, network: Graph) -> Iterator[Check]:
 
 
 def _number(shown: object, *path: str) -> float:
-    """Return a number at a path in what tc shows; 0 where there is none."""
+    """Return the number at a path in what tc shows; 0 if tc does not show it."""
     for name in path:
         shown = shown.get(name) if isinstance(shown, Mapping) else None
     return float(shown) if isinstance(shown, int | float) else 0.0

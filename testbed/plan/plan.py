@@ -415,7 +415,7 @@ def _address_commands(
 
     TCP hands down several segments as one packet, whatever the offloads are: a queue at the sending
     host would count them as one, and let them out at one instant. The guest's kernel cuts them
-    before the queue; on another machine TCP may make none where there is a queue.
+    before the queue; other kernels are told to hand down single segments where there is one.
     """
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))

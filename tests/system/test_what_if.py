@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -75,17 +76,27 @@ def test_a_change_that_reaches_nothing_changes_no_packet(trial: Trial, out: Path
     assert all(each.difference.difference == 0 for each in found.effects)
 
 
-def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
+def middle_segment(trial: Trial) -> pd.Series[Any]:
+    """The row of one segment, as captured behind the bottleneck."""
     behind = trial.capture("bottleneck-out:tcp")
     assert behind
     rows = TrialPackets(trial).read(behind).rows
-    data = rows[rows["length"] > 1000].reset_index(drop=True)
-    lost = data.iloc[len(data) // 2]
-    (pair,) = answer(trial, Intervention(packet=int(lost["frame"])), out).pairs
-    before, after = (
+    data = rows[rows["length"] > 1000]
+    return data.iloc[len(data) // 2]
+
+
+def received(trial: Trial, change: Intervention, out: Path) -> list[pd.DataFrame]:
+    """What the receiver got without the change, and with it."""
+    (pair,) = answer(trial, change, out).pairs
+    return [
         TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows
         for each in (pair.before, pair.after)
-    )
+    ]
+
+
+def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
+    lost = middle_segment(trial)
+    before, after = received(trial, Intervention(packet=int(lost["frame"])), out)
     until = before["time_ns"] <= lost["time_ns"] + 20_000_000  # until the sender can know of it
     arrived = set(after["time_ns"])
     missing = before[until & ~before["time_ns"].isin(arrived)]
@@ -94,16 +105,8 @@ def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
 
 
 def test_exactly_one_packet_is_late(trial: Trial, out: Path) -> None:
-    behind = trial.capture("bottleneck-out:tcp")
-    assert behind
-    rows = TrialPackets(trial).read(behind).rows
-    data = rows[rows["length"] > 1000].reset_index(drop=True)
-    late = data.iloc[len(data) // 2]
-    (pair,) = answer(trial, Intervention(packet=int(late["frame"]), later_ms=7), out).pairs
-    before, after = (
-        TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows
-        for each in (pair.before, pair.after)
-    )
+    late = middle_segment(trial)
+    before, after = received(trial, Intervention(packet=int(late["frame"]), later_ms=7), out)
     until = late["time_ns"] + 20_000_000  # before the sender can know of it
     usual, other = (
         each[(each["length"] > 1000) & (each["time_ns"] <= until)].set_index("ip_id")["time_ns"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Direction, Link, Queue
 from testbed.scenario.reading import read_scenario
-from testbed.store.names import IDLE_RTTS
+from testbed.store.names import COUNTERS_FILE, IDLE_RTTS
 from testbed.store.writing import write_table
 from tests.scenarios import access, background, dumbbell, router, with_link, with_network
 from tests.sealing import file_in
@@ -218,3 +219,25 @@ def test_a_host_may_not_have_taken_a_link_into_service_at_the_first_echo(
 ) -> None:
     rows = [("tcp", "a", "b", rtt, 44.0, 0.0, 0) for rtt in rtts_ms]
     assert judged_idle(tmp_path, rows, virtual_time=False)[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("counter", "expected"),
+    [
+        ("IpExtInCsumErrors", Grade.INVALID),
+        ("TcpInCsumErrors", Grade.INVALID),
+        ("UdpInCsumErrors", Grade.INVALID),
+        ("IcmpInCsumErrors", Grade.VALID),  # Linux 6.18 has one of an answered echo request
+    ],
+)
+def test_wrong_checksums_are_those_of_what_flows_send(
+    tmp_path: pathlib.Path, counter: str, expected: Grade
+) -> None:
+    (tmp_path / "samples").mkdir()
+    counters = {"a": {"TcpOutSegs": 9}, "b": {"TcpOutSegs": 9, counter: 1}}
+    (tmp_path / COUNTERS_FILE).write_text(json.dumps(counters))
+    evidence: Any = SimpleNamespace(
+        trial=SimpleNamespace(path=tmp_path, file=file_in(tmp_path)), virtual_time=False
+    )
+    (check,) = links.damage(evidence)
+    assert check.verdict is expected

@@ -24,7 +24,7 @@ WORLDS_TESTED = 40
     ids=lambda w: f"{w.claim}, {w.truth}, {w.networks}, {sorted(w.counted)[0]}",
 )
 def test_answers_are_as_often_wrong_and_right_as_stated(world: ClaimWorld) -> None:
-    """Within three standard deviations of so few worlds; what must never be never is."""
+    """Few worlds allow three standard deviations; a rate of zero must be zero."""
     share = world.share(WORLDS_TESTED)
     allowed = 3 * math.sqrt(world.most * (1 - world.most) / WORLDS_TESTED)
     missed = 3 * math.sqrt(world.least * (1 - world.least) / WORLDS_TESTED)
