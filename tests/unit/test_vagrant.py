@@ -59,9 +59,23 @@ load ARGV[0]
 """
 
 
+def recorded(root: Path) -> list[str]:
+    return run(["ruby", "-e", RECORDER, str(root / "Vagrantfile")]).stdout.splitlines()
+
+
+def test_the_machine_gets_what_was_built_here(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    there = f"{tmp_path}/tcp-testbed /home/vagrant/.cache/tcp-testbed "
+    assert not any(there in line for line in recorded(root))
+    (tmp_path / "tcp-testbed").mkdir()
+    assert any(there in line for line in recorded(root))
+
+
 def test_what_the_machine_is(root: Path) -> None:
     """A release of Debian that the installation knows, set up by a script that is there."""
-    lines = run(["ruby", "-e", RECORDER, str(root / "Vagrantfile")]).stdout.splitlines()
+    lines = recorded(root)
     assert "config.vm.box= debian/bookworm64" in lines
     (provision,) = (line for line in lines if line.startswith("config.vm.provision "))
     folder, script = provision.partition(" inline ")[2].split(" && ")
