@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -290,6 +291,7 @@ def _plan_command(
         "port": str(port),
         "seed": str(scenario.seed),
         "duration_s": f"{stop_s - start_s:g}",
+        "python": sys.executable,
     }
     return FlowPlan(
         flow=flow,

@@ -71,7 +71,7 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         yield Need("program", CHROMIUM)
     for flow in scenario.flows:
         for words in (flow.command.server, flow.command.client) if flow.command else ():
-            if words and not words[0].startswith("./"):
+            if words and not words[0].startswith(("./", "{python}")):
                 yield Need("program", words[0])
     for recipe in recipes(scenario):
         yield from variant_needs(recipe)

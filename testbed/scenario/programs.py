@@ -20,6 +20,7 @@ PLACEHOLDERS = (
     "port",
     "seed",
     "duration_s",
+    "python",
 )  # what words may have in braces
 EVERY_PORT = 0
 PROGRAM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # where programs are looked for, on every engine
@@ -46,7 +47,8 @@ class Programs:
         tuple[str, ...], Length(1, MAX_WORDS, "words", none="no program is named", few=CLIENT_HINT)
     ]
     """The program that starts with the flow, and its words. `{server_ip}`, `{client_ip}`, `{port}`,
-    `{seed}` and `{duration_s}` in them stand for their values, and `{{port}}` for `{port}`."""
+    `{seed}` and `{duration_s}` in them stand for their values, `{python}` for the Python that has
+    the testbed, and `{{port}}` for `{port}`."""
     server: Annotated[tuple[str, ...], Length(0, MAX_WORDS, "words")] = ()
     """The program that is there before and until the end, and its words, as above."""
     files: Annotated[tuple[str, ...], Length(0, MAX_FILES, "files")] = ()

@@ -139,15 +139,14 @@ def ecn(moved: Moved) -> Iterator[str]:
 
 
 def head_of_line(moved: Moved) -> Iterator[str]:
-    (hole,) = np.flatnonzero(moved.lost)
-    seq, own = moved.columns["seq"], moved.data("one")
-    repair = float(moved.times[own & (seq == seq[hole]) & ~moved.lost, ACROSS][0])
-    arrived = moved.times[own & (seq > seq[hole]), ACROSS]
-    waiting = arrived[arrived < repair]
-    yield f"{(repair - waiting.min()) * 1e3:.0f} ms after the first that must wait for it"
-    yield f"{len(waiting)} segments wait at the receiver"
-    other = moved.times[moved.data("other"), ACROSS]
-    assert ((other > waiting.min()) & (other < repair)).sum() > 50
+    lost = [moved.paths[moved.columns["path"][i]].flow.name for i in np.flatnonzero(moved.lost)]
+    assert lost == ["h2", "h3"]
+    printed = ((moved.trial.path / "flows" / f"{flow}.client.out").read_text() for flow in lost)
+    over_tcp, over_quic = (sorted(map(int, re.findall(r": (\d+) ms", text))) for text in printed)
+    assert len(over_tcp) == len(over_quic) == 4
+    yield f"all four streams get no data for {over_tcp[0]} to {over_tcp[-1]} ms"
+    yield f"one stream, which gets no data for {over_quic[-1]} ms"
+    yield f"no other waits for more than {over_quic[-2]} ms"
 
 
 SENTENCES = {
