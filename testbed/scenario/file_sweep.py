@@ -181,7 +181,8 @@ def _resolve_key(at: Any, part: str, place: str, before: Sequence[str | int]) ->
         raise UsageError(f"{where} has no {quoted(part)}", hint)
     if isinstance(at, list):
         known = {str(number): number for number in range(len(at))}
-        known |= {each["name"]: n for n, each in enumerate(at) if "name" in each}
+        named = [isinstance(each, dict) and "name" in each for each in at]
+        known |= {at[number]["name"]: number for number, has in enumerate(named) if has}
         if part in known:
             return known[part]
         raise UsageError(f"{where} has no {quoted(part)}", nearest(part, known))

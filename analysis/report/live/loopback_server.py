@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -30,7 +30,8 @@ ACCEPT_S = 0.2  # between looks for connections that take too long
 LAST_NEWS_S = 3.0  # that a reader who is there has for the last news
 STILL_THERE_S = 3.0  # since a reader last asked
 
-News = Callable[[int], dict[str, Any]]
+Query = Mapping[str, Sequence[str]]
+News = Callable[[Query], dict[str, Any]]
 
 
 class LoopbackServer:
@@ -138,12 +139,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self.headers.get("Host") in (self.server.host, f"localhost:{port}")
 
     def _news(self, query: str) -> None:
-        have = parse_qs(query).get("have", ["-1"])[0]
-        told = self.server.news(int(have) if have.isdecimal() else -1)
+        told = self.server.news(parse_qs(query))
         content = json.dumps(told, allow_nan=False).encode()
         self._answer(HTTPStatus.OK, content, "application/json")
         self.server.asked_at = time.monotonic()
-        if told["over"]:
+        if told.get("over"):
             self.server.told_all.set()
 
     def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:

@@ -27,7 +27,7 @@ from analysis.figures.figure import (
 )
 from analysis.metrics.columns import ALL_METRICS
 from analysis.metrics.metric_rows import invalid
-from analysis.report.live.loopback_server import LoopbackServer
+from analysis.report.live.loopback_server import LoopbackServer, Query
 from analysis.report.page import SHARED, fill, policy_of
 from analysis.report.page_plot import plot
 from analysis.statistics.intervals import half_width, known
@@ -242,4 +242,9 @@ class RunProgress:
 def live_server(progress: RunProgress, experiment: str) -> LoopbackServer:
     """Return a server, not started, of the page of this run."""
     page = fill("live.html", SCRIPTS, NEWS, experiment=experiment)
-    return LoopbackServer(page, policy_of(SCRIPTS, NEWS), progress.as_json)
+
+    def news(query: Query) -> Json:
+        have = query.get("have", ["-1"])[0]
+        return progress.as_json(int(have) if have.isdecimal() else -1)
+
+    return LoopbackServer(page, policy_of(SCRIPTS, NEWS), news)

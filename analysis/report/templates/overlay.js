@@ -42,70 +42,13 @@ const overlay = (() => {
     return shared > 1 || (shared === a.length && shared === b.length);
   };
 
-  const section = document.getElementById("compare");
-  if (!section) return { paired, welch };
-  const data = JSON.parse(document.getElementById("overlay-data").textContent);
-  const { settings, values, metrics, quantiles } = data;
-  const host = document.getElementById("overlay-plot");
-  section.querySelector(".unscripted").hidden = true;
-  section.querySelector(".scripted").hidden = false;
-
-  // ---- a trial's series, from a file beside the page or from within it
-  const waiting = new Map(), kept = new Map();
-  globalThis.testbedSeries = (number, text) => waiting.get(number)?.(text);
-  const packed = (number) => {
-    const within = document.getElementById(`series-${number}`);
-    if (within) return Promise.resolve(within.textContent);
-    return new Promise((done, failed) => {
-      waiting.set(number, done);
-      const script = make("script", { src: `${encodeURIComponent(data.folder)}/t${number}.js` });
-      script.addEventListener("error", () => failed(new Error(`${data.folder}/t${number}.js is not beside this page`)));
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    });
-  };
-  const load = (number) => {
-    if (!kept.has(number)) {
-      kept.set(number, packed(number).then(async (text) => {
-        const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-        const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-        const found = JSON.parse(await new Response(plain).text());
-        for (const flow of Object.values(found)) for (const each of Object.values(flow)) for (const name of ["x", "y"]) each[name] = drawing.unpacked(each[name]);
-        return found;
-      }));
-    }
-    return kept.get(number);
-  };
-
-  // ---- the choice: a setting, one of its flows, and a seed (a trial) or all
-  const sides = Object.fromEntries(all("fieldset", section).map((each) => [each.dataset.side, each]));
-  const box = (side, name) => sides[side].querySelector(`[name=${name}]`);
-  const option = (words, value) => make("option", { value }, words);
-  const counted = (setting) => setting.trials.filter(([, , invalid]) => !invalid);
-  const fill = (side, { place, flow, trial }) => {
-    const setting = settings[place];
-    box(side, "setting").value = place;
-    box(side, "flow").replaceChildren(...setting.flows.map((name) => option(name, name)));
-    box(side, "flow").value = setting.flows.includes(flow) ? flow : setting.flows[0];
-    const seeds = setting.trials.map(([number, seed, invalid]) => option(`${seed}: trial ${number}${invalid ? " (invalid)" : ""}`, number));
-    const many = counted(setting).length;
-    box(side, "seed").replaceChildren(...(many > 1 ? [option(`all ${many}`, "all")] : []), ...seeds);
-    if (setting.trials.some(([number]) => String(number) === String(trial))) box(side, "seed").value = trial;
-  };
-  const chosen = (side) => {
-    const setting = settings[box(side, "setting").value], trial = box(side, "seed").value, flow = box(side, "flow").value;
-    const trials = trial === "all" ? counted(setting) : setting.trials.filter(([number]) => String(number) === trial);
-    const words = `${side.toUpperCase()}: ${setting.name}, ${flow}, ${trial === "all" ? `${trials.length} seeds` : `seed ${trials[0][1]}`}`;
-    return { setting, trial, flow, trials, words };
-  };
-  const address = (side) => {
-    const { setting, trial, flow } = chosen(side);
-    return `${trial === "all" ? `${setting.trials[0][0]}*` : trial}:${encodeURIComponent(flow)}`;
-  };
-  const fromAddress = (text) => { // `12*:tcp`: the setting of trial 12; `12:tcp`: the trial
-    const found = /^(\d+)(\*?):(.*)$/.exec(text);
-    const place = found ? settings.findIndex((each) => each.trials.some(([number]) => number === Number(found[1]))) : -1;
-    return place < 0 ? null : { place, flow: decodeURIComponent(found[3]), trial: found[2] ? "all" : found[1] };
+  // ---- a trial's series: analysis/results/page_series.py
+  const unpack = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const found = JSON.parse(await new Response(plain).text());
+    for (const flow of Object.values(found)) for (const each of Object.values(flow)) for (const name of ["x", "y"]) each[name] = drawing.unpacked(each[name]);
+    return found;
   };
 
   // ---- drawing
@@ -156,8 +99,68 @@ const overlay = (() => {
     const legend = ["a", "b"].map((side) => ({ name: choices[side].words, ...LOOKS[side], kind: "line" }));
     return {
       name: `${choices.a.words}, and ${choices.b.words}, over time. Arrow keys go from point to point, plus and minus zoom.`,
-      widths: [1], panels, marks, legend, open: reportPage.open,
+      widths: [1], panels, marks, legend,
     };
+  };
+
+  const section = document.getElementById("compare");
+  if (!section) return { paired, welch, unpack, specOf };
+  const data = JSON.parse(document.getElementById("overlay-data").textContent);
+  const { settings, values, metrics, quantiles } = data;
+  const host = document.getElementById("overlay-plot");
+  section.querySelector(".unscripted").hidden = true;
+  section.querySelector(".scripted").hidden = false;
+
+  // ---- from a file beside the page or from within it
+  const waiting = new Map(), kept = new Map();
+  globalThis.testbedSeries = (number, text) => waiting.get(number)?.(text);
+  const packed = (number) => {
+    const within = document.getElementById(`series-${number}`);
+    if (within) return Promise.resolve(within.textContent);
+    return new Promise((done, failed) => {
+      waiting.set(number, done);
+      const script = make("script", { src: `${encodeURIComponent(data.folder)}/t${number}.js` });
+      script.addEventListener("error", () => failed(new Error(`${data.folder}/t${number}.js is not beside this page`)));
+      script.addEventListener("load", () => script.remove());
+      document.head.append(script);
+    });
+  };
+  const load = (number) => {
+    if (!kept.has(number)) {
+      kept.set(number, packed(number).then(unpack));
+    }
+    return kept.get(number);
+  };
+
+  // ---- the choice: a setting, one of its flows, and a seed (a trial) or all
+  const sides = Object.fromEntries(all("fieldset", section).map((each) => [each.dataset.side, each]));
+  const box = (side, name) => sides[side].querySelector(`[name=${name}]`);
+  const option = (words, value) => make("option", { value }, words);
+  const counted = (setting) => setting.trials.filter(([, , invalid]) => !invalid);
+  const fill = (side, { place, flow, trial }) => {
+    const setting = settings[place];
+    box(side, "setting").value = place;
+    box(side, "flow").replaceChildren(...setting.flows.map((name) => option(name, name)));
+    box(side, "flow").value = setting.flows.includes(flow) ? flow : setting.flows[0];
+    const seeds = setting.trials.map(([number, seed, invalid]) => option(`${seed}: trial ${number}${invalid ? " (invalid)" : ""}`, number));
+    const many = counted(setting).length;
+    box(side, "seed").replaceChildren(...(many > 1 ? [option(`all ${many}`, "all")] : []), ...seeds);
+    if (setting.trials.some(([number]) => String(number) === String(trial))) box(side, "seed").value = trial;
+  };
+  const chosen = (side) => {
+    const setting = settings[box(side, "setting").value], trial = box(side, "seed").value, flow = box(side, "flow").value;
+    const trials = trial === "all" ? counted(setting) : setting.trials.filter(([number]) => String(number) === trial);
+    const words = `${side.toUpperCase()}: ${setting.name}, ${flow}, ${trial === "all" ? `${trials.length} seeds` : `seed ${trials[0][1]}`}`;
+    return { setting, trial, flow, trials, words };
+  };
+  const address = (side) => {
+    const { setting, trial, flow } = chosen(side);
+    return `${trial === "all" ? `${setting.trials[0][0]}*` : trial}:${encodeURIComponent(flow)}`;
+  };
+  const fromAddress = (text) => { // `12*:tcp`: the setting of trial 12; `12:tcp`: the trial
+    const found = /^(\d+)(\*?):(.*)$/.exec(text);
+    const place = found ? settings.findIndex((each) => each.trials.some(([number]) => number === Number(found[1]))) : -1;
+    return place < 0 ? null : { place, flow: decodeURIComponent(found[3]), trial: found[2] ? "all" : found[1] };
   };
 
   // ---- the differences
@@ -193,7 +196,7 @@ const overlay = (() => {
     try {
       const [a, b] = await Promise.all(["a", "b"].map((side) => Promise.all(choices[side].trials.map(([number]) => load(number)))));
       if (own !== turn) return;
-      const spec = specOf(choices, { a, b });
+      const spec = { ...specOf(choices, { a, b }), open: reportPage.open };
       const before = host.plot?.spec.panels[0];
       host.replaceChildren();
       host.plot = spec.panels.length ? new plotting.Plot(host, spec) : null;
