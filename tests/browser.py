@@ -93,8 +93,14 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=scheme)
         self._seen.clear()
         self.call("Page.navigate", url=url)
-        while not any(each.get("method") == "Page.loadEventFired" for each in self._seen):
+        self.wait_for("Page.loadEventFired")
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """Wait until the browser has told of an event; return what it said."""
+        while not (told := [e["params"] for e in self._seen if e.get("method") == event]):
             self._next()
+        found: dict[str, Any] = told[-1]
+        return found
 
     def resize(self, width: int) -> None:
         """As wide as a phone, or a screen."""

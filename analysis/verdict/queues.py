@@ -25,6 +25,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.requested import interfaces
 from testbed.scenario.model import Misbehaviour
 from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.queues import DISCIPLINES, polices
@@ -254,15 +255,16 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     if polices(queue.discipline):
         return
     in_bytes = queue.unit == "bytes"
+    lowest, most = _limits(evidence, queue)
     samples = evidence.samples.queue(queue.interface)
     if samples is None:
         if queue.sampled:
             yield unknown("buffer", queue.interface, NOT_SAMPLED)
     else:
         peak = int(samples["backlog_bytes" if in_bytes else "backlog_packets"].max())
-        over = max(0, peak - queue.limit)
+        over = max(0, peak - most)
         yield make_check(
-            "buffer", queue.interface, evidence.virtual_time, peak, queue.limit, deviation=over
+            "buffer", queue.interface, evidence.virtual_time, peak, most, deviation=over
         )
     row = DISCIPLINES.get(queue.discipline)
     if row is None:
@@ -278,11 +280,20 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
     taken_ns = sending_ns(evidence.trial, queue, transit.left_ns, transit.length)
     packets, sizes = backlog_at_losses(transit, transit.left_ns - taken_ns)
     least = int((sizes if in_bytes else packets).min())
-    limit = queue.limit + 1  # the first that does not fit
+    limit = lowest + 1  # the first that does not fit
     short = max(0, limit - least)
     yield make_check(
         "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
     )
+
+
+def _limits(evidence: Evidence, queue: QueueRecord) -> tuple[int, int]:
+    """Return the lowest and the highest limit that a queue has while flows run."""
+    network = evidence.scenario.network
+    number, end = interfaces(network)[queue.interface]
+    schedule = network.links[number].directions[end].schedule
+    limits = [queue.limit, *(each.limit for each in schedule if each.limit is not None)]
+    return min(limits), max(limits)
 
 
 def policed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +24,7 @@ from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine.process import interruptible
 from testbed.runs.orchestration import RunListener, RunOptions
-from testbed.runs.what_if import WHAT_IF, Intervention, WhatIf, what_if
+from testbed.runs.what_if import WHAT_IF, Intervention, WhatIf, fate_of_one, what_if
 from testbed.store.names import QUEUE_SAMPLES, SOCKET_SAMPLES, Table, results_folder
 from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, Status
@@ -78,6 +77,8 @@ class TrialResult(Trial):
         at_s: float | None = None,
         drop: int = 0,
         delay: tuple[int, float] | None = None,
+        mark: int = 0,
+        spare: int = 0,
         flow: str = "",
         seeds: int = 1,
         out: str | os.PathLike[str] | None = None,
@@ -85,10 +86,11 @@ class TrialResult(Trial):
         """Run the trial again, as it was and with one thing changed, and compare.
 
         `set` has fields of the scenario with their new values, which hold from `at_s` on (a link's
-        rate_mbit, delay_ms, loss, up) or from the beginning. `drop` is the number of one packet of
-        the flow's capture `bottleneck-out` that is lost instead, `delay` such a number and the
-        milliseconds by which that packet is later. The trials are in `pairs`, the differences of
-        metrics in `effects`.
+        rate_mbit, delay_ms, loss, up, mark, and its queue's limit) or from the beginning. `drop` is
+        the number of one packet of the flow's capture `bottleneck-out` that is lost instead, `mark`
+        of one that gets a CE mark, `delay` such a number and the milliseconds by which that packet
+        is later; `spare` is the number, in `bottleneck-in`, of one that the queue then has room
+        for. The trials are in `pairs`, the differences of metrics in `effects`.
         """
         texts = {
             place: value if isinstance(value, str) else json.dumps(value)
@@ -96,8 +98,7 @@ class TrialResult(Trial):
         }
         folder = results_folder(WHAT_IF) if out is None else Path(out)
         options = RunOptions(seeds=seeds, engine="guest", out=folder)
-        packet, later_ms = delay or (drop, math.inf)
-        change = Intervention(texts, at_s, packet, flow, later_ms)
+        change = Intervention(texts, at_s, *fate_of_one(drop, delay, mark, spare), flow)
         with interruptible():
             return what_if(self, change, options, f"what_if({change.description})", RunListener())
 

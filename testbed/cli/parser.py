@@ -131,7 +131,7 @@ class Verb:
 GROUPS = {  # what one wants to do → its verbs, the most used first
     "run experiments": ("run", "plan", "list", "new", "evaluate"),
     "look at results": (
-        *("report", "compare", "whatif", "inspect", "rewind", "reduce", "export"),
+        *("report", "compare", "whatif", "explore", "inspect", "rewind", "reduce", "export"),
         *("runs", "columns"),
     ),
     "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
@@ -442,17 +442,31 @@ def _delayed_packet(text: str) -> tuple[int, float]:
 def _what_if_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
-    about = "from this second on: a link's rate_mbit, delay_ms, loss or up"
+    about = (
+        "from this second on: a link's rate_mbit, delay_ms, loss, up, mark, or its queue's limit"
+    )
     _value(parser, "--at", "S", about, type=float)
     about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
     one = parser.add_mutually_exclusive_group()
     _number(one, "--drop", about)
     about = "let this packet of it arrive some milliseconds later"
     _value(one, "--delay", "N=MS", about, type=_delayed_packet)
+    _number(one, "--mark", "mark this packet of it with CE, as a queue does")
+    about = "let a full queue take this packet of the capture bottleneck-in, which it dropped"
+    _number(one, "--spare", about)
     _value(parser, "--flow", "NAME", "the flow whose packet it is (the first)", default="")
     _number(parser, "--seeds", "in N networks, from the trial's seed on", default=1)
     _value(parser, "--out", "DIR", "results folder (results/what-if)", type=Path)
     _number(parser, "--jobs", "trials at once (one for each core)")
+
+
+def _explore_options(parser: Parser) -> None:
+    about = "a scenario's .json with two flows (the usual one: two flows through a bottleneck)"
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE.json", help=about)
+    _values(parser, "--set", "PLACE=V,V,…", "a field to move, with its values")
+    about = "run all positions, and write a page that has them and needs nothing else"
+    _value(parser, "--page", "FILE.html", about, type=Path)
+    _number(parser, "--jobs", "trials at once for --page (one for each core)")
 
 
 def _kernel_options(parser: Parser) -> None:
@@ -711,6 +725,13 @@ VERBS = (
         "if they are not, or a trial is invalid",
         "whatif results/what-if/… --at 3.2 --set links.1.forward.rate_mbit=5",
         _what_if_options,
+    ),
+    Verb(
+        "explore",
+        "explore:explore",
+        "a page with sliders: every position is a run a second ago, or one within the page",
+        "explore --page bottleneck.html --set topology.bottleneck.rate_mbit=2,10,50",
+        _explore_options,
     ),
     Verb(
         "compare",

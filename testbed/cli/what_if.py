@@ -14,7 +14,14 @@ from testbed.runs.console import console, errors
 from testbed.runs.orchestration import RunOptions
 from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import parse_settings
-from testbed.runs.what_if import SET_EXAMPLE, WHAT_IF, Intervention, WhatIf, what_if
+from testbed.runs.what_if import (
+    SET_EXAMPLE,
+    WHAT_IF,
+    Intervention,
+    WhatIf,
+    fate_of_one,
+    what_if,
+)
 from testbed.store.names import REPORT, results_folder
 from testbed.store.reading import open_named_trial
 
@@ -27,15 +34,15 @@ def ask(options: argparse.Namespace) -> int:
     from analysis.report import collect, make_report
 
     trial = open_named_trial(options.trial)
-    packet, later_ms = options.delay or (options.drop, math.inf)
-    if packet and (options.set or options.at is not None):
+    packet = fate_of_one(options.drop, options.delay, options.mark, options.spare)
+    if packet[0] and (options.set or options.at is not None):
         raise UsageError("one packet: one change at a time", "leave out --set and --at")
     settings = {}
     for place, values in parse_settings(options.set, SET_EXAMPLE).items():
         if len(values) != 1:
             raise UsageError(f"--set {place}: one value", f"--set {place}={values[0]}")
         settings[place] = values[0]
-    change = Intervention(settings, options.at, packet, options.flow, later_ms)
+    change = Intervention(settings, options.at, *packet, options.flow)
     out = options.out or results_folder(WHAT_IF)
     run_options = RunOptions(seeds=options.seeds, engine="guest", out=out, jobs=options.jobs)
     command = shlex.join(("testbed", *options.arguments))

@@ -20,7 +20,7 @@ from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.network import HEADERS_BYTES, MAX_SECONDS, scheduled_rates
+from testbed.scenario.network import HEADERS_BYTES, MAX_SECONDS
 from testbed.scenario.reading import field_faults
 from testbed.scenario.trace import trace_summary
 from testbed.scenario.transfers import transfer_faults
@@ -116,7 +116,7 @@ def _queue_faults(hop: Hop) -> Iterator[str]:
 def _speed(hop: Hop) -> str:
     if hop.direction.trace is not None:
         return trace_summary(hop.direction.trace)
-    return f"{min(rate for _, rate in scheduled_rates(hop.rate_changes, hop.rate_mbit)):g} Mbit/s"
+    return f"{min(rate for _, rate in hop.rates_mbit):g} Mbit/s"
 
 
 def _round_trip_faults(scenario: Scenario, built: Network, flow: Flow) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _stale_limits(network: Network) -> Iterator[str]:
     for hop in network.shaped:
         if hop.queue.limit_bdp is None:
             continue
-        rates = {rate for _, rate in scheduled_rates(hop.rate_changes, hop.rate_mbit)}
+        rates = {rate for _, rate in hop.rates_mbit}
         for rate in sorted(rates - {hop.rate_mbit}):
             yield (
                 f"{hop.out.name}: its limit of {hop.queue.limit_bdp:g} BDP is that of "

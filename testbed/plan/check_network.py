@@ -19,6 +19,7 @@ from testbed.plan.network import (
 from testbed.scenario import losses, queues
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import (
+    PLAIN_QUEUE,
     TWO_ENDS,
     Change,
     Direction,
@@ -105,7 +106,7 @@ def _policer_faults(direction: Direction) -> Iterator[Fault]:
     """Yield what a direction has that a policer, which holds no packet back, cannot have."""
     others = {
         "trace": direction.trace,
-        "schedule": any(each.rate_mbit is not None for each in direction.schedule),
+        "schedule": any(each.changes_queue for each in direction.schedule),
         "aggregate_packets": direction.aggregates,
         "shaping": direction.shaping is not Shaping.LINK,
     }
@@ -143,6 +144,25 @@ def _change_faults(direction: Direction) -> Iterator[Fault]:
         if each.loss is not None and direction.loss is not None:
             words = "the link has a loss, too: give one of them"
             yield Fault(("schedule", index, "loss"), words)
+        if each.mark is not None and direction.loses_packets:
+            words = "the link loses packets, too: give one of them"
+            yield Fault(("schedule", index, "mark"), words)
+        yield from (fault.inside("schedule", index) for fault in _limit_faults(direction, each))
+
+
+def _limit_faults(direction: Direction, change: Change) -> Iterator[Fault]:
+    """Yield a change of a limit that the link's queue does not have."""
+    queue = direction.queue or PLAIN_QUEUE
+    row = queues.DISCIPLINES.get(queue.discipline)
+    for unit in ("bytes", "packets"):
+        name = f"limit_{unit}"
+        if getattr(change, name) is None or row is None:
+            continue
+        if direction.rate_mbit is None:
+            yield Fault((name,), "there is no rate_mbit, which a queue waits for")
+        elif not row.tail_drop or row.counts != unit:
+            words = f"the queue is a {row.name}: only limit_bytes of a bfifo can change, and "
+            yield Fault((name,), f"{words}limit_packets of a pfifo")
 
 
 def _schedule_faults(schedule: Sequence[Change], duration_s: float) -> Iterator[Fault]:
@@ -152,8 +172,8 @@ def _schedule_faults(schedule: Sequence[Change], duration_s: float) -> Iterator[
         if each.at_s >= duration_s:
             words = f"{each.at_s:g} is not within the trial: above 0 and below {duration_s:g}"
             yield Fault(("schedule", index, "at_s"), words)
-        if not each.changes_wire and each.rate_mbit is None:
-            words = "changes nothing: give rate_mbit, delay_ms, loss or up"
+        if not each.changes_wire and not each.changes_queue:
+            words = "changes nothing: give rate_mbit, delay_ms, loss, up, mark or a limit"
             yield Fault(("schedule", index), words)
         if index and each.at_s <= before_s:
             words = (

@@ -36,7 +36,8 @@ IN_ORDER_GBIT = 10
 
 # linux/pkt_sched.h: netem's options are struct tc_netem_qopt, then attributes
 HEAD_BYTES = 24
-NETEM_REORDER, NETEM_CORRUPT, NETEM_LOSS, NETEM_RATE, LATENCY64, JITTER64 = 3, 4, 5, 6, 10, 11
+NETEM_REORDER, NETEM_CORRUPT, NETEM_LOSS, NETEM_RATE, NETEM_ECN = 3, 4, 5, 6, 7
+LATENCY64, JITTER64 = 10, 11
 LOSS_STATES, LOSS_GILBERT_ELLIOTT = 1, 2
 TICK_NS = 64
 CERTAIN = 0xFFFFFFFF  # netem's probability of 1
@@ -125,6 +126,11 @@ def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
     return ("loss", "gemodel", *(f"{100 * chance:.6f}%" for chance in chances))
 
 
+def marks(direction: Direction) -> bool:
+    """Return whether netem marks packets, at some time, where it would lose them."""
+    return any(each.mark is not None for each in direction.schedule)
+
+
 def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
     """Yield the commands that tie each link's two ends together and delay packets there."""
     for each in links:
@@ -138,10 +144,14 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
             to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
             yield Command(DELAY_NODE, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
             words = each.words(number)
-            yield Command(
-                DELAY_NODE, ("tc", "qdisc", *add, "root", "handle", str(DELAY_HANDLE), *words)
-            )
+            root = ("dev", end, "root", "handle", str(DELAY_HANDLE))
             direction = each.hop(number).direction
+            if marks(direction):  # tc takes the word only with a loss, which the kernel forgets
+                certain = (*words, "loss", "100%", "ecn")
+                yield Command(DELAY_NODE, ("tc", "qdisc", "add", *root, *certain))
+                yield Command(DELAY_NODE, ("tc", "qdisc", "change", *root, *words))
+            else:
+                yield Command(DELAY_NODE, ("tc", "qdisc", "add", *root, *words))
             if direction.takes_time_to_receive:
                 place = ("parent", str(RECEIVER_CLASS), "handle", str(RECEIVER), RECEIVE)
                 yield Command(
@@ -193,6 +203,7 @@ def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
                 delay_ms = direction.delay_ms if change.delay_ms is None else change.delay_ms
                 direction = replace(direction, delay_ms=delay_ms)
                 chance = chance if change.loss is None else change.loss
+                chance = chance if change.mark is None else float(change.mark)
                 up = up if change.up is None else change.up
                 down = replace(direction, loss=direction.loss and ALL_LOST)
                 settings = netem_settings(direction, chance) if up else netem_settings(down, 1.0)
@@ -208,21 +219,25 @@ def _words(change: Change) -> str:
         words.append(f"loss {change.loss:g}")
     if change.up is not None:
         words.append("up" if change.up else "down")
+    if change.mark is not None:
+        words.append("marks all" if change.mark else "marks none")
     return ", ".join(words)
 
 
 def netem_settings(direction: Direction, chance: float = 0.0) -> tuple[Setting, ...]:
     """Return netem's numbers for a direction, with a chance of losses beside its own."""
     wire = replace(direction, rate_mbit=None, queue=None, trace=None, schedule=())
-    return _settings_of(wire, chance)
+    return _settings_of(wire, chance, marks(direction))
 
 
 @lru_cache(maxsize=256)
-def _settings_of(wire: Direction, chance: float) -> tuple[Setting, ...]:
-    return tuple(_netem_settings(wire, chance))
+def _settings_of(wire: Direction, chance: float, marking: bool) -> tuple[Setting, ...]:
+    return tuple(_netem_settings(wire, chance, marking))
 
 
-def _netem_settings(wire: Direction, chance: float) -> Iterator[Setting]:
+def _netem_settings(wire: Direction, chance: float, marking: bool) -> Iterator[Setting]:
+    if marking:
+        yield Setting("ecn", _attribute(NETEM_ECN), 1, words=OFF_ON)
     for name, at, value in (
         ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
         ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),

@@ -27,7 +27,7 @@ from testbed.scenario.network import (
     Route,
     Schedule,
     Step,
-    rate_changes,
+    queue_changes,
     scheduled_rates,
     wire_changes,
 )
@@ -120,9 +120,14 @@ class Hop:
         return self.limit
 
     @property
-    def rate_changes(self) -> Schedule:
-        """The scheduled changes of the rate."""
-        return rate_changes(self.direction.schedule)
+    def queue_changes(self) -> Schedule:
+        """The scheduled changes of the rate, and of the queue before it."""
+        return queue_changes(self.direction.schedule)
+
+    @property
+    def rates_mbit(self) -> list[tuple[float, float]]:
+        """Every rate of a shaped hop with the time from which it holds, the first from second 0."""
+        return scheduled_rates(self.direction.schedule, self.rate_mbit)
 
     @property
     def wire_changes(self) -> Schedule:
@@ -139,8 +144,10 @@ class Hop:
         if self.direction.trace is not None:
             opportunities = -(-self.full.bytes // OPPORTUNITY_BYTES)
             return parse_trace(self.direction.trace).longest_ms(opportunities + 1) / 1e3
-        slowest = min(rate for _, rate in scheduled_rates(self.rate_changes, self.rate_mbit))
-        return self.full.ms / 1e3 * (self.rate_mbit / slowest)
+        slowest = min(rate for _, rate in self.rates_mbit)
+        own = queues.in_own_unit(self.queue, self.full)
+        longest = max([own, *(each.limit or 0 for each in self.queue_changes)]) / own
+        return longest * self.full.ms / 1e3 * (self.rate_mbit / slowest)
 
 
 @dataclass(frozen=True)

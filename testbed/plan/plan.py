@@ -198,7 +198,7 @@ class Plan:
     def changing_queues(self) -> tuple[QueuePlan, ...]:
         """The queues whose rate is not one number."""
         return tuple(
-            each for each in self.queues if each.hop.direction.trace or each.hop.rate_changes
+            each for each in self.queues if each.hop.direction.trace or len(each.hop.rates_mbit) > 1
         )
 
 

@@ -189,11 +189,21 @@ def _rated(queue: QueuePlan, rate_mbit: float) -> TcObject:
 
 
 def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
-    """Yield the scheduled rates; a packet that is being sent leaves at the rate before."""
-    for each in queue.hop.rate_changes:
-        assert each.rate_mbit is not None  # schedule.of_queue
-        words = f"rate {each.rate_mbit:g} Mbit/s"
-        yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, words)
+    """Yield the scheduled rates and limits; a packet being sent leaves at the rate before.
+
+    What a FIFO holds beyond a lower limit stays there.
+    """
+    hop = queue.hop
+    for each in hop.queue_changes:
+        if each.rate_mbit is not None:
+            words = f"rate {each.rate_mbit:g} Mbit/s"
+            yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, words)
+        if each.limit is not None:
+            row = queues.DISCIPLINES[hop.queue.discipline]
+            limit = tuple(row.limit.settings(each.limit))
+            leaf = TcObject(queue.node, queue.interface, LEAF, row.name, limit)
+            words = f"limit {each.limit} {row.counts}"
+            yield ChangePlan(each.at_s, leaf, queue.interface, words)
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:

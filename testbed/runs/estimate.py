@@ -25,7 +25,7 @@ from testbed.plan.network import Hop
 from testbed.plan.plan import Plan, TrafficPlan, plan_traffic
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.network import FRAME_BYTES, scheduled_rates
+from testbed.scenario.network import FRAME_BYTES
 from testbed.scenario.transfers import SEGMENT_BYTES
 from testbed.scenario.video import LADDER, PLAYER_RULES, Viewing
 from testbed.video_site import Transport
@@ -145,7 +145,7 @@ def _shaped(plan: Plan | TrafficPlan, flow: Flow) -> dict[tuple[str, str], Hop]:
 
 def _link_packets(hop: Hop, start_s: float, stop_s: float) -> float:
     """Return the full frames that a link can send between two times."""
-    rates = [*scheduled_rates(hop.rate_changes, hop.rate_mbit), (math.inf, 0.0)]
+    rates = [*hop.rates_mbit, (math.inf, 0.0)]
     megabits = sum(
         rate * max(0.0, min(next_s, stop_s) - max(at_s, start_s))
         for (at_s, rate), (next_s, _) in itertools.pairwise(rates)

@@ -8,15 +8,18 @@ all captures.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.captures.inspection import Point, flow_record, view_of
+from analysis.captures.tcp import CE
 from analysis.metrics.metric_rows import counted
 from analysis.metrics.video_columns import PLAYER_METRICS
 from analysis.results.tables import write_metrics
@@ -24,8 +27,10 @@ from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.statistics.packet_comparison import FirstDifference, first_difference
 from analysis.statistics.text_tables import usual_columns
 from analysis.trials.packets import TrialPackets, capture_files, capture_interface, epoch_ns
+from analysis.trials.queue_transit import QueueTransit, flows_at_queue, queue_transit
 from testbed.errors import TestbedError, UsageError, nearest, quoted
 from testbed.own_files.scenario_file import Document, in_document
+from testbed.plan.network import Hop
 from testbed.plan.plan import make_plan
 from testbed.runs.orchestration import (
     RunListener,
@@ -38,8 +43,9 @@ from testbed.scenario import file_sweep
 from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.model import Scenario, plain
 from testbed.scenario.network import Change, Direction
+from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store.reading import Trial, open_trial
-from testbed.store.records import Status
+from testbed.store.records import FlowRecord, Status
 
 WHAT_IF = "what-if"  # the results folder, unless another is named
 CHANGE_AXIS = "change"
@@ -48,7 +54,18 @@ DIRECTION_NAMES = ("forward", "reverse")
 CHANGED_FIELDS = tuple(each.name for each in dataclasses.fields(Change) if each.name != "at_s")
 SET_EXAMPLE = "--at 3.2 --set links.1.forward.rate_mbit=5"
 
-Settings = Mapping[str, str]  # place of a field → value
+DEFAULT_GAP_NS = 1_000_000  # to the next packet, where there is none
+
+Settings = Mapping[str, Any]  # place of a field → value
+
+
+class Fate(enum.StrEnum):
+    """What happens to one packet in place of what did."""
+
+    LOST = "lost"
+    LATE = "late"
+    MARKED = "marked"
+    SPARED = "spared"
 
 
 @dataclass(frozen=True)
@@ -57,19 +74,29 @@ class Intervention:
 
     settings: Settings = dataclasses.field(default_factory=dict)
     at_s: float | None = None  # None: from the beginning
-    packet: int = 0  # its number in the capture behind the bottleneck; 0: none
+    packet: int = 0  # its number behind the bottleneck, or if spared before it; 0: none
+    fate: Fate = Fate.LOST
+    later_ms: float = 0.0  # by which a late packet arrives later
     flow: str = ""  # whose bottleneck; the first flow's unless named
-    later_ms: float = math.inf  # by which the packet arrives later; inf: it is lost
 
     @property
     def description(self) -> str:
         """What is changed, in a line."""
-        if self.packet and math.isinf(self.later_ms):
-            return f"without packet {self.packet}"
         if self.packet:
-            return f"packet {self.packet} {self.later_ms:g} ms later"
+            fate = f"{self.later_ms:g} ms later" if self.fate is Fate.LATE else self.fate
+            return f"packet {self.packet} {fate}"
         words = ", ".join(f"{place}={value}" for place, value in self.settings.items())
         return words if self.at_s is None else f"{words} from {self.at_s:g} s"
+
+
+def fate_of_one(
+    drop: int | None, delay: tuple[int, float] | None, mark: int | None, spare: int | None
+) -> tuple[int, Fate, float]:
+    """Return the packet that is named, its fate, and by how many milliseconds it is later."""
+    if delay:
+        return delay[0], Fate.LATE, delay[1]
+    fates = ((drop, Fate.LOST), (mark, Fate.MARKED), (spare, Fate.SPARED))
+    return next(((packet, fate, 0.0) for packet, fate in fates if packet), (0, Fate.LOST, 0.0))
 
 
 @dataclass(frozen=True)
@@ -188,9 +215,7 @@ def _changed(trial: Trial, change: Intervention) -> Scenario:
     if change.packet:
         return _with_other_packet(trial, change)
     if not change.settings:
-        raise UsageError(
-            "whatif: what is to be changed?", f"{SET_EXAMPLE}, --drop 812, or --delay 812=5"
-        )
+        raise UsageError("whatif: what is to be changed?", f"{SET_EXAMPLE}, or --drop 812")
     if change.at_s is None:
         document = in_document(Document(plain(trial.scenario)), str(trial.path), trial.path)
         texts = {place: (text,) for place, text in change.settings.items()}
@@ -244,46 +269,93 @@ def _with_changes(
 
 
 def _with_other_packet(trial: Trial, change: Intervention) -> Scenario:
-    """Return the scenario in which the link behind the bottleneck loses or delays one packet."""
-    flow = flow_record(trial, change.flow)
-    rows = TrialPackets(trial).read(view_of(trial, flow.name, Point.BOTTLENECK_OUT).capture).rows
-    interface = capture_interface(trial, Point.BOTTLENECK_OUT, flow)
-    (hop,) = (
-        hop
-        for both in make_plan(trial.scenario).network.hops
-        for hop in both
-        if hop.out.name == interface
-    )
+    """Return the scenario in which one packet has another fate at the bottleneck or behind it."""
+    flow, spares = flow_record(trial, change.flow), change.fate is Fate.SPARED
+    point = Point.BOTTLENECK_IN if spares else Point.BOTTLENECK_OUT
+    packets = TrialPackets(trial)
+    rows = packets.read(view_of(trial, flow.name, point).capture).rows
+    hop = _bottleneck(trial, flow)
     direction = hop.direction
-    if direction.jitter_ms or direction.schedule or direction.loss or direction.trace:
+    if direction.schedule or (
+        not spares and (direction.jitter_ms or direction.loss or direction.trace)
+    ):
         raise UsageError(
             f"packet {change.packet} cannot be singled out: {hop.link.name} varies by itself",
             "change a link's loss: --at S --set links.N.forward.loss=1",
         )
-    sent = rows[rows["src"] == flow.src_address]
-    times = ((sent["time_ns"] - epoch_ns(trial)) / 1e9).tolist()
-    numbers = sent["frame"].tolist()
-    if change.packet not in numbers:
+    rows = rows[(rows["src"] == flow.src_address) & (rows["frame"] == change.packet)]
+    if rows.empty:
         raise UsageError(
             f"packet {change.packet}: {flow.name}'s sender has no such packet there",
-            f"testbed inspect {trial.path} --flow {flow.name} "
-            f"--point {Point.BOTTLENECK_OUT} --packets 20",
+            f"testbed inspect {trial.path} --flow {flow.name} --point {point} --packets 20",
         )
-    at = numbers.index(change.packet)
-    around = [*times[max(0, at - 1) : at], *times[at + 1 : at + 2]]
-    gap_s = min((abs(each - times[at]) for each in around), default=1e-3)
-    if not gap_s:
+    row, transit = rows.iloc[0], _transit(trial, packets, hop)
+    if spares:
+        inside, outside = _one_more(change.packet, row, transit, hop)
+        others = np.concatenate((transit.arrived_ns, transit.lost_ns))
+        at_once = int((transit.lost_ns == row["time_ns"]).sum())
+    else:
+        inside, outside = _on_its_way(change, row, direction)
+        others = transit.left_ns
+        at_once = int((others == row["time_ns"]).sum())
+    if at_once > 1:
+        what = "is dropped" if spares else "leaves"
         raise UsageError(
-            f"packet {change.packet}: another packet arrives at the same instant",
+            f"packet {change.packet}: another packet {what} at the same instant",
             "name one that does not",
         )
-    inside, outside = {"loss": 1.0}, {"loss": 0.0}
-    if math.isfinite(change.later_ms):
-        usual_ms = direction.delay_ms
-        inside, outside = {"delay_ms": usual_ms + change.later_ms}, {"delay_ms": usual_ms}
-    window = {times[at] - gap_s / 2: inside, times[at] + gap_s / 2: outside}
+    apart_ns = np.abs(others - row["time_ns"])
+    half_s = int(apart_ns[apart_ns > 0].min(initial=DEFAULT_GAP_NS)) / 2e9
+    at_s = (int(row["time_ns"]) - epoch_ns(trial)) / 1e9
     side = DIRECTION_NAMES.index("forward" if hop.link.ends[0] == hop.out.node else "reverse")
+    window = {at_s - half_s: inside, at_s + half_s: outside}
     return _checked(_with_changes(trial.scenario, hop.number, side, window), trial.path)
+
+
+def _bottleneck(trial: Trial, flow: FlowRecord) -> Hop:
+    interface = capture_interface(trial, Point.BOTTLENECK_OUT, flow)
+    hops = (hop for both in make_plan(trial.scenario).network.hops for hop in both)
+    return next(hop for hop in hops if hop.out.name == interface)
+
+
+def _transit(trial: Trial, packets: TrialPackets, hop: Hop) -> QueueTransit:
+    (queue,) = (each for each in trial.record.queues if each.interface == hop.out.name)
+    return queue_transit(flows_at_queue(trial, packets, queue))
+
+
+def _on_its_way(
+    change: Intervention, row: pd.Series[Any], direction: Direction
+) -> tuple[Settings, Settings]:
+    """Return what a link does with the packet, and what it does before and afterwards."""
+    if change.fate is Fate.LATE:
+        usual_ms = direction.delay_ms
+        return {"delay_ms": usual_ms + change.later_ms}, {"delay_ms": usual_ms}
+    if change.fate is Fate.LOST:
+        return {"loss": 1.0}, {"loss": 0.0}
+    if row["ecn"] in (0, CE):
+        why = "is marked already" if row["ecn"] == CE else "is not of ECN, and would be dropped"
+        raise UsageError(f"packet {change.packet} {why}", "name data of a flow with ECN")
+    return {"mark": True}, {"mark": False}
+
+
+def _one_more(
+    packet: int, row: pd.Series[Any], transit: QueueTransit, hop: Hop
+) -> tuple[Settings, Settings]:
+    """Return the limit with room for one packet more, and the usual one."""
+    row_of = DISCIPLINES[hop.queue.discipline]
+    if not row_of.tail_drop:
+        raise UsageError(
+            f"packet {packet}: {row_of.name} drops by more than its limit, and cannot spare one",
+            "ask about a trial whose bottleneck is a pfifo or a bfifo",
+        )
+    if not transit.complete or row["time_ns"] not in transit.lost_ns:
+        raise UsageError(
+            f"packet {packet}: the queue did not drop it, as far as captures show",
+            "testbed watch has the dropped packets, and their numbers before the queue",
+        )
+    limit, field = in_own_unit(hop.queue, hop.full), f"limit_{row_of.counts}"
+    more = int(row["length"]) if row_of.counts == "bytes" else 1
+    return {field: limit + more}, {field: limit}
 
 
 def _effects(metrics: pd.DataFrame, pairs: Sequence[Counterfactual]) -> Iterator[MetricEffect]:

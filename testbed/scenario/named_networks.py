@@ -26,7 +26,7 @@ from testbed.scenario.network import (
     NodeKind,
     Port,
     Route,
-    rate_changes,
+    queue_changes,
     wire_changes,
 )
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
@@ -146,7 +146,7 @@ def router_bottleneck(
 
 def _queued_as(bottleneck: Direction, link: Link) -> Direction:
     """Return the link's reverse direction with the bottleneck's rate and queue."""
-    return _with_queue_of(bottleneck, link.directions[1], rate_changes(bottleneck.schedule))
+    return _with_queue_of(bottleneck, link.directions[1], queue_changes(bottleneck.schedule))
 
 
 # what belongs to a direction's queue, and not to the way behind it

@@ -53,6 +53,8 @@ ChangeTimeS = Annotated[
     ),
 ]
 ReceiptUs = Annotated[float, Range(0.0, 10_000.0)]  # of an interrupt, a packet or a wake-up
+LimitBytes = Annotated[int, Range(FRAME_BYTES, MAX_TC_NUMBER, "a full frame", IN_32_BITS)]
+LimitPackets = Annotated[int, Range(1, MAX_TC_NUMBER, high_is=IN_32_BITS)]
 NodeName = Annotated[
     str,
     Pattern(
@@ -64,6 +66,7 @@ NO_MORE = " can be emulated, because a guest's memory of 256 MB holds no more"
 TWO_ENDS = 'a link joins two nodes: "ends": ["h1", "r1"]'
 
 
+@repr_without_defaults
 @dataclass(frozen=True)
 class Change:
     """New settings of a link's direction; what is not given stays as it was."""
@@ -79,11 +82,28 @@ class Change:
     up: bool | None = None
     """A link that is not up loses all that is sent over it: packets leave its queue at its rate and
     do not arrive."""
+    mark: bool | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """Whether it marks all packets that leave its queue with CE; those that are not of ECN's flows
+    are lost."""
+    limit_bytes: LimitBytes | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """The most that its queue, a bfifo, holds."""
+    limit_packets: LimitPackets | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """The most that its queue, a pfifo, holds."""
+
+    @property
+    def limit(self) -> int | None:
+        """The queue's limit in the unit that its discipline counts in."""
+        return self.limit_packets if self.limit_bytes is None else self.limit_bytes
+
+    @property
+    def changes_queue(self) -> bool:
+        """Whether it changes the rate, or what waits for it."""
+        return (self.rate_mbit, self.limit) != (None, None)
 
     @property
     def changes_wire(self) -> bool:
         """Whether it changes what happens to packets behind the queue."""
-        return (self.delay_ms, self.loss, self.up) != (None, None, None)
+        return (self.delay_ms, self.loss, self.up, self.mark) != (None, None, None, None)
 
 
 Schedule = Annotated[tuple[Change, ...], Length(0, MAX_CHANGES, "changes")]
@@ -95,16 +115,21 @@ def scheduled_rates(schedule: Schedule, rate_mbit: float) -> list[tuple[float, f
     return [(0.0, rate_mbit), *set_]
 
 
-def rate_changes(schedule: Schedule) -> Schedule:
-    """Return the changes of the rate alone."""
-    changed = (each for each in schedule if each.rate_mbit is not None)
-    return tuple(Change(each.at_s, rate_mbit=each.rate_mbit) for each in changed)
+def queue_changes(schedule: Schedule) -> Schedule:
+    """Return the changes of the rate, and of the queue before it."""
+    return tuple(
+        dataclasses.replace(each, delay_ms=None, loss=None, up=None, mark=None)
+        for each in schedule
+        if each.changes_queue
+    )
 
 
 def wire_changes(schedule: Schedule) -> Schedule:
     """Return the changes of what happens behind the queue."""
     return tuple(
-        dataclasses.replace(each, rate_mbit=None) for each in schedule if each.changes_wire
+        dataclasses.replace(each, rate_mbit=None, limit_bytes=None, limit_packets=None)
+        for each in schedule
+        if each.changes_wire
     )
 
 
@@ -125,11 +150,9 @@ class Queue:
 
     discipline: str
     """Its name, as tc has it."""
-    limit_bytes: (
-        Annotated[int, Range(FRAME_BYTES, MAX_TC_NUMBER, "a full frame", IN_32_BITS)] | None
-    ) = None
+    limit_bytes: LimitBytes | None = None
     """The most that it holds, in bytes of whole frames."""
-    limit_packets: Annotated[int, Range(1, MAX_TC_NUMBER, high_is=IN_32_BITS)] | None = None
+    limit_packets: LimitPackets | None = None
     """The most packets that it holds."""
     limit_bdp: (
         Annotated[float, Range(0.0, MAX_TC_NUMBER, high_is=IN_32_BITS, above=True)] | None

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from analysis.captures.tcp import CE
 from analysis.results.tables import write_metrics
-from analysis.trials.packets import TrialPackets, capture_files
+from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runs.orchestration import RunListener, RunOptions
-from testbed.runs.what_if import NO_CHANGE, Intervention, WhatIf, what_if
+from testbed.runs.what_if import NO_CHANGE, Fate, Intervention, WhatIf, what_if
 from testbed.scenario.network import Queue
 from testbed.store.reading import Trial, open_trial
 from tests.lab import run_trials
@@ -52,8 +53,9 @@ def answer(trial: Trial, change: Intervention, out: Path, seeds: int = 1) -> Wha
         {"network.links.router-receiver.forward.loss": "0.5"},
         {"links.0.forward.delay_ms": "30", "links.0.reverse.delay_ms": "5"},
         {"links.0.reverse.up": "false"},
+        {"links.1.forward.limit_packets": "5"},
     ],
-    ids=["rate", "loss", "delays", "outage"],
+    ids=["rate", "loss", "delays", "outage", "limit"],
 )
 def test_packets_are_the_same_until_the_change(
     trial: Trial, settings: dict[str, str], out: Path
@@ -106,7 +108,9 @@ def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
 
 def test_exactly_one_packet_is_late(trial: Trial, out: Path) -> None:
     late = middle_segment(trial)
-    before, after = received(trial, Intervention(packet=int(late["frame"]), later_ms=7), out)
+    before, after = received(
+        trial, Intervention(packet=int(late["frame"]), fate=Fate.LATE, later_ms=7), out
+    )
     until = late["time_ns"] + 20_000_000  # before the sender can know of it
     usual, other = (
         each[(each["length"] > 1000) & (each["time_ns"] <= until)].set_index("ip_id")["time_ns"]
@@ -114,6 +118,37 @@ def test_exactly_one_packet_is_late(trial: Trial, out: Path) -> None:
     )
     later = (other - usual)[lambda each: each != 0]
     assert later.tolist() == [7_000_000]
+
+
+def test_exactly_one_dropped_packet_is_spared(trial: Trial, out: Path) -> None:
+    before, behind = (trial.capture(f"bottleneck-{side}:tcp") for side in ("in", "out"))
+    assert before and behind
+    came, left = (TrialPackets(trial).read(each).rows for each in (before, behind))
+    dropped = came[(came["payload"] > 0) & ~came["ip_id"].isin(left["ip_id"])]
+    spared = dropped.iloc[len(dropped) // 2]
+    change = Intervention(packet=int(spared["frame"]), fate=Fate.SPARED)
+    (pair,) = answer(trial, change, out).pairs
+    reached = [
+        TrialPackets(each).read(capture_files(each)["receiver-eth0"]).rows["ip_id"]
+        for each in (pair.before, pair.after)
+    ]
+    assert spared["ip_id"] not in set(reached[0]) and spared["ip_id"] in set(reached[1])
+    assert pair.first and pair.first.earliest_s * 1e9 >= spared["time_ns"] - epoch_ns(trial)
+
+
+def test_exactly_one_packet_is_marked(tmp_path: Path) -> None:
+    queue = Queue("codel", limit_packets=200, ecn=True)
+    scenario = router(variant="cubic", rate_mbit=4, queue=queue, delay_ms=10, duration_s=2)
+    (made,) = run_trials([scenario], tmp_path / "stored")
+    marked = middle_segment(made)
+    change = Intervention(packet=int(marked["frame"]), fate=Fate.MARKED)
+    before, after = received(made, change, tmp_path / "out")
+    until = marked["time_ns"] + 20_000_000  # before the sender can know of it
+    usual, other = (
+        each[(each["length"] > 1000) & (each["time_ns"] <= until)].set_index("ip_id")["ecn"]
+        for each in (before, after)
+    )
+    assert other[other != usual].to_dict() == {marked["ip_id"]: CE}
 
 
 def test_each_network_is_a_pair(trial: Trial, out: Path) -> None:
@@ -148,7 +183,10 @@ def test_the_command_says_what_is_the_same(
         (Intervention({"links.1.forward.rate_mbit": "1"}, 99), "not within the trial", ""),
         (Intervention({"links.1.forward.rate_mbit": "1"}, -1), "at_s", ""),
         (Intervention(packet=999_999), "no such packet there", "testbed inspect"),
-        (Intervention(packet=999_999, later_ms=5), "no such packet there", "testbed inspect"),
+        (Intervention(packet=999_999, fate=Fate.SPARED), "no such packet", "bottleneck-in"),
+        (Intervention(packet=50, fate=Fate.SPARED), "did not drop it", "testbed watch"),
+        (Intervention(packet=50, fate=Fate.MARKED), "is not of ECN", "a flow with ECN"),
+        (Intervention({"links.1.forward.limit_bytes": "9000"}, 1), "queue is a pfifo", ""),
     ],
 )
 def test_what_cannot_be_is_said(

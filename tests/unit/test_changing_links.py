@@ -50,6 +50,15 @@ def fault_of(base: Scenario) -> str:
     return found.value.message
 
 
+def test_a_longer_queue_is_waited_for() -> None:
+    longer = (Change(1, limit_packets=40), Change(2, rate_mbit=5))
+    usual, other = (
+        build_network(changed(dumbbell(), queue=QUEUE, schedule=each).network).shaped[0].drain_s
+        for each in ((), longer)
+    )
+    assert other == pytest.approx(4 * usual)
+
+
 @pytest.mark.parametrize("values", [{"schedule": STEP + DOWN[2:]}, {"trace": "0 5*3 9"}])
 def test_changes_travel_as_json(values: dict[str, object]) -> None:
     base = changed(router(), **values)
@@ -71,7 +80,7 @@ def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it()
     hops = {both[0].link.name: both for both in network.hops}
     middle, own = hops["router-receiver"], hops["sender1-router"]
     assert [hop.wire_changes for hop in middle] == [(Change(1, up=False),)] * 2
-    assert middle[0].rate_changes == own[1].rate_changes == (Change(1, rate_mbit=2),)
+    assert middle[0].queue_changes == own[1].queue_changes == (Change(1, rate_mbit=2),)
     assert [hop.wire_changes for hop in own] == [(), ()]
     assert [hop.is_shaped for hop in (*middle, *own)] == [True, False, False, True]
 
@@ -88,6 +97,7 @@ def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it()
         ((Change(1, delay_ms=-1),), "schedule[0].delay_ms: -1 is not between"),
         ((Change(1, delay_ms=0.0001),), "schedule[0].delay_ms: 0.0001 ms is not a whole number"),
         ((Change(1, loss=1.5),), "schedule[0].loss: 1.5 is not a probability"),
+        ((Change(1, loss=0.5), Change(2, mark=True)), "schedule[1].mark: the link loses packets"),
     ],
 )
 def test_a_schedules_fault_has_its_place(schedule: tuple[Change, ...], fault: str) -> None:
@@ -107,6 +117,11 @@ def test_a_direction_of_a_graph_is_looked_at_too() -> None:
     assert "links[1].reverse.trace: needs a rate_mbit" in fault_of(of(Direction(trace="5")))
     bare = Direction(delay_ms=1, schedule=STEP)
     assert "links[1].reverse.schedule: there is no rate_mbit to change" in fault_of(of(bare))
+    limit = (Change(1, limit_packets=9),)
+    bare = Direction(delay_ms=1, schedule=limit)
+    assert "limit_packets: there is no rate_mbit" in fault_of(of(bare))
+    red = Direction(5, 1, Queue("codel", limit_packets=9), schedule=limit)
+    assert "limit_packets: the queue is a codel" in fault_of(of(red))
     both = Direction(5, 1, QUEUE, trace="5", schedule=STEP)
     assert "a rate_mbit beside a trace" in fault_of(of(both))
 

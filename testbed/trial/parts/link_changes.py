@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.netlink import TCA_KIND, TCA_OPTIONS, attribute, attributes
-from testbed.plan.commands import SHAPER
+from testbed.plan.commands import LEAF, SHAPER
 from testbed.plan.traffic_control import (
     TRACE,
     TRACE_START,
@@ -25,7 +25,6 @@ from testbed.plan.traffic_control import (
 )
 from testbed.runner.programme import Answers
 from testbed.scenario.discipline import Setting
-from testbed.scenario.network import scheduled_rates
 from testbed.scenario.trace import parse_trace
 from testbed.store.names import CAPACITY_FILE, LINK_CHANGES
 from testbed.store.writing import write_json, write_table
@@ -141,12 +140,13 @@ class LinkChanges(Part):
         return made, f"{change.at_s:.9f}", change.interface, change.words
 
 
-def _key(target: TcObject) -> tuple[str, str, bool]:
-    return target.node, target.interface, target.is_class
+def _key(target: TcObject) -> tuple[str, str]:
+    return target.node, _name(target)
 
 
 def _name(target: TcObject) -> str:
-    return f"{'class' if target.is_class else 'discipline'} of {target.interface}"
+    kind = "class" if target.is_class else "queue" if target.handle == LEAF else "discipline"
+    return f"{kind} of {target.interface}"
 
 
 def _where(target: TcObject) -> str:
@@ -157,7 +157,7 @@ def _capacity(queue: QueuePlan) -> tuple[str, dict[str, object]]:
     hop = queue.hop
     if hop.direction.trace is not None:
         return queue.interface, {"trace": hop.direction.trace}
-    return queue.interface, {"rates": scheduled_rates(hop.rate_changes, hop.rate_mbit)}
+    return queue.interface, {"rates": hop.rates_mbit}
 
 
 def _numbers(setting: Setting) -> Iterator[object]:
