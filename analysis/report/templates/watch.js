@@ -454,24 +454,30 @@ const watching = (async () => {
     });
     context.save(); context.beginPath(); context.rect(0, 20, width, own.height - 20); context.clip();
     const long = 3 * (high - low), from = after(focus.firsts, low - long), to = after(focus.firsts, high);
+    const stretch = (x0, t0, x1, t1) => { // what is in sight of it: dashes far outside take as long
+      const from_ = clamp(t0, low, high), to_ = clamp(t1, low, high), at = (t) => x0 + (t1 > t0 ? (x1 - x0) * (t - t0) / (t1 - t0) : 0);
+      if (from_ === to_ && (t1 > t0 || from_ !== t0)) return;
+      context.moveTo(at(from_), own.place(from_)); context.lineTo(t1 > t0 ? at(to_) : x1, own.place(to_));
+    };
     let sentAt = -99, heardAt = -99;
     for (let at = from; at < to; at++) {
       const i = focus.one[at], each = paths[path[i]];
       if (until[i] < low) continue;
       context.strokeStyle = each.data ? inkOf(focus.flow) : ink.muted; context.lineWidth = isAgain(i) ? 3 : each.data ? 1.4 : 1;
       context.setLineDash(each.data ? [] : [4, 2]); context.beginPath();
-      let x = 0, y = 0, begun = false;
+      let x = 0, y = 0, was = NaN;
       each.captured.forEach((place_, k) => {
         if (!(times[k][i] === times[k][i])) return;
-        x = across(each, place_); y = own.place(times[k][i]);
-        if (begun) context.lineTo(x, y); else context.moveTo(x, y);
-        begun = true;
+        const there = across(each, place_), time = times[k][i];
+        if (was === was) stretch(x, was, there, time);
+        x = there; was = time; y = own.place(time);
         own.hits.push([x, y, i]);
       });
       if (!ends) { y = own.place(first[i]); context.moveTo(each.data ? left : right, y); x = each.data ? right : left; context.lineTo(x, y); own.hits.push([x, y, i], [(left + right) / 2, y, i]); }
       context.stroke(); context.setLineDash([]);
-      if (isLost(i)) { const leg = each.legs[reached(i)]; if (!leg?.queue) x += (each.data ? 1 : -1) * 12; y = own.place(until[i]); cross(context, x, y, 5); } else arrow(context, x, y, each.data ? 1 : -1);
+      if (isLost(i)) { const leg = each.legs[reached(i)]; if (!leg?.queue) x += (each.data ? 1 : -1) * 12; y = own.place(until[i]); cross(context, x, y, 5); } else if (y > 0 && y < own.height) arrow(context, x, y, each.data ? 1 : -1);
       const start = own.place(first[i]), words = !isTcp() ? `${payload[i]} bytes` : each.data || !ack[i] ? payload[i] ? `${seq[i]}` : names(i) : `${ack[i]}${sacks.has(i) ? " SACK" : ""}`;
+      if (start < 0 || start > own.height) continue;
       context.font = "10px system-ui, sans-serif"; context.fillStyle = each.data ? ink.ink : ink.muted;
       if (each.data && start - sentAt > 10) { context.textAlign = "right"; context.fillText(words, left - 5, start + 3, left - 8); sentAt = start; }
       if (!each.data && start - heardAt > 10) { context.textAlign = "left"; context.fillText(words, right + 4, start + 3, 56); heardAt = start; }
