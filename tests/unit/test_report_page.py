@@ -222,7 +222,7 @@ def test_a_drag_zooms_all_panels_of_its_range(plotted: Tab) -> None:
     zoomed = plotted.run(f"{PLOT}.spec.panels.map(each => each.x.lim)")
     assert len(zoomed) > 1 and all(each == zoomed[0] for each in zoomed)
     assert whole[0][0] < zoomed[0][0] < zoomed[0][1] < whole[0][1]
-    plotted.run(f"{PLOT}.frame.querySelector('[aria-label=\"Show all of it\"]').click()")
+    plotted.run(f"{PLOT}.frame.querySelector('[aria-label=\"Show the whole\"]').click()")
     assert plotted.run(f"{PLOT}.spec.panels.map(each => each.x.lim)") == whole
 
 

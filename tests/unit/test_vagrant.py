@@ -78,7 +78,7 @@ def test_what_the_machine_is(root: Path) -> None:
     lines = recorded(root)
     assert "config.vm.box= debian/bookworm64" in lines
     (provision,) = (line for line in lines if line.startswith("config.vm.provision "))
-    folder, script = provision.partition(" inline ")[2].split(" && ")
+    *_, folder, script = provision.partition(" inline ")[2].split(" && ")
     assert any(line.startswith(f"config.vm.synced_folder . {folder[3:]} ") for line in lines)
     assert (root / script).stat().st_mode & 0o111
     assert "privileged false" in provision

@@ -276,7 +276,7 @@ const plotting = (() => {
         const acts = [
           ["−", "Zoom out", () => this.by(2)], ["+", "Zoom in", () => this.by(0.5)],
           ["←", "Earlier", () => this.by(1, -0.25)], ["→", "Later", () => this.by(1, 0.25)],
-          ["whole", "Show all of it", () => this.reset()],
+          ["whole", "Show the whole", () => this.reset()],
         ];
         for (const [words, name, act] of acts) {
           const button = make("button", { type: "button", "aria-label": name, title: name }, words);
