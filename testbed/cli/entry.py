@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import re
 import resource
 import signal
 import sys
@@ -18,6 +19,7 @@ from testbed.cli.completion import ASKED_BY_SHELL, answer_shell
 from testbed.cli.parser import build_parser
 from testbed.errors import HINTS, TestbedError, UsageError, hint_for
 from testbed.machine.journal import STATE_HINT, leave_homes_of_others, state_folder
+from testbed.machine.safe_files import head
 from testbed.runs.console import errors, print_error
 from testbed.scenario.programs import PROGRAM_PATH
 
@@ -28,7 +30,11 @@ INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
 VERBS_WITH_LIBRARIES = {
     *("run", "report", "watch", "reduce", "compare", "evaluate", "grade", "export"),
+    *("demo", "whatif", "explore"),
 }
+PROCESSORS = Path("/proc/cpuinfo")
+MAX_DESCRIPTION = 1 << 14  # of the first of them
+NEEDED_OF_PROCESSORS = {"ssse3", "sse4_2", "popcnt"}  # x86-64-v2, which NumPy is compiled for
 VERBS_OF_PROGRAMS = {"mininet", "exec", "shell", "grade", "packetdrill"}
 MIN_ADDRESSES = 1 << 30
 
@@ -59,6 +65,7 @@ def main(
             return 2
         if options.verb in VERBS_WITH_LIBRARIES:
             _refuse_few_addresses()
+            _refuse_old_processor()
         _ask_for_confinement(options)
         status: int = options.act(options)
         return status
@@ -100,6 +107,18 @@ def _refuse_few_addresses() -> None:
         raise TestbedError(
             f"too little memory: the process may have {most >> 20} MiB of addresses",
             f"raise the limit to {MIN_ADDRESSES >> 10} or more (`ulimit -v`)",
+        )
+
+
+def _refuse_old_processor() -> None:
+    """Raise where libraries would end the process by an illegal instruction."""
+    described = re.search(r"^flags\s*:(.*)$", head(PROCESSORS, MAX_DESCRIPTION), re.MULTILINE)
+    lacks = NEEDED_OF_PROCESSORS - set(described[1].split()) if described else set()
+    if lacks:
+        names = ", ".join(sorted(lacks))
+        raise TestbedError(
+            f"this processor has no {names}, which NumPy and Arrow are compiled for",
+            "in a virtual machine choose another than qemu64 or kvm64, such as QEMU's -cpu max",
         )
 
 

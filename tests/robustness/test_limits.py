@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.command import main
 from tests.lab import PATIENCE_S
 
 LIMITS = {
@@ -94,3 +95,16 @@ def test_the_systems_programs_are_found_without_a_path() -> None:
     usual = said(os.environ["PATH"])
     assert "  built" in usual
     assert [said(path) for path in ("", "/nowhere")] == [usual, usual]
+
+
+def test_a_processor_without_sse_4_is_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = tmp_path / "cpuinfo"
+    described.write_text("processor\t: 0\nflags\t\t: fpu sse sse2 ssse3 pni cx16\nbugs\t:\n")
+    monkeypatch.setattr("testbed.cli.entry.PROCESSORS", described)
+    assert main(["demo"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("testbed: this processor has no popcnt, sse4_2, which NumPy")
+    assert "hint: in a virtual machine choose another than qemu64" in said
+    assert main(["list"]) == 0

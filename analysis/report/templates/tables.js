@@ -69,3 +69,7 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
   addEventListener("beforeprint", () => all("details.claim, details.paper, details.more").forEach((each) => { each.open = true; }));
 })();
+// what scrolls sideways can be scrolled by keys
+addEventListener("load", () => {
+  for (const box of all(".scroll")) if (box.scrollWidth > box.clientWidth && !box.querySelector("a, button, [tabindex]")) box.tabIndex = 0;
+});
