@@ -135,7 +135,7 @@ def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
         int(sum(each.retransmissions(np.array([at]))[0] for each in connections))
         for at in (stop_ns - 1000, stop_ns + late_ns)
     )
-    high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
+    high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)[1]
     high += refused_syns(evidence, flow)
     captured = min(max(reported, low), high)
     return make_check(

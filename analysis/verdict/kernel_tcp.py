@@ -107,7 +107,7 @@ def _retransmissions(
     late_ns = own_queue_ns(evidence, flow)
     bounds = [_repeated_bounds(each, at_ns, late_ns) for each in connections]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
-    high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
+    high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)[1]
     high = high + refused_syns(evidence, flow)
     sampled = total.to_numpy(dtype=np.int64)
     worst, off = _furthest(sampled, low, high)
@@ -237,7 +237,10 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
             yield unknown("retransmissions", node, why)
             continue
         connections = [segments for flow in known if flow for segments in flow]
-        counted, refused = counters[RETRANSMITTED_COUNTER], refused_again(evidence, node)
+        counted, (least_refused, most_refused) = (
+            counters[RETRANSMITTED_COUNTER],
+            refused_again(evidence, node),
+        )
         # the captures continue for a second after the counters were read
         least = sum(
             int(segments.retransmissions(_read_ns(evidence))[0]) for segments in connections
@@ -250,7 +253,8 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
             for flow in evidence.tcp
             if evidence.trial.scenario.flow(flow.name).dst == node
         )
-        captured = min(max(counted - refused, least), most)
+        captured = min(max(counted - least_refused, least), most)
+        refused = min(max(counted - captured, least_refused), most_refused)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
         yield make_check(
             "retransmissions", node, evidence.virtual_time, counted, captured + refused, note=note

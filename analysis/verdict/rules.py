@@ -495,7 +495,8 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             EXACTLY,
             Limits(1, 5),
             "both count segments whose bytes were sent before (the kernel also those that the "
-            "sender's own queue refused, which it counts separately: TCPRetransFail; and one on "
+            "sender's own queue refused, which it counts separately: TCPRetransFail, but for those "
+            "of a buffer of which the queue took some, which are among its drops; and one on "
             "the control network for each flow whose server did not begin); real time: segments "
             "sent between a sample and its time stamp",
         ),

@@ -28,12 +28,15 @@ def own_queue_ns(evidence: Evidence, flow: FlowRecord, role: str = "sender") -> 
     return round(longest_wait_ns(queue, capacity_of(evidence.trial, queue)))
 
 
-def refused_again(evidence: Evidence, node: str) -> int:
-    """Return the retransmissions for which a host's own queue had no room.
+def refused_again(evidence: Evidence, node: str) -> tuple[int, int]:
+    """Return how many retransmissions, at least and at most, a host's own queue had no room for.
 
-    TCP counts them and tries again; they are on no link.
+    TCP counts them and tries again; they are on no link. Of a buffer that is cut into segments
+    before the queue, some may be refused: TCP is not told, and the queue's drops are the most.
     """
-    return read_counters(evidence.trial, node).get(REFUSED_COUNTER, 0)
+    least = read_counters(evidence.trial, node).get(REFUSED_COUNTER, 0)
+    drops = evidence.disciplines.drops().items()
+    return least, max(least, sum(n for name, n in drops if name.startswith(f"{node}-")))
 
 
 def refused_new(evidence: Evidence, flow: FlowRecord) -> int:
@@ -43,7 +46,7 @@ def refused_new(evidence: Evidence, flow: FlowRecord) -> int:
     """
     interface = capture_interface(evidence.trial, "sender", flow)
     drops = evidence.disciplines.drops().get(interface, 0)
-    again = refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
+    again, _ = refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     return max(0, drops - again)
 
 

@@ -157,6 +157,21 @@ def test_what_the_senders_own_queue_refused_is_sent_again_and_not_seen(trial: Pa
         assert ("retransmissions" in bad(judged(seal(trial)))) == (name == "TcpRetransSegs")
 
 
+def test_what_the_senders_own_queue_refused_of_a_buffer_is_among_its_drops(trial: Path) -> None:
+    """The kernel counts no failure where the queue took the first of the segments."""
+
+    def more(data: Any) -> None:
+        data["sender1"]["TcpRetransSegs"] += 5
+
+    def drops(data: Any) -> None:
+        data["sender1"] = [{**_of(data, "router-eth0"), "dev": "sender1-eth0", "drops": 5}]
+
+    edit(trial / "samples" / "counters.json", more)
+    assert "retransmissions" in bad(judged(seal(trial)))
+    edit(trial / "samples" / "qdiscs.json", drops)
+    assert "retransmissions" not in bad(judged(seal(trial)))
+
+
 def test_a_queue_of_the_senders_own_may_hold_what_it_has_sent(trial: Path) -> None:
     """TCP counts a segment that the capture behind the queue has not seen."""
     SABOTAGES["TCP_INFO's unacked"][0](trial)
