@@ -88,6 +88,7 @@ HOW_TO_CERTIFY = "run .venv/bin/python -m benchmarks.same_packets --certify"
 CAPTURE_DIGITS = 8  # of a trial's hash
 UNKNOWN_CAPTURES = "." * CAPTURE_DIGITS
 PROGRESS_LINE = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
+ON_LINUX = "on Linux"  # with the stack that profile ns2 sets up, beside answers in ns-2
 STATEMENT_CHARACTERS = 120  # characters of an answer's statement in a claim's row
 COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, and their subjects
     "variant: congestion control requested = in use": ("variant", "tcp"),
@@ -321,6 +322,8 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
             *((a.id, f"· {what}", answer, said, "") for what, answer, said in a.beside),
         )
     ]
+    if any(a.trials.startswith(SIMULATED) for a in answers):
+        every = [(row[0], row[1].replace("ns2", ON_LINUX, 1), *row[2:]) for row in every]
     return [
         *markdown_lines(("id", "claim", "answer", "in short"), rows),
         "",
@@ -340,7 +343,7 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
         " / ".join(dict.fromkeys(_verdict_of(answer.answer) for answer in part))
         for part in (inside, outside)
     )
-    return f"{SIMULATED}: {told}; on Linux: {linux}" if inside else linux
+    return f"{SIMULATED}: {told}; {ON_LINUX}: {linux}" if inside else linux
 
 
 def _verdict_of(answer: str) -> str:

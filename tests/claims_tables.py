@@ -88,11 +88,11 @@ def load_world(place: dict[str, str]) -> dict[str, Numbers]:
         rate = SMALL[variant][load - 7 if load >= 7 else 4]
     else:
         left = 10.5 - load
-        sags = {"vegas": 1.0, "newreno": 0.9, "reno": 0.9 if load < 7 else 0.4, "tahoe": 0.5}
+        sags = {"vegas": 1.0, "newreno": 0.9, "reno": 0.9 if load < 7 else 0.3, "tahoe": 0.5}
         rate = left * sags[variant]
     steep = variant != "vegas"
     late = max(0, load - 7)
-    drops = 1e-4 + (
+    drops = (2e-4 if steep else 1e-4) + (
         1e-3 * late**2 if steep else 1e-4 * (late == 1) + 4e-4 * (late == 2) + 2e-3 * (late == 3)
     )
     latency = 62.0 + (8.0 * late + 2 if steep else 0.1 * load)
@@ -164,9 +164,9 @@ def queues_world(place: dict[str, str]) -> dict[str, Numbers]:
             "throughput_mbps": RANKED[case],
             "drop_rate": PRINTED_DROPS[case],
             "queue_mean_ms": 2.0,
-            **same_latency(65.1 if place["queue"] == "red" else 65.7),
+            **same_latency(64.7 if place["queue"] == "red" else 65.7),
         },
-        "cbr": {"start_s": 40, "duration_s": 20, "queue_mean_ms": 2.0},
+        "cbr": {"start_s": 40, "duration_s": 20, "owd_mean_ms": 32.0 + (place["queue"] != "red")},
     }
 
 

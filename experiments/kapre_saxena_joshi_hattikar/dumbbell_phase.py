@@ -62,7 +62,7 @@ EXPERIMENT = Experiment(
     },
     build=scenario,
     quick={"case": ("vegas",), "more_ms": PHASE_STEPS_MS[::5], "duration_s": (20.0,)},
-    figures=on_demand("experiments.kapre_saxena_joshi_hattikar.beside_ns2", "draw"),
+    figures=on_demand("experiments.kapre_saxena_joshi_hattikar.phase_figures", "draw"),
 )
 
 if __name__ == "__main__":

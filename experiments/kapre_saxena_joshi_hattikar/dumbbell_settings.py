@@ -35,9 +35,8 @@ SAMPLE_MS = 50.0
 N1_N4, N5_N6 = ("sender1", "receiver1"), ("sender2", "receiver2")
 MIDDLE = ("left", "right")  # N2–N3
 
-DUMBBELL_LOADS = tuple(float(mbit) for mbit in range(1, 11))
+DUMBBELL_LOADS = (2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)  # the papers': each from 1 to 10
 PAPER_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
-ALL_VARIANTS = (*PAPER_VARIANTS, "sack", "veno", "cubic", "bbr")
 
 
 def network(queue: Queue = DROPTAIL, pairs: int = 1, more_ms: float = 0.0) -> Graph:

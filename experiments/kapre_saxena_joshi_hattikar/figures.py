@@ -1,10 +1,9 @@
-"""The figures and tables of the dumbbell: a flow under load, two flows, and queues."""
+"""The figures of the dumbbell: a flow under load, two flows, and queues."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from analysis.figures import cases, means, style
 from analysis.figures.cases import cell_means
 from analysis.figures.figure import (
     Axis,
-    Boxes,
     Figure,
     Mark,
     Panel,
@@ -23,18 +21,20 @@ from analysis.figures.figure import (
     share_limits,
 )
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
-from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.figures.style import SeriesStyle
-from analysis.metrics.metric_rows import AXIS
+from analysis.metrics.metric_rows import AXIS, with_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
-from experiments.kapre_saxena_joshi_hattikar.jh_claims import JH_DROP_RATES, JH_LATENCIES_S
+from experiments.kapre_saxena_joshi_hattikar.dumbbell_pairs import PAPER_PAIRS
+from experiments.kapre_saxena_joshi_hattikar.simulated import ORACLE, ns2_metrics
+from testbed.scenario.model import Profile
 
 LOAD_NAME = "cbr_mbit"
+IN_NS2 = "ns-2"  # the part of a figure that is not of our trials
 
 
 def load_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """Draw one figure per profile and window, one row per order; then the general figures."""
+    """Draw one figure per profile and window, with ns-2's; then the general figures."""
     rows = results.tcp
     if not rows.empty and f"{AXIS}{LOAD_NAME}" in rows:
         for case, own in cases.split(rows, ("profile", "window"), (LOAD_NAME, "order", "variant")):
@@ -44,11 +44,12 @@ def load_figures(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
-    """Draw throughput, drops and delay over the load: a row per order of starts."""
-    parts = [
-        (cases.case_words(part), own)
-        for part, own in cases.split(rows, ("order",), (LOAD_NAME, "variant"))
-    ]
+    """Draw throughput, drops and delay over the load: a row per order of starts, and ns-2's."""
+    orders = list(cases.split(rows, ("order",), (LOAD_NAME, "variant")))
+    parts = [(cases.titled("Linux", part if orders[1:] else {}), own) for part, own in orders]
+    theirs = _in_ns2(case.get("window", ""))
+    if case.get("profile") == Profile.NS2 and len(theirs):
+        parts.append((IN_NS2, theirs))
     measures = (means.THROUGHPUT, means.DROPS, means.LATENCY)
     return dataclasses.replace(
         load_sweep.figure(parts, LOAD_NAME, measures, "variant"),
@@ -57,6 +58,13 @@ def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
         foot=cases.foot(results, rows),
         caption=_load_caption(rows),
     )
+
+
+def _in_ns2(window: str) -> pd.DataFrame:
+    """Return ns-2's TCP flows with this window; no trial of ours is behind them."""
+    rows = with_axes(ns2_metrics(ORACLE)["dumbbell-load"].drop(columns="trial"))
+    chosen = (rows["flow"] == "tcp") & (rows[f"{AXIS}window"] == window)
+    return rows[chosen].assign(verdict="valid")
 
 
 def _load_caption(rows: pd.DataFrame) -> str:
@@ -81,28 +89,31 @@ def _load_caption(rows: pd.DataFrame) -> str:
 
 
 LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
-PAPERS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
+PAIRS_OF_FIGURE = 4
 TCP_SHARE = means.Measure("share_percent", "share of TCP's goodput (%)")
-DARK, LIGHT = "#1B1B1B", "#FDFDFD"  # on coloured cells, whatever the page's colours
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
 
 
 def pair_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """Draw the shares of the papers' pairs over load, the matrix, and the general figures."""
+    """Draw the shares of pairs over load, the papers' first, and the general figures."""
     rows = means.with_goodput_shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
         for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
-            yield _over_load(results, case, own)
-            if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
-                yield _matrix(results, case, own)
-    if PAIR not in rows or rows[PAIR].nunique() <= 4:  # of 64 pairs nobody could tell the lines
+            there = dict.fromkeys(own[PAIR])
+            pairs = [each for each in PAPER_PAIRS if each in there]
+            pairs += [each for each in there if each not in pairs]
+            for first in range(0, len(pairs), PAIRS_OF_FIGURE):
+                some = pairs[first : first + PAIRS_OF_FIGURE]
+                yield _over_load(results, case, own[own[PAIR].isin(some)], some)
+    if (
+        PAIR not in rows or rows[PAIR].nunique() <= PAIRS_OF_FIGURE
+    ):  # of 64 pairs nobody could tell the lines
         yield from general_figures.distributions(results)
 
 
-def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+def _over_load(
+    results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame, pairs: list[str]
+) -> Figure:
     """Draw each pair's shares over the load, a line per flow, named at its end."""
-    there = list(dict.fromkeys(rows[PAIR]))
-    pairs = [pair for pair in PAPERS if pair in there] or there[:4]
     panels: list[Panel] = []
     tables = []
     for pair in pairs:
@@ -126,7 +137,7 @@ def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFr
     wide = len(panels) > 1
     grid = in_rows(panels, 2 if wide else 1)
     return Figure(
-        stem=cases.stem(results.key, "shares", *case.values()),
+        stem=cases.stem(results.key, "shares", *case.values(), *_not_the_papers(pairs)),
         title=f"Two TCP flows and CBR: {cases.case_words(case)}",
         # the names at the lines' ends stand between the columns
         panels=tuple((row[0], None, row[1]) for row in grid) if wide else grid,
@@ -139,6 +150,11 @@ def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFr
     )
 
 
+def _not_the_papers(pairs: list[str]) -> list[str]:
+    """Return a part of the name of a figure of other pairs than the papers'."""
+    return [] if pairs[0] in PAPER_PAIRS else [pairs[0]]
+
+
 def _pairs_caption(rows: pd.DataFrame, pairs: list[str]) -> str:
     said = []
     for pair in pairs:
@@ -149,92 +165,6 @@ def _pairs_caption(rows: pd.DataFrame, pairs: list[str]) -> str:
             over = f"{low}–{high} % for the first over the loads"
             said.append(f"{pair}: {over if low != high else f'{low} % for the first'}")
     return "; ".join(said) + ". The dashed line at 50 % is an even split."
-
-
-def matrix(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean share of the row's variant, as the pair's first, against the column's.
-
-    If a pair ran only in the other order, its share is the remainder of that one's.
-    """
-    wide = rows.pivot_table(
-        index=["trial"], columns="flow", values=["variant", "share_percent"], aggfunc="first"
-    )
-    flows = sorted(rows["flow"].unique())[:2]
-    one, other = (wide["variant"][flow] for flow in flows)
-    share = wide["share_percent"][flows[0]].astype(float)
-    mixed = pd.DataFrame({"row": one, "column": other, "share": share})
-    names = sorted({*one, *other}, key=variant_key)
-    table: pd.DataFrame = mixed.pivot_table(index="row", columns="column", values="share")
-    table = table.reindex(index=names, columns=names)
-    return table.where(table.notna(), 100 - table.T)
-
-
-def widest(rows: pd.DataFrame) -> list[float]:
-    """Return the loads that most pairs were run at, so that all matrices have the same rows."""
-    pairs = rows.groupby(LOAD)[PAIR].nunique()
-    return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
-
-
-def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
-    """Draw each variant's share against each, a panel per load."""
-    loads = cases.exemplary(widest(rows))
-    rows = rows[rows[LOAD].isin(loads)]
-    tables = {load: matrix(rows[rows[LOAD] == load]) for load in loads}
-    panels: list[Panel] = []
-    for load, table in tables.items():
-        x = Axis(f"{load:g} Mbit/s of CBR", names=list(table.columns), rotation=45, opposite=True,
-                 grid=False, line=False, tick_marks=False)  # fmt: skip
-        y = Axis(names=list(table.index), names_shown=not panels, grid=False, line=False,
-                 tick_marks=False)  # fmt: skip
-        panels.append(Panel((_cells(table),), x, y, equal=True))
-    data = pd.concat(
-        [
-            table.rename_axis("row")
-            .reset_index()
-            .melt("row", var_name="column", value_name="share_percent")
-            .assign(cbr_mbit=load)
-            for load, table in tables.items()
-        ],
-        ignore_index=True,
-    ).dropna()
-    return Figure(
-        stem=cases.stem(results.key, "matrix", *case.values()),
-        title="Share (%) of the row's variant against the column's: " + cases.case_words(case),
-        panels=(tuple(panels),),
-        caption=_strongest(data),
-        reading="Read along a row: orange is less than an even split, purple is more.",
-        foot=cases.foot(results, rows, "each cell: mean; 50 is an even split"),
-        data=data,
-        row_inches=2.75 if len(loads) > 1 else 3.6,
-    )
-
-
-def _cells(table: pd.DataFrame) -> Boxes:
-    """Return a coloured box with its number for each pair that was run."""
-    down, across = np.nonzero(table.notna().to_numpy())
-    values = table.to_numpy()[down, across]
-    return Boxes(
-        left=across - 0.5,
-        right=across + 0.5,
-        bottom=down - 0.5,
-        top=down + 0.5,
-        colours=[style.diverging_colour(value / 100) for value in values],
-        edge=style.PAPER,
-        texts=[f"{value:.0f}" for value in values],
-        text_colours=[LIGHT if abs(value - 50) > 33 else DARK for value in values],
-    )
-
-
-def _strongest(data: pd.DataFrame) -> str:
-    rest = data[data["row"] != data["column"]]
-    if rest.empty:
-        return ""
-    worst = rest.sort_values("share_percent").iloc[-1]
-    return (
-        "The most uneven pair is "
-        f"{worst['row']} against {worst['column']} "
-        f"({worst['share_percent']:.0f} %) at {worst['cbr_mbit']:g} Mbit/s of CBR."
-    )
 
 
 QUEUE = f"{AXIS}queue"
@@ -370,50 +300,3 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
         foot=cases.foot(results, rows),
         caption=caption,
     )
-
-
-# Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
-JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}
-HEADS = (
-    Head("TCP"),
-    Head("queue"),
-    Head("n", number=True),
-    Head("drop rate", hint="of the TCP flow's packets at the bottleneck", number=True),
-    Head("drop rate, paper", number=True),
-    Head("latency", "s", "mean round trip, as TCP measured it", True),
-    Head("latency, paper", "s", number=True),
-    Head("one-way, TCP", "s", "mean one-way delay of the TCP flow's data packets", True),
-    Head("one-way, CBR", "s", "mean one-way delay of the CBR flow's packets", True),
-)
-
-
-def queue_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Tabulate drop rate and latency by queue, one table per profile."""
-    rows = results.good
-    if QUEUE not in rows:
-        return
-    for case, own in cases.split(rows, ("profile",), SHOWN):
-        title = "Drop rate and latency as Joshi and Hattikar print them"
-        yield cases.titled(title, case), _queues(own)
-
-
-def _queues(rows: pd.DataFrame) -> Sheet:
-    lines = []
-    for variant in sorted(set(rows.loc[rows["kind"] == "tcp", "variant"])):
-        for queue in queues(rows):
-            own = rows[(rows[f"{AXIS}variant"] == variant) & (rows[QUEUE] == queue)]
-            tcp, cbr = own[own["kind"] == "tcp"], own[own["kind"] == "cbr"]
-            drops, latency = JH.get((variant, queue), (None, None))
-            line = (
-                Cell(variant, variant),
-                Cell(queue, queue),
-                Cell(str(len(tcp)), str(len(tcp)), True),
-                mean_cell(tcp["drop_rate"]),
-                number_cell(drops),
-                mean_cell(tcp["srtt_mean_ms"] / 1e3),
-                number_cell(latency),
-                mean_cell(tcp["owd_mean_ms"] / 1e3),
-                mean_cell(cbr["owd_mean_ms"] / 1e3),
-            )
-            lines.append(line)
-    return Sheet(HEADS, tuple(lines))

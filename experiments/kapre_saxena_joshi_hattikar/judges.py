@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,342 +11,255 @@ from analysis.claims.comparisons import (
     MEASURES,
     RATIO,
     SHARE,
+    ClaimMeasure,
     ComparisonOutcome,
     Contrast,
     Sample,
     all_are,
     contrasts,
-    mean,
+    in_most,
     relative,
     spread,
     within,
 )
 from analysis.claims.judgement import ClaimPart, Finding, NumberRow
-from analysis.claims.samples import Group, Reference, sample, samples, sweeps
+from analysis.claims.samples import Group, sample, samples, sweeps
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.labels import variant_key
-
-METRICS = {
-    "throughput_mbps": "throughput_mbps",
-    "goodput_mbps": "goodput_mbps",
-    "drop_rate": "drop_rate",
-    "owd_mean_ms": "oneway_ms",
-    "srtt_mean_ms": "rtt_ms",
-    "recovery_latency_mean_ms": "recovery_latency_ms",
-}
-VARIANT_WORDS = {
-    "tahoe": "Tahoe",
-    "reno": "Reno",
-    "newreno": "Newreno",
-    "vegas": "Vegas",
-    "sack": "Sack1",
-}
-QUEUE_WORDS = {"droptail": "DropTail", "red": "RED"}
-NS2_SETTINGS = {"small": "w20rand", "large": "w1000rand"}  # by window; CBR is jittered, as ours is
-
-
-def ns2_load(
-    reference: Reference,
-    variant: str,
-    metric: str,
-    loads: Collection[float],
-    window: str,
-    order: str = "",
-) -> float:
-    """Return ns-2's metric of one TCP flow beside CBR: the mean over the loads."""
-    rows = _rows(reference, "exp1_raw.csv", window, "tcp1")
-    if rows.empty:
-        return math.nan
-    rows = rows[(rows["variant"] == VARIANT_WORDS.get(variant)) & rows["cbr_mbps"].isin(loads)]
-    if order:
-        rows = rows[rows["order"] == order.replace("-", "_")]
-    return _mean(rows, METRICS[metric])
-
-
-def ns2_sweep(
-    reference: Reference, variant: str, metric: str, window: str, order: str
-) -> list[float]:
-    """Return ns-2's metric of one TCP flow beside CBR, at each load."""
-    rows = _rows(reference, "exp1_raw.csv", window, "tcp1")
-    if rows.empty:
-        return []
-    chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
-        rows["order"] == order.replace("-", "_")
-    )
-    means = rows[chosen].groupby("cbr_mbps")[METRICS[metric]].mean()
-    return [float(each) for each in means]
-
-
-def ns2_share(reference: Reference, pair: str, loads: Collection[float], window: str) -> float:
-    """Return the first flow's share of both TCP flows' throughput in ns-2: the loads' mean."""
-    name = "/".join(VARIANT_WORDS.get(each, each) for each in pair.split("/"))
-    rates = []
-    for flow in ("tcp1", "tcp2"):
-        rows = _rows(reference, "exp2_rand_raw.csv", window, flow)
-        if rows.empty:
-            return math.nan
-        own = rows[(rows["pair"] == name) & rows["cbr_mbps"].isin(loads)]
-        rates.append(own.groupby("cbr_mbps")["throughput_mbps"].mean())
-    return float((rates[0] / (rates[0] + rates[1])).mean())
-
-
-def ns2_queue(reference: Reference, variant: str, queue: str, metric: str) -> float:
-    """Return ns-2's metric of a TCP flow that CBR joins for a while, over its lifetime."""
-    rows = _rows(reference, "exp3_raw.csv", "large", "tcp1")
-    if rows.empty:
-        return math.nan
-    chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
-        rows["queue"] == QUEUE_WORDS.get(queue)
-    )
-    return _mean(rows[chosen], METRICS[metric])
-
-
-def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFrame:
-    table = reference.table(name)
-    if table.empty:
-        return table
-    return table[(table["setting"] == NS2_SETTINGS[window or "large"]) & (table["flow"] == flow)]
-
-
-def _mean(rows: pd.DataFrame, name: str) -> float:
-    """Return a metric's mean, or NaN where the table has no such column."""
-    return float(rows[name].mean()) if name in rows else math.nan
-
+from experiments.kapre_saxena_joshi_hattikar.dumbbell_pairs import PAIR_LOADS
+from experiments.kapre_saxena_joshi_hattikar.dumbbell_settings import DUMBBELL_LOADS
 
 RIVALS = ("tahoe", "reno", "newreno")
 FOUR = (*RIVALS, "vegas")
-PROPER = {"tahoe": "Tahoe", "reno": "Reno", "newreno": "NewReno", "vegas": "Vegas"}
-LOADS = tuple(range(1, 11))
-LOW = tuple(range(1, 7))
-CONGESTED = tuple(range(7, 11))
-LOAD_CELLS = ("axis_cbr_mbit", "axis_order")
+LOADS = DUMBBELL_LOADS
+LOW = tuple(load for load in LOADS if load < 7)
+CONGESTED = tuple(load for load in LOADS if load >= 7)
+LOAD_AXIS = "axis_cbr_mbit"
+HIGHER, LOWER = ComparisonOutcome.ABOVE, ComparisonOutcome.BELOW
 LATENCIES = {
     "recovery latency": "recovery_latency_mean_ms",
     # TCP's own: as in ns-2, it includes the sender's link, behind which packets are captured
     "RTT": "srtt_mean_ms",
     "one-way delay": "owd_mean_ms",
 }
+HALF_PACKET = ClaimMeasure(
+    *("ms", 2),
+    absolute=0.4,
+    why="half of the time of a packet of 1000 bytes at 10 Mbit/s",
+)
+DUMBBELL_MEASURES = {**MEASURES, **dict.fromkeys(LATENCIES.values(), HALF_PACKET)}
 NAMES = {
     "throughput_mbps": "throughput",
     "goodput_mbps": "goodput",
     "drop_rate": "drop rate",
     **{metric: name for name, metric in LATENCIES.items()},
 }
-STEEP = 0.1
-STRAIGHT = 0.98
-BEND = 0.1
 
 
-def load_group(group: Group, loads: Sequence[int] = LOADS, variants: Sequence[str] = FOUR) -> Group:
+def where(loads: Sequence[float]) -> str:
+    """Write the loads in words."""
+    run = [load for load in LOADS if loads[0] <= load <= loads[-1]]
+    is_run = len(loads) > 2 and list(loads) == run
+    ends = f"{loads[0]:g}–{loads[-1]:g}"
+    return f"CBR {ends if is_run else ', '.join(f'{load:g}' for load in loads)} Mbit/s"
+
+
+AT_PAIR_LOADS = where(PAIR_LOADS)
+
+
+def at_loads(group: Group, loads: Sequence[float], variants: Collection[str]) -> Group:
     """Return the TCP flows of these variants, at those of the loads that were run."""
-    own = _whole(group.where(flow="tcp")).asked("variant", variants).where(cbr_mbit=loads)
+    own = group.where(flow="tcp").asked("variant", variants).where(cbr_mbit=loads)
     if own.rows.empty:
         raise NotMeasured(f"no usable trials with {where(loads)}")
     return own
 
 
-def _whole(group: Group) -> Group:
-    """Select the orders of starts that were run at all loads, where there is one."""
-    loads = group.values("cbr_mbit")
-    orders = [each for each in group.values("order") if _at_all(group.where(order=each), loads)]
-    return group.where(order=orders) if orders else group
+def load_samples(
+    group: Group, metric: str, loads: Sequence[float], variants: Collection[str] = FOUR
+) -> dict[str, Sample]:
+    """Return each variant's mean over the loads, by seed."""
+    return samples(at_loads(group, loads, variants).rows, metric, "variant", (LOAD_AXIS,))
 
 
-def _at_all(group: Group, loads: Sequence[object]) -> bool:
-    return set(loads) <= set(group.values("cbr_mbit"))
-
-
-def run_of(group: Group, loads: Sequence[int]) -> tuple[int, ...]:
-    """Return the loads that were run with every variant that was run."""
-    variants = [each for each in FOUR if each in group.values("variant")]
-    there = [set(group.where(variant=each).values("cbr_mbit")) for each in variants]
-    return tuple(load for load in loads if all(load in each for each in there))
-
-
-def where(loads: Sequence[float]) -> str:
-    """Write the loads in words."""
-    whole = len(loads) > 2 and list(loads) == [loads[0] + step for step in range(len(loads))]
-    text = f"{loads[0]:g}–{loads[-1]:g}" if whole else ", ".join(f"{load:g}" for load in loads)
-    return f"CBR {text} Mbit/s"
-
-
-def beside(
-    group: Group, metric: str, hero: str, rivals: Sequence[str], loads: Sequence[int]
-) -> tuple[Contrast, ...]:
-    """Compare one variant with others, averaged over the loads."""
-    own = load_group(group, loads, [hero, *rivals])
-    found = samples(own.rows, metric, "variant", LOAD_CELLS)
-    return contrasts(
-        MEASURES[metric],
-        [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals],
-    )
-
-
-def each_load(
-    group: Group, metric: str, hero: str, rivals: Sequence[str], loads: Sequence[int] = LOADS
-) -> tuple[Contrast, ...]:
-    """Compare one variant with others, load by load."""
-    own = load_group(group, loads, [hero, *rivals])
-    pairs = []
-    for load in own.values("cbr_mbit"):
-        found = samples(own.where(cbr_mbit=load).rows, metric, "variant", LOAD_CELLS[1:])
-        at = f" at {load:g}"
-        pairs += [(hero + at, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
-    return contrasts(MEASURES[metric], pairs)
-
-
-def ratio_within(
-    group: Group, hero: str, rival: str, loads: Sequence[int], low: float, high: float
-) -> ClaimPart:
-    """Judge whether the ratio of two throughputs, averaged over the loads, is within bounds."""
-    own = load_group(group, loads, [hero, rival])
-    found = samples(own.rows, "throughput_mbps", "variant", LOAD_CELLS)
-    ratio = relative(found.get(hero, {}), found.get(rival, {}))
-    names = [f"{PROPER.get(each, each)}'s" for each in (hero, rival)]
-    what = f"{' to '.join(names)} throughput, {where(run_of(group, loads))},"
-    return within(what, RATIO, ratio, low, high)
-
-
-def load_table(
-    group: Group, metric: str, loads: Sequence[int] = LOADS, *, order: str = "", name: str = ""
-) -> tuple[NumberRow, ...]:
-    """Tabulate every variant that was run at all of these loads, with ns-2's number beside it."""
-    own = group.where(flow="tcp")
-    own = own.where(order=order) if order else _whole(own)
-    orders = [str(each) for each in own.values("order")]
-    order = orders[0] if len(orders) == 1 else ""
-    loads = run_of(own, loads)
-    own = own.where(cbr_mbit=loads)
-    whole = [each for each in own.values("variant") if _at_all(own.where(variant=each), loads)]
-    found = samples(own.where(variant=whole).rows, metric, "variant", LOAD_CELLS)
-    measure = MEASURES[metric]
-    label = name or NAMES.get(metric, metric)
-    rows = []
-    for variant in sorted(found, key=variant_key):
-        ns2 = ns2_load(group.reference, variant, metric, loads, group.window, order)
-        rows.append(
-            NumberRow(
-                f"{label}, {variant}, {where(loads)}",
-                spread(measure, found[variant]),
-                ns2=measure.write(ns2) if math.isfinite(ns2) else "",
-            )
-        )
-    return tuple(rows)
-
-
-def load_latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[NumberRow, ...]:
-    """Tabulate latency over the loads by all three definitions."""
-    return tuple(
-        row
-        for name, metric in LATENCIES.items()
-        for row in load_table(group, metric, loads, name=name)
-    )
+def load_sweeps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]]:
+    """Return a variant's metric over all loads, by seed."""
+    found = sweeps(at_loads(group, LOADS, [variant]).rows, metric, "axis_cbr_mbit")
+    if found and len(next(iter(found.values()))) < len(LOADS):
+        raise NotMeasured("the sweep of CBR from 2 to 10 Mbit/s is incomplete")
+    return found
 
 
 def steps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]]:
     """Return by seed how the metric changes from one load to the next (named by the latter)."""
-    own = load_group(group, LOADS, [variant])
-    found = sweeps(own.rows, metric, "axis_cbr_mbit")
-    if found and len(next(iter(found.values()))) < len(LOADS):
-        raise NotMeasured("the sweep of CBR from 1 to 10 Mbit/s is incomplete")
+    found = load_sweeps(group, metric, variant)
     return {seed: sweep.diff().dropna() for seed, sweep in found.items()}
+
+
+def outermost(
+    found: Mapping[str, Sample], names: Sequence[str], wanted: ComparisonOutcome
+) -> Sample:
+    """Return the highest of several samples in each network; the lowest for what is below."""
+    choose = max if wanted is HIGHER else min
+    own = [found.get(name, {}) for name in names]
+    seeds = sorted(set.intersection(*(set(each) for each in own)))
+    return {seed: choose(each[seed] for each in own) for seed in seeds}
+
+
+def beyond_all(
+    measure: ClaimMeasure,
+    wanted: ComparisonOutcome,
+    hero: str,
+    found: Mapping[str, Sample],
+    rivals: Sequence[str] = RIVALS,
+    where: str = "",
+) -> ClaimPart:
+    """Require that one is above, or below, all others: one other is enough to contradict it.
+
+    It is compared with the highest, or lowest, of the others in each network.
+    """
+    other = outermost(found, rivals, wanted)
+    side = "highest" if wanted is HIGHER else "lowest"
+    pair = hero, found.get(hero, {}), f"the {side} of the others", other
+    return all_are(wanted, contrasts(measure, [pair]), where)
+
+
+def leads(
+    group: Group,
+    metric: str,
+    wanted: ComparisonOutcome,
+    loads: Sequence[float],
+    hero: str = "vegas",
+    rivals: Sequence[str] = RIVALS,
+) -> ClaimPart:
+    """Require that a variant's mean over the loads is above, or below, that of all others."""
+    found = load_samples(group, metric, loads, [hero, *rivals])
+    return beyond_all(DUMBBELL_MEASURES[metric], wanted, hero, found, rivals, where(loads))
+
+
+def in_networks(
+    group: Group, metric: str, wanted: ComparisonOutcome, loads: Sequence[float]
+) -> dict[int, bool]:
+    """Return by seed whether Vegas's mean over the loads is the highest, or lowest, of the four."""
+    found = load_samples(group, metric, loads)
+    others = outermost(found, RIVALS, wanted)
+    sign = 1 if wanted is HIGHER else -1
+    vegas = found["vegas"]
+    return {seed: sign * (vegas[seed] - other) > 0 for seed, other in others.items()}
+
+
+def at_each_load(
+    group: Group, metric: str, wanted: ComparisonOutcome
+) -> tuple[ClaimPart, dict[str, ClaimPart], tuple[NumberRow, ...]]:
+    """Require that Vegas is the highest, or lowest, at each load in most networks.
+
+    Beside that: at each low load, and under congestion; and by load the number of networks.
+    """
+    side = "highest" if wanted is HIGHER else "lowest"
+    first = {load: in_networks(group, metric, wanted, [load]) for load in LOADS}
+
+    def at(loads: Sequence[float]) -> ClaimPart:
+        holds = {seed: all(first[load][seed] for load in loads) for seed in first[loads[0]]}
+        return in_most(f"Vegas {side} at each of {where(loads)}", holds)
+
+    rows = tuple(
+        NumberRow(
+            f"networks in which Vegas is {side} at CBR {load:g} Mbit/s",
+            f"{sum(holds.values())} of {len(holds)}",
+        )
+        for load, holds in first.items()
+    )
+    return at(LOADS), {f"at each of {where(loads)}": at(loads) for loads in (LOW, CONGESTED)}, rows
+
+
+def ratio_within(
+    group: Group, hero: str, rival: str, loads: Sequence[float], low: float, high: float
+) -> ClaimPart:
+    """Judge whether the ratio of two throughputs, averaged over the loads, is within bounds."""
+    found = load_samples(group, "throughput_mbps", loads, [hero, rival])
+    ratio = relative(found.get(hero, {}), found.get(rival, {}))
+    return within(f"{hero}'s to {rival}'s throughput, {where(loads)},", RATIO, ratio, low, high)
+
+
+def load_rows(
+    group: Group, metric: str, loads: Sequence[float] = LOADS, name: str = ""
+) -> tuple[NumberRow, ...]:
+    """Tabulate every variant that was run at these loads."""
+    own = group.where(flow="tcp").where(cbr_mbit=loads)
+    found = samples(own.rows, metric, "variant", (LOAD_AXIS,))
+    label, measure = name or NAMES[metric], DUMBBELL_MEASURES[metric]
+    return tuple(
+        NumberRow(f"{label}, {variant}, {where(loads)}", spread(measure, found[variant]))
+        for variant in sorted(found, key=variant_key)
+    )
+
+
+def load_latency_rows(group: Group) -> tuple[NumberRow, ...]:
+    """Tabulate latency over the loads by all three definitions."""
+    return tuple(row for metric in LATENCIES.values() for row in load_rows(group, metric))
 
 
 FAIR = 0.05
 HALF = 0.5
-PAIR_CELLS = ("axis_cbr_mbit", "position")
 
 
 def shares(group: Group, first: str, second: str) -> pd.DataFrame:
-    """Return one row per trial of the pair, in either position.
-
-    A row has the first variant's `share`, and both drop rates.
-    """
-    # a pair of the same variant has one position, and its first flow counts as the first
-    names = {f"{second}/{first}": ("tcp2", "tcp1")} | {f"{first}/{second}": ("tcp1", "tcp2")}
-    if not set(names) & set(group.values("pair")):
-        raise NotMeasured(
-            f"no usable trials of the pair {first}/{second} (profile {group.profile})",
-            f"testbed run {group.experiment}",
-        )
-    parts = []
-    for pair, (one, other) in names.items():
-        rows = group.where(pair=pair).rows
-        own, others = (rows[rows["flow"] == flow].set_index("trial") for flow in (one, other))
-        theirs = others["throughput_mbps"].reindex(own.index)
-        parts.append(
-            own.assign(
-                share=own["throughput_mbps"] / (own["throughput_mbps"] + theirs),
-                other_drop_rate=others["drop_rate"].reindex(own.index),
-                position=pair,
-            ).reset_index()
-        )
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(imbalance=(found["share"] - HALF).abs())
+    """Return one row per trial of the pair: the first flow's `share`, and both drop rates."""
+    rows = group.asked("pair", [f"{first}/{second}"]).rows
+    own, others = (rows[rows["flow"] == flow].set_index("trial") for flow in ("tcp1", "tcp2"))
+    theirs = others["throughput_mbps"].reindex(own.index)
+    found = own.assign(
+        share=own["throughput_mbps"] / (own["throughput_mbps"] + theirs),
+        other_drop_rate=others["drop_rate"].reindex(own.index),
+    )
+    return found.assign(imbalance=(found["share"] - HALF).abs()).reset_index()
 
 
 def fair(group: Group, variant: str) -> Finding:
     """Judge whether two flows of one variant share evenly."""
     found = shares(group, variant, variant)
-    own = sample(found, "share", PAIR_CELLS)
+    own = sample(found, "share", (LOAD_AXIS,))
     what = f"share of the first {variant} flow, {loads_of(found)},"
     part = within(what, SHARE, own, HALF - FAIR, HALF + FAIR)
-    rows = (*share_rows(group, found, variant, variant), _single_runs(found))
-    return Finding((part,), rows)
+    single = NumberRow(
+        "largest share of a flow in any trial",
+        SHARE.write(float((found["imbalance"] + HALF).max())),
+    )
+    return Finding((part,), (*share_rows(found, f"{variant}/{variant}"), single))
 
 
 def takes_more(group: Group, winner: str, loser: str) -> Finding:
     """Judge whether the winner has more than half, averaged over the loads."""
     found = shares(group, winner, loser)
-    part = takes_more_part(winner, found)
-    return Finding((part,), share_rows(group, found, winner, loser))
+    return Finding((takes_more_part(winner, found),), share_rows(found, f"{winner}/{loser}"))
 
 
 def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
     """Compare the winner's share with a half, averaged over the loads."""
-    own = sample(found, "share", PAIR_CELLS)
-    half = dict.fromkeys(own, HALF)
-    return all_are(
-        ComparisonOutcome.ABOVE,
-        contrasts(SHARE, [(f"{winner}'s share", own, "a half", half)]),
-        loads_of(found),
-    )
+    compared = [beside_half(f"{winner}'s share", found)]
+    return all_are(HIGHER, contrasts(SHARE, compared), loads_of(found))
+
+
+def beside_half(what: str, found: pd.DataFrame) -> tuple[str, Sample, str, Sample]:
+    """Pair the shares, averaged over the loads, with a half."""
+    own = sample(found, "share", (LOAD_AXIS,))
+    return what, own, "a half", dict.fromkeys(own, HALF)
 
 
 def loads_of(found: pd.DataFrame) -> str:
-    """Write the loads that were run: a profile may have fewer than the paper."""
-    return where(sorted(found["axis_cbr_mbit"].unique()))
+    """Write the loads that were run."""
+    return where(sorted(found[LOAD_AXIS].unique()))
 
 
-def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tuple[NumberRow, ...]:
-    """Tabulate the pair's share: the mean of the loads, then load by load."""
-    loads = sorted(found["axis_cbr_mbit"].unique())
-    pair = f"{first}/{second}"
-    rows = [_share_row(group, pair, f"share of {first} in {pair}, mean of the loads", found, loads)]
-    for load in loads:
-        at = found[found["axis_cbr_mbit"] == load]
-        rows.append(_share_row(group, pair, f"the same at CBR {load:g} Mbit/s", at, [load]))
-    return tuple(rows)
-
-
-def _share_row(
-    group: Group, pair: str, what: str, found: pd.DataFrame, loads: list[float]
-) -> NumberRow:
-    ns2 = ns2_share(group.reference, pair, loads, group.window)
-    return NumberRow(
-        what,
-        spread(SHARE, sample(found, "share", PAIR_CELLS)),
-        ns2=SHARE.write(ns2) if math.isfinite(ns2) else "",
-    )
-
-
-def _single_runs(found: pd.DataFrame) -> NumberRow:
-    """Report the largest share in any single trial, which a mean hides."""
-    worst = float((found["imbalance"] + HALF).max())
-    typical = mean(sample(found, "imbalance", PAIR_CELLS))
-    return NumberRow(
-        "single trials: mean distance from a half, largest share",
-        f"{SHARE.write(typical)}, {SHARE.write(worst)}",
+def share_rows(found: pd.DataFrame, pair: str) -> tuple[NumberRow, ...]:
+    """Tabulate the share of the pair's first: the mean of the loads, then load by load."""
+    whole = f"share of {pair.partition('/')[0]} in {pair}, mean of the loads"
+    parts = {whole: found} | {
+        f"the same at CBR {load:g} Mbit/s": rows for load, rows in found.groupby(LOAD_AXIS)
+    }
+    return tuple(
+        NumberRow(what, spread(SHARE, sample(rows, "share", (LOAD_AXIS,))))
+        for what, rows in parts.items()
     )
 
 
@@ -379,7 +291,13 @@ def phases(group: Group) -> Phases:
     return Phases((start / 4, start), (start + 1, stop), (start, min(stop, start + ONSET_S)))
 
 
-CASES = tuple((variant, queue) for variant in ("reno", "sack") for queue in ("droptail", "red"))
+TCPS = ("reno", "sack")
+CASES = tuple((variant, queue) for variant in TCPS for queue in ("droptail", "red"))
+QUEUE_LATENCIES = {
+    "TCP's RTT": ("srtt_mean_ms", "tcp"),
+    "TCP's one-way delay": ("owd_mean_ms", "tcp"),
+    "CBR's one-way delay": ("owd_mean_ms", "cbr"),
+}
 
 
 def case(group: Group, variant: str, queue: str) -> Group:
@@ -387,77 +305,69 @@ def case(group: Group, variant: str, queue: str) -> Group:
     return group.asked("variant", [variant]).asked("queue", [queue])
 
 
-def queue_sample(group: Group, metric: str, variant: str, queue: str) -> Sample:
-    """Return the TCP flow's metric by seed."""
-    return sample(case(group, variant, queue).where(flow="tcp").rows, metric)
+def queue_samples(group: Group, metric: str, flow: str = "tcp") -> dict[tuple[str, str], Sample]:
+    """Return a flow's metric by variant and queue, and by seed."""
+    return {each: sample(case(group, *each).where(flow=flow).rows, metric) for each in CASES}
 
 
 def label(variant: str, queue: str) -> str:
     """Name a variant and its queue, as `SACK + RED`."""
     names = {"droptail": "DropTail", "red": "RED", "sack": "SACK", "reno": "Reno"}
-    return f"{names.get(variant, variant)} + {names.get(queue, queue)}"
+    return f"{names[variant]} + {names[queue]}"
 
 
 def ordered(
-    group: Group,
-    metric: str,
+    measure: ClaimMeasure,
+    found: Mapping[tuple[str, str], Sample],
     *pairs: tuple[tuple[str, str], tuple[str, str]],
     printed: Sequence[tuple[float, float]] = (),
 ) -> tuple[Contrast, ...]:
     """Compare cases in pairs, of which the paper may print numbers."""
-    return contrasts(
-        MEASURES[metric],
-        [
-            (label(*a), queue_sample(group, metric, *a), label(*b), queue_sample(group, metric, *b))
-            for a, b in pairs
-        ],
-        printed,
-    )
+    own = [(label(*a), found[a], label(*b), found[b]) for a, b in pairs]
+    return contrasts(measure, own, printed)
 
 
-def queue_table(group: Group, metric: str, name: str = "") -> tuple[NumberRow, ...]:
-    """Tabulate every variant and queue that was run, with ns-2's number beside it."""
-    measure = MEASURES[metric]
-    rows = []
-    cases = group.where(flow="tcp").rows.groupby(["variant", "axis_queue"], sort=False)
-    named = [(str(variant), str(queue), own) for (variant, queue), own in cases]
-    for variant, queue, own in sorted(named, key=lambda each: _papers_first(each[0], each[1])):
-        ns2 = ns2_queue(group.reference, variant, queue, metric)
-        rows.append(
-            NumberRow(
-                f"{name or NAMES[metric]}, {label(variant, queue)}",
-                spread(measure, sample(own, metric)),
-                ns2=measure.write(ns2) if math.isfinite(ns2) else "",
-            )
-        )
-    return tuple(rows)
+RED_AND_DROPTAIL = tuple(((variant, "red"), (variant, "droptail")) for variant in TCPS)
 
 
-def _papers_first(variant: str, queue: str) -> tuple[int, str, str]:
-    """Return a sort key: the papers' cases, then the others in alphabetical order."""
-    case = (variant, queue)
-    return CASES.index(case) if case in CASES else len(CASES), variant, queue
+def red_below(
+    measure: ClaimMeasure,
+    found: Mapping[tuple[str, str], Sample],
+    printed: Mapping[tuple[str, str], float] | None = None,
+) -> ClaimPart:
+    """Judge whether RED is below DropTail for both variants, by half of what the paper prints."""
+    theirs = [(printed[a], printed[b]) for a, b in RED_AND_DROPTAIL] if printed else []
+    compared = ordered(measure, found, *RED_AND_DROPTAIL, printed=theirs)
+    return all_are(LOWER, compared)
 
 
-def queue_latency_tables(group: Group) -> tuple[NumberRow, ...]:
-    """Tabulate latency by queue by all three definitions, over the whole trial."""
+def queue_rows(
+    measure: ClaimMeasure,
+    name: str,
+    found: Mapping[tuple[str, str], Sample],
+    printed: Mapping[tuple[str, str], float] | None = None,
+) -> tuple[NumberRow, ...]:
+    """Tabulate the papers' four cases, with what the paper prints."""
     return tuple(
-        row for name, metric in LATENCIES.items() for row in queue_table(group, metric, name)
+        NumberRow(
+            f"{name}, {label(*each)}",
+            spread(measure, own),
+            measure.write(printed[each]) if printed else "",
+        )
+        for each, own in found.items()
     )
 
 
-def red_below(group: Group, metric: str) -> ClaimPart:
-    """Judge whether RED is below DropTail for both variants."""
-    pairs = [((variant, "red"), (variant, "droptail")) for variant in ("reno", "sack")]
-    return all_are(ComparisonOutcome.BELOW, ordered(group, metric, *pairs))
-
-
-def setting_row(group: Group) -> NumberRow:
-    """Report the settings of DropTail and RED: the papers state neither thresholds nor unit."""
-    pairs = group.where(flow="tcp").rows[["axis_queue", "queue"]].drop_duplicates()
-    settings = ", ".join(
-        f"{name}: {queue}"
-        for name, queue in pairs.itertuples(index=False)
-        if name in ("droptail", "red")
-    )
-    return NumberRow("settings of the papers' queues", settings, "not stated")
+def red_latency(
+    group: Group,
+    names: Collection[str],
+    printed_ms: Mapping[tuple[str, str], float] | None = None,
+) -> tuple[dict[str, ClaimPart], tuple[NumberRow, ...]]:
+    """Judge for several definitions of latency whether it is lower with RED, with the numbers."""
+    parts: dict[str, ClaimPart] = {}
+    rows: list[NumberRow] = []
+    for name in names:
+        found = queue_samples(group, *QUEUE_LATENCIES[name])
+        parts[name] = red_below(HALF_PACKET, found, printed_ms)
+        rows += queue_rows(HALF_PACKET, name, found, printed_ms)
+    return parts, tuple(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,10 +12,24 @@ import pandas as pd
 from analysis.claims.ledger import SIMULATED
 from analysis.claims.samples import Reference
 from analysis.metrics.metric_rows import write_axes
-from experiments.kapre_saxena_joshi_hattikar.judges import METRICS, NS2_SETTINGS, VARIANT_WORDS
 
-OUR_WINDOWS = {setting: window for window, setting in NS2_SETTINGS.items()}
-OUR_VARIANTS = {word: name for name, word in VARIANT_WORDS.items()}
+METRICS = {
+    "throughput_mbps": "throughput_mbps",
+    "goodput_mbps": "goodput_mbps",
+    "drop_rate": "drop_rate",
+    "owd_mean_ms": "oneway_ms",
+    "srtt_mean_ms": "rtt_ms",
+    "recovery_latency_mean_ms": "recovery_latency_ms",
+}
+OUR_WINDOWS = {"w20rand": "small", "w1000rand": "large"}  # CBR is jittered, as ours is
+OUR_VARIANTS = {
+    "Tahoe": "tahoe",
+    "Reno": "reno",
+    "Newreno": "newreno",
+    "Vegas": "vegas",
+    "Sack1": "sack",
+}
+ORACLE = Reference(Path(__file__).with_name("ns2"))  # made by benchmarks/ns2_dumbbell.py
 
 
 def ns2_metrics(reference: Reference) -> Mapping[str, pd.DataFrame]:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from analysis.claims.samples import Reference
-from analysis.results.experiment_results import ExperimentResults
 from benchmarks import ns2_dumbbell
 from benchmarks.ns2_dumbbell import (
     TRACE_NAMES,
@@ -22,9 +21,8 @@ from benchmarks.ns2_dumbbell import (
     queue_runs,
 )
 from benchmarks.simulators import has_ns2
-from experiments.kapre_saxena_joshi_hattikar import beside_ns2
-from experiments.kapre_saxena_joshi_hattikar.beside_ns2 import load_tables
-from experiments.kapre_saxena_joshi_hattikar.simulated import ns2_metrics
+from experiments.kapre_saxena_joshi_hattikar.phase_figures import ns2_rows
+from experiments.kapre_saxena_joshi_hattikar.simulated import ORACLE, ns2_metrics
 from tests.papers import answers
 
 
@@ -116,24 +114,6 @@ def test_the_tables_become_flows_of_our_experiments(tmp_path: Path) -> None:
     assert ns2_metrics(Reference()) == {}
 
 
-def test_linux_beside_ns2(tmp_path: Path) -> None:
-    """Only the paper's order, profile and kernel, at loads that both have."""
-    runs = [{**one.place, "flow": "tcp1", **measured(LOSS, "1", run_of())} for one in load_runs(2)]
-    pd.DataFrame(runs).to_csv(tmp_path / "exp1_raw.csv", index=False)
-    place = {"variant": "reno", "window": "large", "cbr_mbit": 5.0}
-    usual = {**place, "profile": "ns2", "order": "cbr-first", "kernel": "6.1"}
-    others = ({"order": "tcp-first"}, {"profile": "modern"}, {"kernel": "6.12"}, {"cbr_mbit": 4.0})
-    numbers = {"kind": "tcp", "throughput_mbps": 3.25, "drop_rate": 0.125, "srtt_mean_ms": 64.5}
-    axes = [{f"axis_{n}": v for n, v in {**usual, **other}.items()} for other in ({}, *others)]
-    rows = pd.DataFrame([{**each, **numbers} for each in axes])
-    results = ExperimentResults("dumbbell-load", "guest", (), rows, rows, pd.DataFrame())
-    ((_, sheet),) = load_tables(results, Reference(tmp_path))
-    (line,) = [[cell.words for cell in row] for row in sheet.rows]
-    assert line[:6] == ["reno", "large", "5", "1", "2", "3.25"]
-    assert line[7:10:2] == ["12.5", "64.5"]
-    assert not list(load_tables(results, Reference()))
-
-
 def test_the_stored_phases_are_read() -> None:
-    phases = beside_ns2.ns2_rows(beside_ns2.ORACLE)
+    phases = ns2_rows(ORACLE)
     assert set(phases["variant"]) == {"vegas", "newreno"} and phases["more_ms"].min() == 0

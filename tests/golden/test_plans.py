@@ -41,7 +41,7 @@ CASES = {
     "router-ipv6": dataclasses.replace(router(variant="cubic"), network=IPV6.graph()),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
-    "dumbbell-load": EXPERIMENTS["dumbbell-load"].scenarios({}, 1, False)[0],
+    "dumbbell-load": EXPERIMENTS["dumbbell-load"].scenarios({"cbr_mbit": ["1"]}, 1, False)[0],
     "router-bottleneck-router": EXPERIMENTS["router-bottleneck"].scenarios(
         {"path": ["router"], "variant": ["vegas"], "queue": ["bfifo"]}, 1, False
     )[0],

@@ -236,7 +236,7 @@ def test_within_is_judged_by_the_interval(values: list[float], verdict: ClaimVer
 def test_the_ledger_as_a_whole_is_one_family() -> None:
     found = answers({"dumbbell-load": made.load_metrics("small")})
     decided = [each for each in found if each.verdict is not ClaimVerdict.OPEN]
-    assert sum(each.comparisons for each in found) > 20
+    assert sum(each.comparisons for each in found) >= 10
     assert all(each.ledger_verdict in (each.verdict, ClaimVerdict.OPEN) for each in found)
     assert any(each.ledger_verdict is ClaimVerdict.SUPPORTED for each in found)
     assert all(math.isnan(each.p) == (each not in decided) for each in found if each.is_measured)

@@ -22,6 +22,7 @@ from analysis.report import collect
 from analysis.report.listing import cells
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
+from experiments.kapre_saxena_joshi_hattikar.figures import IN_NS2
 from tests import report_writer
 
 SEEDS = 2
@@ -106,8 +107,11 @@ def test_nothing_unlike_is_averaged(experiment: str, seed: int, unlike_trials: U
     results, known = unlike_trials(seed)
     assert results.experiment == experiment
     for figure in figures(results):
-        for column in {"mean", "ms", "share_percent"} & set(figure.data.columns):
-            _known(figure.data[column], known, f"{figure.stem}: {column}")
+        ours = figure.data
+        if "part" in ours:  # ns-2's numbers are of no trial
+            ours = ours[ours["part"] != IN_NS2]
+        for column in {"mean", "ms", "share_percent"} & set(ours.columns):
+            _known(ours[column], known, f"{figure.stem}: {column}")
         said = [float(text) for text in CAPTIONED.findall(figure.caption)]
         short = {float(f"{value:.{digits}g}") for value in known for digits in (1, 2, 3)}
         assert set(said) <= short, f"{figure.stem}: {figure.caption}"

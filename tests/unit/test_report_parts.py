@@ -34,7 +34,6 @@ from analysis.report.page import Standings
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
-from experiments.kapre_saxena_joshi_hattikar.figures import matrix, widest
 from testbed.errors import TestbedError
 from testbed.runs.results_folders import keep_run
 from testbed.scenario.named_networks import LinkSettings, NetworkName
@@ -193,31 +192,6 @@ def test_the_confidence_region_of_a_mean() -> None:
     )
     assert angle % 180 == pytest.approx(0, abs=1e-6) or angle % 180 == pytest.approx(90)
     assert plane.region(points[:3]) is None
-
-
-def test_the_matrix_keeps_the_orders_of_a_pair_apart() -> None:
-    def trial(name: str, one: str, other: str, share: float) -> list[dict[str, object]]:
-        return [
-            {"trial": name, "flow": "tcp1", "variant": one, "share_percent": share},
-            {"trial": name, "flow": "tcp2", "variant": other, "share_percent": 100 - share},
-        ]
-
-    rows = [*trial("a", "reno", "bbr", 20), *trial("b", "bbr", "reno", 60)]
-    rows += [*trial("c", "bbr", "bbr", 45), *trial("d", "bbr", "vegas", 90)]
-    table = matrix(pd.DataFrame(rows))
-    assert list(table.index) == list(table.columns) == ["reno", "vegas", "bbr"]
-    assert table.loc["reno", "bbr"] == 20
-    assert table.loc["bbr", "reno"] == 60
-    assert table.loc["vegas", "bbr"] == 10  # what the other order leaves
-    assert table.loc["bbr", "bbr"] == pytest.approx(45)
-    assert table.isna().to_numpy().sum() == 4
-
-
-def test_the_matrix_is_of_the_loads_that_have_it() -> None:
-    """Panels of other pairs would have rows without names."""
-    few = [{"axis_cbr_mbit": load, "axis_pair": "reno/reno"} for load in (1, 5, 10)]
-    rows = pd.DataFrame([*few, {"axis_cbr_mbit": 5, "axis_pair": "bbr/reno"}])
-    assert widest(rows) == [5.0]
 
 
 def points(x: tuple[float, float], y: tuple[float, float], widen: bool = False) -> Panel:
