@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.console import console
 from testbed.runs.explore import EXPLORE, LiveExploration, exploration, whole_page
@@ -24,6 +25,9 @@ def explore(options: argparse.Namespace) -> int:
     settings = parse_settings(options.set, MOVED_EXAMPLE)
     found = exploration(options.file, settings, whole=options.page is not None)
     if options.page is not None:
+        folder = options.page.absolute().parent
+        if not folder.is_dir():  # before trials run for minutes
+            raise UsageError(f"--page {options.page}: there is no folder {folder}", "make it")
         run = RunOptions(
             engine="guest", out=results_folder(EXPLORE), jobs=options.jobs, captures="drop"
         )

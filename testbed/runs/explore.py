@@ -122,10 +122,14 @@ def exploration(file: Path | None, settings: Settings, *, whole: bool) -> Explor
         now = named.values[named.first]
         first = texts.index(now) if now in texts else 0
         sliders.append(Slider(place, named.label, tuple(texts), first))
-        file_sweep.sweep(document, {place: texts}, 1)  # raises for a value that cannot be
     title = f"{file.stem}: {names[0]} beside {names[1]}" if file else "Two flows and a bottleneck"
     text = json.dumps(document.data, indent=2)
-    return Exploration(document, Explored(title, text, (names[0], names[1]), tuple(sliders)))
+    found = Exploration(document, Explored(title, text, (names[0], names[1]), tuple(sliders)))
+    opened = tuple(each.first for each in sliders)
+    for number, slider in enumerate(sliders):
+        for at in range(len(slider.values)):  # raises for a value that cannot be beside the first
+            found.scenario((*opened[:number], at, *opened[number + 1 :]))
+    return found
 
 
 def run_positions(

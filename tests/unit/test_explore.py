@@ -75,6 +75,7 @@ def test_values_can_be_named(found: Exploration) -> None:
     [
         ({RATE: ("fast",)}, "rate_mbit"),
         ({RATE: ("10", "-1")}, "rate_mbit"),
+        ({"topology.bottleneck.queue.discipline": ("pfifo", "fifo")}, "unknown queue"),
         ({"flows.one.colour": ("red",)}, "colour"),
         ({"seed": ("1", "2")}, "not a field to set"),
     ],
