@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -17,6 +18,7 @@ from analysis.laboratory.observation import read_observation
 from analysis.laboratory.rules import LaboratoryFinding, laboratory_findings
 from testbed.errors import TestbedError, UsageError
 from testbed.guest.machine import MachineEnd, MachineProgram, run_on_machine
+from testbed.guest.worker import HIDDEN
 from testbed.machine import atomic, safe_files
 from testbed.store.names import (
     CAPTURES_FOLDER,
@@ -58,6 +60,12 @@ EXPLANATIONS = (
     ),
     ("Cannot find required executable ofdatapath", "Mininet's user switch is not in Debian"),
 )
+
+MISSING_FILE = re.compile(
+    rf"({'|'.join(HIDDEN)})/[^\n]*(?:No such file|not found|Errno 2)"
+    rf"|(?:No such file|Errno 2)[^\n]*?({'|'.join(HIDDEN)})/"
+)
+HIDDEN_FOLDER = "the host's {} is not in the guest: run from the folder with what is needed of it"
 
 
 @dataclass(frozen=True)
@@ -189,10 +197,21 @@ def _notes(end: MachineEnd, errors: Path) -> list[str]:
     return [
         *end.notes,
         *(line for cause, line in EXPLANATIONS if cause in text),
+        *(
+            [HIDDEN_FOLDER.format(missing[1] or missing[2])]
+            if (missing := MISSING_FILE.search(text))
+            else []
+        ),
         *([f"{charged}not the same for the same seed"] if end.charged_s else []),
         *([skipped] if end.skipped else []),
         *end.warnings,
     ]
+
+
+def _hidden_folders(text: str) -> list[str]:
+    """Return a note if a program missed a file in a folder that the guest has for itself."""
+    missed = MISSING_FILE.search(text)
+    return [HIDDEN_FOLDER.format(missed[1] or missed[2])] if missed else []
 
 
 def _record(program: MachineProgram, kernel: Path, run: ProgramRun) -> str:
