@@ -34,7 +34,7 @@ from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Task
 from testbed.plan.requirements import OTHER_KERNELS, Need
 from testbed.plan.video_commands import SERVER_REPORT
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import FlowKind, Scenario
 from testbed.store.names import (
     ANSWERS,
     CAPTURES_FOLDER,
@@ -62,6 +62,7 @@ FLOW_MB = 2.5  # iperf3's two processes
 COPY_MB = 0.75  # the same where the processes are copies of one
 REPORTS_MB_PER_S = 0.01  # of one connection, in both: a row a second
 CONNECTION_MB = 0.6  # of one flow, in parallel
+PROGRAM_MB = 20.0  # a user's program: an interpreter with some modules
 OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
@@ -230,6 +231,8 @@ class GuestEngine:
 def memory_mb(task: Task) -> int:
     """Return the guest's memory: the same for most trials, as TCP's limits depend on it."""
     needed_mb = _needed_mb(task)
+    if task.scenario.memory_mb:
+        return task.scenario.memory_mb
     if any(flow.copied for flow in task.plan.flows):
         return max(MANY_MB, math.ceil(needed_mb / MEMORY_MB) * MEMORY_MB)
     if needed_mb > LARGE_MB:
@@ -243,8 +246,10 @@ def _needed_mb(task: Task) -> float:
     many = any(flow.copied for flow in task.plan.flows)
     connections = sum(flow.parallel for flow in flows)
     rows = (connections + len(flows)) / 2  # one for each connection, and one for their sum
+    programs = sum(flow.kind is FlowKind.COMMAND for flow in task.scenario.flows)
     return (
         BASE_MB
+        + PROGRAM_MB * programs
         + NODE_MB * len(task.plan.nodes)
         + CAPTURE_MB * len(task.plan.captures)
         + (COPY_MB if many else FLOW_MB) * len(flows)
@@ -256,7 +261,8 @@ def _needed_mb(task: Task) -> float:
 def check_memory(tasks: Iterable[Task]) -> None:
     """Raise an error if a trial needs more memory than this machine has."""
     has_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
-    needed_mb = max(map(_needed_mb, tasks), default=0.0) + OVERHEAD_MB
+    needed_mb = max((each.scenario.memory_mb or _needed_mb(each) for each in tasks), default=0.0)
+    needed_mb += OVERHEAD_MB
     if needed_mb > has_mb:
         raise UsageError(
             f"a trial needs {needed_mb:.0f} MB of memory, and this machine has {has_mb}",

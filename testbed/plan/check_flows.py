@@ -201,17 +201,15 @@ def _shared_ports(scenario: Scenario) -> Iterator[Fault]:
 
     Connections between two hosts are a command flow's by its port.
     """
-    seen: dict[frozenset[str], list[tuple[str, int | None]]] = {}
+    ports: dict[frozenset[str], set[int]] = {}
     for index, flow in enumerate(scenario.flows):
-        port = flow.command.listens_on(-1 - index) if flow.command else None
-        others = seen.setdefault(frozenset((flow.src, flow.dst)), [])
-        for other, its in others:
-            if 0 in (port, its) or (port == its and port is not None):
-                yield _of_all(
-                    f"{other} and {flow.name} are between the same hosts: give them ports "
-                    "of their own"
-                )
-        others.append((flow.name, port))
+        port = flow.command.listens_on(-1 - index) if flow.command else -1 - index
+        others = ports.setdefault(frozenset((flow.src, flow.dst)), set())
+        if port in others or (others and programs.EVERY_PORT in (port, *others)):
+            words = f"{flow.name} has no port that tells it from others between the same hosts"
+            yield _of_all(words, 'its server\'s in its command, as "port": 8080; or other hosts')
+            return
+        others.add(port)
 
 
 def _cbr_faults(flow: Flow) -> Iterator[Fault]:

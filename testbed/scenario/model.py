@@ -232,6 +232,10 @@ class Scenario:
     (`docs/realism.md`), where the network says nothing about it."""
     kernel: Name = BASE_KERNEL
     """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
+    memory_mb: Annotated[int, Range(128, 65_536, or_zero=True)] = field(
+        default=0, repr=False, metadata=OMIT_DEFAULT
+    )
+    """The guest's memory; 0: what its flows are estimated to need. TCP's limits depend on it."""
 
     def to_json(self) -> str:
         """Return the scenario as JSON, complete: every default is written out."""

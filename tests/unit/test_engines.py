@@ -23,7 +23,8 @@ from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import OTHER_KERNELS, Need, queue_need
 from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
-from testbed.scenario.model import CLIENT_PORTS, MAX_PARALLEL, Scenario
+from testbed.scenario.model import CLIENT_PORTS, MAX_PARALLEL, Flow, FlowKind, Scenario
+from testbed.scenario.programs import Programs
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.video import PlayerKind
 from testbed.store.names import GUEST_OUTPUT, RECORD
@@ -348,6 +349,22 @@ def test_a_guest_has_more_memory_only_where_it_must(
 )
 def test_rows_of_long_reports_take_memory(hours: int, flows: int, memory_mb: int) -> None:
     (task,) = tasks([dataclasses.replace(many(flows), duration_s=hours * 3600.0)])
+    assert guests.memory_mb(task) == memory_mb
+
+
+@pytest.mark.parametrize(
+    ("programs", "asked_mb", "memory_mb"),
+    [(5, 0, 256), (20, 0, 1024), (50, 0, 1280), (50, 300, 300)],
+)
+def test_programs_take_memory_that_a_scenario_can_name(
+    programs: int, asked_mb: int, memory_mb: int
+) -> None:
+    """Fifty of them in 256 MB read their own code again and again, and never ended."""
+    ends = ("sender1", "receiver")
+    command = Programs(("true",), ("true", "{port}"))
+    one = Flow("", FlowKind.COMMAND, *ends, variant="cubic", command=command)
+    flows = tuple(dataclasses.replace(one, name=f"p{number}") for number in range(programs))
+    (task,) = tasks([dataclasses.replace(router(), flows=flows, memory_mb=asked_mb)])
     assert guests.memory_mb(task) == memory_mb
 
 

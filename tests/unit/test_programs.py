@@ -73,8 +73,8 @@ def test_a_command_travels_as_json() -> None:
         ([Programs(GET, SERVE, ("a.txt",))], "command.files: 'a.txt' is not an absolute path"),
         ([Programs(GET, SERVE, ("/a/b", "/c/b"))], "command.files: two are called 'b'"),
         ([Programs(("./run",), port=80)], "command.client: './run' is none of its files"),
-        ([Programs(GET, SERVE), Programs(("ping",))], "f0 and f1 are between the same hosts"),
-        ([Programs(GET, SERVE, port=80), Programs(GET, port=80)], "f0 and f1 are between"),
+        ([Programs(GET, SERVE), Programs(("ping",))], "f1 has no port that tells it from others"),
+        ([Programs(GET, SERVE, port=80), Programs(GET, port=80)], "f1 has no port"),
     ],
 )
 def test_bad_commands_are_one_line(commands: list[Programs], why: str) -> None:
