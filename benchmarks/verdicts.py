@@ -98,10 +98,10 @@ def outcomes(seed: int, number: int, kinds: Iterable[str]) -> list[AttackOutcome
         sound, packets = run_one(seed, number, ATTACK_SOUND, Path(folder))
         done = [sound]
         for place, kind in enumerate(kinds):
-            found, others = run_one(seed, number, kind, Path(folder) / f"{place}")
+            outcome, others = run_one(seed, number, kind, Path(folder) / f"{place}")
             if others == packets:
-                found = dataclasses.replace(found, is_fault=False)
-            done.append(found)
+                outcome = dataclasses.replace(outcome, is_fault=False)
+            done.append(outcome)
     return done
 
 
@@ -153,20 +153,20 @@ def table_lines(done: Sequence[AttackOutcome]) -> list[str]:
     for kind in PLANTED_FAULTS:
         of_kind = [each for each in done if each.kind == kind]
         faults = [each for each in of_kind if each.is_fault]
-        found = [each for each in faults if each.is_found]
-        rules = Counter(each.rule for each in found).most_common()
+        caught = [each for each in faults if each.is_found]
+        rules = Counter(each.rule for each in caught).most_common()
         by = ", ".join(f"{rule} {count}" for rule, count in rules)
-        counts = (len(of_kind), len(of_kind) - len(faults), len(found))
+        counts = (len(of_kind), len(of_kind) - len(faults), len(caught))
         if of_kind:
-            rows.append((kind, *map(str, counts), wilson(len(found), len(faults)), by))
+            rows.append((kind, *map(str, counts), wilson(len(caught), len(faults)), by))
     sound = [each for each in done if each.kind == ATTACK_SOUND]
     limited = [each for each in sound if each.rule in ATTACK_LIMITED]
     accused = [each for each in sound if each.is_found and each not in limited]
     faults = [each for each in done if each.is_fault]
-    found = [each for each in faults if each.is_found]
+    caught = [each for each in faults if each.is_found]
     invalid = sum(each.grade == Grade.INVALID for each in accused)
     return [
-        f"Of {len(faults)} faults {len(found)} were found: {wilson(len(found), len(faults))}. Of "
+        f"Of {len(faults)} faults {len(caught)} were found: {wilson(len(caught), len(faults))}. Of "
         f"{len(sound)} sound trials {len(accused)} are accused, {invalid} of them as invalid: "
         f"{wilson(len(accused), len(sound))}. {len(limited)} are suspect for what limited their "
         "flows, which is so.",
