@@ -112,4 +112,4 @@ def test_memory_is_what_the_host_would_have(tmp_path: Path) -> None:
     argv = ["/usr/bin/python3", "-c", MEMORY]
     plain = subprocess.run(argv, cwd=tmp_path / "plain", capture_output=True, text=True, check=True)
     done = execute(tmp_path, *argv)
-    assert done.status == 0 and done.said == plain.stdout
+    assert done.status == 0 and done.printed == plain.stdout
