@@ -83,3 +83,13 @@ def test_what_the_machine_is(root: Path) -> None:
     assert (root / script).stat().st_mode & 0o111
     assert "privileged false" in provision
     assert not [line for line in lines if line.startswith("config.vm.network")]
+
+
+def test_no_part_of_the_code_is_left_out(root: Path) -> None:
+    """A pattern of rsync's without a slash before it holds in every folder."""
+    (shared,) = (line for line in recorded(root) if line.startswith("config.vm.synced_folder . "))
+    patterns = shared.partition("rsync__exclude ")[2].split()
+    assert "/results/" in patterns
+    anywhere = [each.strip("/") for each in patterns if not each.startswith("/")]
+    for package in ("analysis", "testbed", "experiments", "kernel", "foreign", "docs"):
+        assert [path for name in anywhere for path in (root / package).rglob(name)] == []
