@@ -91,7 +91,7 @@ def _within(
     """Check the tenth of a second in which most left beyond what the link could carry.
 
     Of htb a full bucket and the frame that overdraws it are allowed, of a trace a packet begun
-    before.
+    before, and for each change of the rate what was being sent, which leaves at the rate before.
     """
     since_ns, length = left
     frames_bytes = queue.most_at_once * FRAME_BYTES
@@ -105,7 +105,8 @@ def _within(
         since_ns, bins=np.round(edges_s * 1e9) + DEPARTURE_TOLERANCE_NS, weights=size
     )
     allowed = np.diff(capacity.sent_bytes(edges_s))
-    over = counted - allowed - spare
+    changed, _ = np.histogram([] if capacity.trace else capacity.since_s[1:], bins=edges_s)
+    over = counted - allowed - spare - changed * frames_bytes
     worst = int(over.argmax())
     return make_check(
         "capacity",

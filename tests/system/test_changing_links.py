@@ -91,6 +91,15 @@ def test_a_schedule_is_carried_out_at_its_times(tmp_path: Path) -> None:
     assert (grades["link changes"], grades["down"]) == (Grade.INVALID, Grade.INVALID)
 
 
+def test_what_is_being_sent_when_the_rate_falls_is_no_fault(tmp_path: Path) -> None:
+    """At this instant nearly all of a frame is left to send, and another had begun a window."""
+    queue = Queue("pfifo", limit_packets=20)
+    falls = (Change(1.6089946796800545, rate_mbit=2),)
+    base = router(variant="cubic", rate_mbit=4, queue=queue, delay_ms=10, duration_s=3)
+    (trial,) = run_trials([changed(base, schedule=falls)], tmp_path)
+    assert checks(trial)["capacity"] is Grade.VALID
+
+
 @pytest.mark.parametrize(
     ("fault", "scenario", "named"),
     [("late-schedule", SCHEDULED, "link changes"), ("shifted-trace", TRACED, "trace")],
