@@ -86,7 +86,7 @@ class TrialResult(Trial):
         """Run the trial again, as it was and with one thing changed, and compare.
 
         `set` has fields of the scenario with their new values, which hold from `at_s` on (a link's
-        rate_mbit, delay_ms, loss, up, mark, and its queue's limit) or from the beginning. `drop` is
+        rate_mbit, delay_ms, loss, up, and its queue's limit) or from the beginning. `drop` is
         the number of one packet of the flow's capture `bottleneck-out` that is lost instead, `mark`
         of one that gets a CE mark, `delay` such a number and the milliseconds by which that packet
         is later; `spare` is the number, in `bottleneck-in`, of one that the queue then has room

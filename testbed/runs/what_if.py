@@ -51,7 +51,8 @@ WHAT_IF = "what-if"  # the results folder, unless another is named
 CHANGE_AXIS = "change"
 NO_CHANGE = "none"
 DIRECTION_NAMES = ("forward", "reverse")
-CHANGED_FIELDS = tuple(each.name for each in dataclasses.fields(Change) if each.name != "at_s")
+NOT_SET = ("at_s", "mark")  # a stretch of marks loses what is sent again, which is not of ECN
+CHANGED_FIELDS = tuple(e.name for e in dataclasses.fields(Change) if e.name not in NOT_SET)
 SET_EXAMPLE = "--at 3.2 --set links.1.forward.rate_mbit=5"
 
 DEFAULT_GAP_NS = 1_000_000  # to the next packet, where there is none

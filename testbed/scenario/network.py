@@ -83,8 +83,8 @@ class Change:
     """A link that is not up loses all that is sent over it: packets leave its queue at its rate and
     do not arrive."""
     mark: bool | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
-    """Whether it marks all packets that leave its queue with CE; those that are not of ECN's flows
-    are lost."""
+    """Whether it marks all packets that leave its queue with CE; others than ECN's flows' data are
+    lost, and the trial is invalid: it is for single packets (`testbed whatif --mark`)."""
     limit_bytes: LimitBytes | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """The most that its queue, a bfifo, holds."""
     limit_packets: LimitPackets | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)

@@ -178,6 +178,7 @@ def test_the_command_says_what_is_the_same(
         (Intervention(), "what is to be changed?", "--drop 812"),
         (Intervention({"links.9.forward.rate_mbit": "1"}, 1), "no '9' there", "0"),
         (Intervention({"links.1.forward.rate": "1"}, 1), "no 'rate' there", "rate_mbit"),
+        (Intervention({"links.1.forward.mark": "true"}, 1), "no 'mark' there", "rate_mbit"),
         (Intervention({"flows.tcp.variant": "bbr"}, 1), "can change while flows run", "--at"),
         (Intervention({"links.1.forward.rate_mbit": "fast"}, 1), "rate_mbit", ""),
         (Intervention({"links.1.forward.rate_mbit": "1"}, 99), "not within the trial", ""),
