@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.figures import static_renderer, style
 from analysis.figures.figure import Axis, Figure, Panel
-from analysis.figures.general import general_figures
+from analysis.figures.general import draw_effects, general_figures
 from analysis.figures.sheet import Sheet
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
@@ -28,6 +28,7 @@ def figures(results: ExperimentResults) -> Iterator[Figure]:
     with style.style_sheet():
         try:
             yield from draw(results)
+            yield from draw_effects.draw(results)
         except TestbedError as error:  # damaged after the trial had been reduced
             results.not_shown.append(f"{results.experiment}: not all figures: {error.message}")
 
