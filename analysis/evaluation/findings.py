@@ -76,7 +76,7 @@ def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
         (
             *(Cell(case[name], case[name]) for name in axes),
             Cell(subject, subject),
-            *map(mean_cell, values),
+            *(mean_cell(own, each.possible) for own, each in zip(values, scores, strict=True)),
         )
         for case, subject, values in found
     ]

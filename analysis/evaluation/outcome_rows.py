@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.evaluation.trial_view import MORE, Score, TrialView
+from analysis.evaluation.trial_view import MAX_HARM_PERCENT, MORE, Score, TrialView
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.experiment import ALONE
@@ -22,7 +22,6 @@ from testbed.scenario.model import FlowKind
 SUBJECT = "subject"
 PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
-MAX_GAIN_PERCENT = 100.0  # a victim may be better off by any factor
 KEPT_RESULTS = 64  # more than there are evaluations
 SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
@@ -106,7 +105,7 @@ def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
         least = np.where(lost < 0, -np.inf, 0.0)  # of a number that was or is 0
         parts = np.divide(lost, whole, out=least, where=whole > 0)
         harm = 100 * np.where(np.isfinite(lost), parts, np.nan)
-        harmed[score.name] = np.maximum(harm, -MAX_GAIN_PERCENT)
+        harmed[score.name] = np.maximum(harm, -MAX_HARM_PERCENT)
     return table.assign(**harmed)
 
 
@@ -118,6 +117,21 @@ def setting_columns(table: pd.DataFrame) -> list[str]:
 
 def _subjects(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [name for name in columns if table[name].astype(str).equals(table[SUBJECT])]
+
+
+def with_second_half(table: pd.DataFrame, subject: str, name: str) -> pd.DataFrame:
+    """Give the later half of a subject's seeds another name, and the first half's numbers.
+
+    A subject is compared with itself so: what is called better or worse then is chance.
+    """
+    seeds = sorted(table["seed"].unique())
+    half = len(seeds) // 2
+    first = dict(zip(seeds[half:], seeds[:half], strict=False))
+    later = (table[SUBJECT] == subject) & table["seed"].isin(first)
+    return table.assign(
+        **{SUBJECT: table[SUBJECT].mask(later, name)},
+        seed=table["seed"].mask(later, table["seed"].map(first)),
+    )
 
 
 def over_settings(table: pd.DataFrame, subject: str, metric: str) -> dict[int, float]:

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.evaluation.outcome_rows import in_settings, outcome, over_settings, scores
+from analysis.evaluation.outcome_rows import (
+    in_settings,
+    outcome,
+    over_settings,
+    scores,
+    with_second_half,
+)
 from analysis.evaluation.trial_view import Score
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
@@ -70,13 +77,18 @@ def standings(
     all_results: Iterable[ExperimentResults], subject: str, others: Sequence[str]
 ) -> tuple[ScoreLine, ...]:
     """Compare every score of every evaluation, corrected for the number of all comparisons."""
-    return corrected(
-        [
-            line
-            for each in all_results
-            for line in score_lines(each.experiment, outcome(each), scores(each), subject, others)
+    tables = [(each.experiment, outcome(each), scores(each)) for each in all_results]
+    if subject in others:
+        others = rival_names(subject, others)
+        tables = [
+            (name, with_second_half(table, subject, others[0]), own) for name, table, own in tables
         ]
-    )
+    return corrected([line for each in tables for line in score_lines(*each, subject, others)])
+
+
+def rival_names(subject: str, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the others; the subject itself runs with other seeds."""
+    return (f"{subject} with other seeds",) if subject in others else tuple(others)
 
 
 def corrected(lines: Sequence[ScoreLine]) -> tuple[ScoreLine, ...]:
@@ -128,11 +140,15 @@ def _standing(found: Comparison, score: Score, p_corrected: float) -> Standing:
 
 def heads(subject: str, others: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the summary's columns."""
-    return ("evaluation", "score", subject, *(f"beside {other}" for other in others))
+    rivals = rival_names(subject, others)
+    return ("evaluation", "score", subject, *(f"beside {other}" for other in rivals))
 
 
-def words(beside: RivalComparison) -> str:
-    """Write a comparison as `+1.2 (0.9 … 1.5): better`, with its uncorrected interval."""
+def words(beside: RivalComparison, score: Score) -> str:
+    """Write a comparison as `+1.2 (0.9 … 1.5): better`, with its uncorrected interval.
+
+    No end of the interval is a difference that is not possible.
+    """
     found = beside.found
     if beside.standing is Standing.UNKNOWN:
         if math.isnan(found.difference):
@@ -140,16 +156,38 @@ def words(beside: RivalComparison) -> str:
         return f"{found.difference:+.3g}, {number_of(found.n_a, 'trial')} of each"
     if beside.standing is Standing.SAME:
         return str(beside.standing)
-    ends = f"{found.low:.3g} … {found.high:.3g}"
-    return f"{found.difference:+.3g} ({ends}): {beside.standing}"
+    least, largest = score.possible
+    low, high = max(found.low, least - largest), min(found.high, largest - least)
+    return f"{found.difference:+.3g} ({low:.3g} … {high:.3g}): {beside.standing}"
 
 
 def text_table(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> TextTable:
-    """Return the summary for the terminal."""
+    """Return all comparisons as text."""
     rows = tuple(
-        (line.experiment, line.score.words, _mean(line), *map(words, line.beside)) for line in lines
+        (
+            line.experiment,
+            line.score.words,
+            _mean(line),
+            *(words(e, line.score) for e in line.beside),
+        )
+        for line in lines
     )
     return TextTable(heads(subject, others), rows, note(lines))
+
+
+def screen(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> TextTable:
+    """Return what differs, for a terminal: better lines first; the note names the others."""
+    order = list(Standing)
+    different = [
+        (min(order.index(each.standing) for each in line.beside), line)
+        for line in lines
+        if {each.standing for each in line.beside} & {Standing.BETTER, Standing.WORSE}
+    ]
+    shown = [line for _, line in sorted(different, key=lambda each: each[0])]
+    rest = Counter(line.experiment for line in lines if line not in shown)
+    names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in rest.items())
+    said = f"{note(lines)} Not better or worse: {names}." if names else note(lines)
+    return replace(text_table(shown, subject, others), note=said)
 
 
 def _mean(line: ScoreLine) -> str:
@@ -164,17 +202,17 @@ def sheet(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> Sh
             Cell(line.experiment, line.experiment),
             Cell(line.score.words, line.score.words),
             Cell(_mean(line), f"{line.mean:.9g}", True),
-            *(_cell(each) for each in line.beside),
+            *(_cell(each, line.score) for each in line.beside),
         )
         for line in lines
     )
     return Sheet(tuple(names), rows)
 
 
-def _cell(beside: RivalComparison) -> Cell:
+def _cell(beside: RivalComparison, score: Score) -> Cell:
     p = beside.p_corrected
     hint = f" p {p:.2g}" if beside.found.kind is ComparisonKind.TESTED else ""
-    return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
+    return Cell(words(beside, score) + hint, f"{beside.standing} {beside.found.difference:.9g}")
 
 
 def changes(exact: Sequence[ScoreLine], realistic: Sequence[ScoreLine]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from testbed.store.reading import Trial
 from testbed.store.records import FlowRecord, QueueRecord
 
 MORE, LESS = 1, -1  # which way a score is better
+MAX_HARM_PERCENT = 100.0  # a victim loses no more than everything; gains count up to as much
 
 
 @dataclass(frozen=True, eq=False)  # equal by identity, so that functions of it can be cached
@@ -119,3 +121,9 @@ class Score:
     of: Callable[[TrialView], float]
     step: float = 0.0  # smaller differences do not count, even if all seeds show them
     harm: int = 0  # MORE or LESS of a victim's number is better; the score is its harm
+    most: float = math.inf  # that is possible: 100 of a share in percent
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the largest number that it can be."""
+        return (-MAX_HARM_PERCENT, MAX_HARM_PERCENT) if self.harm else (0.0, self.most)

@@ -69,14 +69,20 @@ def number_cell(value: float | None, form: str = "g") -> Cell:
     return Cell(f"{value:{form}}", f"{value:.9g}", True)
 
 
-def mean_cell(values: pd.Series) -> Cell:
-    """Mean ± half of its 95 % interval; a dash if there are no values."""
+def mean_cell(values: pd.Series, possible: tuple[float, float] = (-math.inf, math.inf)) -> Cell:
+    """Mean ± half of its 95 % interval; a dash if there are no values.
+
+    An interval that reaches beyond what is possible is written by its ends, which are not.
+    """
     mean = float(values.mean())
     if math.isnan(mean):
         return NO_NUMBER
     half = half_width(values)
     # two digits, but no exponent: 490, not 4.9e+02
     width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
+    low, high = max(mean - half, possible[0]), min(mean + half, possible[1])
+    if width and (low, high) != (mean - half, mean + half):
+        width = f" ({low:.4g} … {high:.4g})"
     words = f"{mean:.4g}{width}"
     return Cell(words, f"{mean:.9g}", True)
 

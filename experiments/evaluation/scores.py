@@ -152,9 +152,9 @@ def long_mean_s(seen: TrialView) -> float:
     return float(took_s(seen, LONG).mean())
 
 
-def _mean_score(name: str, words: str, better: int, metric: str, factor: float = 1.0) -> Score:
+def _mean_score(name: str, words: str, better: int, metric: str) -> Score:
     """Return a score that is the mean of a column of metrics.csv over the trial's flows."""
-    return Score(name, words, better, lambda seen: factor * seen.mean(metric))
+    return Score(name, words, better, lambda seen: seen.mean(metric))
 
 
 def _utilisation(seen: TrialView) -> float:
@@ -173,9 +173,13 @@ def _offered(seen: TrialView) -> float:
     return 100 * sent_mbit / (seen.carried_mbit * seen.measured_s)
 
 
-def _call_score(name: str, words: str, metric: str, factor: float = 1.0) -> Score:
+def _call_score(
+    name: str, words: str, metric: str, factor: float = 1.0, most: float = math.inf
+) -> Score:
     """Return a score that is the mean of a column of metrics.csv over the trial's calls."""
-    return Score(name, words, LESS, lambda seen: factor * float(seen.calls[metric].mean()))
+    return Score(
+        name, words, LESS, lambda seen: factor * float(seen.calls[metric].mean()), most=most
+    )
 
 
 def _taken(seen: TrialView) -> float:
@@ -194,8 +198,10 @@ def _needless(seen: TrialView) -> float:
 UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation)
 QUEUE_SCORE = _mean_score("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
 QUEUE_95 = _mean_score("queue_95_ms", "queueing delay, 95 % (ms)", LESS, "queue_p95_ms")
-DROPS_SCORE = Score("losses", "packets dropped (%)", LESS, _losses)
-JAIN = _mean_score("jain_percent", "Jain's index (%)", MORE, "jain", 100)
+DROPS_SCORE = Score("losses", "packets dropped (%)", LESS, _losses, most=100)
+JAIN = Score(
+    "jain_percent", "Jain's index (%)", MORE, lambda seen: 100 * seen.mean("jain"), most=100
+)
 GOODPUT_SCORE = Score(
     "goodput_percent",
     "goodput (% of the link)",
@@ -239,12 +245,12 @@ RTT_FAIRNESS_SCORES = (JAIN, UTILISATION)
 BUFFER_SIZING_SCORES = (UTILISATION, QUEUE_SCORE, DROPS_SCORE)
 CONVERGENCE_SCORES = (
     Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
-    Score("jain_over_time", "Jain's index in seconds (%)", MORE, jain_over_time),
+    Score("jain_over_time", "Jain's index in seconds (%)", MORE, jain_over_time, most=100),
     Score("oscillation", "oscillation (%)", LESS, oscillation),
 )
 LATECOMER_SCORES = (
     Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
-    Score("lesser_share", "lesser share at last (%)", MORE, lesser_share),
+    Score("lesser_share", "lesser share at last (%)", MORE, lesser_share, most=50),
 )
 INTRA_PROTOCOL_SCORES = (JAIN, QUEUE_SCORE, DROPS_SCORE)
 PARKING_LOT_SCORES = (
@@ -259,7 +265,7 @@ COMPLETION_SCORES = (
 LOSSY_SCORES = (GOODPUT_SCORE, QUEUE_SCORE)
 REORDERING_SCORES = (
     GOODPUT_SCORE,
-    Score("needless", "sent again without a loss (%)", LESS, _needless),
+    Score("needless", "sent again without a loss (%)", LESS, _needless, most=100),
 )
 COLLAPSE_SCORES = (
     GOODPUT_SCORE,
@@ -268,13 +274,13 @@ COLLAPSE_SCORES = (
 LONG_DELAY_SCORES = (UTILISATION, QUEUE_SCORE, DROPS_SCORE)
 AGGREGATION_SCORES = (UTILISATION, QUEUE_SCORE)
 CALLS_SCORES = (
-    _call_score("call_loss", "a call's datagrams lost (%)", "datagram_loss_rate", 100),
+    _call_score("call_loss", "a call's datagrams lost (%)", "datagram_loss_rate", 100, 100),
     _call_score("call_delay_ms", "a call's one-way delay, 95 % (ms)", "owd_p95_ms"),
     _call_score("call_jitter_ms", "a call's jitter (ms)", "jitter_ms"),
 )
 POLICER_SCORES = (GOODPUT_SCORE, DROPS_SCORE, JAIN)
 MISBEHAVING_RECEIVERS_SCORES = (
-    Score("taken_percent", "share of the one that misbehaves (%)", LESS, _taken),
+    Score("taken_percent", "share of the one that misbehaves (%)", LESS, _taken, most=100),
     Score(
         "victim_queue_ms",
         "the other's queueing delay (ms)",

@@ -14,7 +14,14 @@ import pandas as pd
 import pytest
 
 from analysis.evaluation import findings, standing
-from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_settings, over_settings, with_harm
+from analysis.evaluation.outcome_rows import (
+    SUBJECT,
+    VICTIM,
+    in_settings,
+    over_settings,
+    with_harm,
+    with_second_half,
+)
 from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.metrics.rates import jain
@@ -279,6 +286,46 @@ def test_an_evaluation_without_a_valid_trial_says_nothing() -> None:
     assert standing.text_table(lines, "bbr", ["cubic"]).rows
 
 
+def test_a_subject_beside_itself_has_other_seeds() -> None:
+    """Its later seeds are a rival's, paired with the first ones; nothing runs twice."""
+    itself = evaluation.standard_evaluation("cubic", "", ["cubic", "cubic"])
+    assert itself.settings(EXPERIMENTS["harm"]) == {
+        "variant": ("cubic",),
+        "victim": ("cubic", ALONE),
+    }
+    table = outcome({"cubic": [1.0, 2.0, 3.0, 5.0]})
+    name = standing.rival_names("cubic", itself.others)[0]
+    (line,) = standing.score_lines(
+        "x", with_second_half(table, "cubic", name), [score()], "cubic", [name]
+    )
+    assert (line.mean, line.beside[0].found.difference) == (1.5, -2.5)
+
+
+def test_a_screen_has_what_differs_and_names_the_rest() -> None:
+    def line(experiment: str, stands: standing.Standing) -> standing.ScoreLine:
+        found = compare_paired({1: 1.0, 2: 1.1, 3: 0.9}, {1: 2.0, 2: 2.3, 3: 2.2})
+        beside = (standing.RivalComparison("cubic", found, stands),)
+        return standing.ScoreLine(experiment, score(), 1.0, 3, beside)
+
+    better, worse, open_ = (standing.Standing(e) for e in ("better", "worse", "not separable"))
+    lines = [line("a", open_), line("b", worse), line("c", better), line("a", open_)]
+    table = standing.screen(lines, "bbr", ["cubic"])
+    assert [row[0] for row in table.rows] == ["c", "b"]
+    assert table.note.endswith("Not better or worse: a (2).")
+    assert len(standing.text_table(lines, "bbr", ["cubic"]).rows) == 4
+
+
+def test_no_interval_has_what_is_not_possible() -> None:
+    far = compare_paired({1: 5.0, 2: 95.0, 3: 50.0}, {1: 90.0, 2: 1.0, 3: 80.0})
+    beside = standing.RivalComparison("cubic", far, standing.Standing.OPEN)
+    jain_score = replace(score(), most=100.0)
+    assert far.low < -100 and far.high > 100
+    assert standing.words(beside, jain_score) == "-7 (-100 … 100): not separable"
+    assert standing.words(beside, replace(score(), harm=MORE)).startswith("-7 (-200 … ")
+    (row,) = findings.sheet(outcome({"bbr": [5.0, 95.0, 99.0]}), [jain_score]).rows
+    assert row[-1].words == "66.33 (0 … 100)"
+
+
 def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
     """Two settings' times in whole seconds, one of which differs in every seed."""
     half = compare_paired(dict.fromkeys((1, 2, 3), 5.5), dict.fromkeys((1, 2, 3), 5.0))
@@ -375,7 +422,6 @@ def test_a_cost_counts_the_trials_that_do_not_exist(
     ("control", "queue", "against", "message"),
     [
         ("", "", (), "name a congestion control"),
-        ("cubic", "", ("cubic",), "nothing but cubic itself"),
         ("", "codle", (), "unknown queue"),
         ("", "codel", ("bbr",), "unknown queue"),
         ("Veno!", "", (), "unknown variant"),

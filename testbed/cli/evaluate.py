@@ -166,6 +166,11 @@ def _in_space(
             "drawn settings need a congestion control", "testbed evaluate bbr --budget 10min"
         )
     against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
+    if set(against) == {options.name}:
+        raise UsageError(
+            f"--against: nothing but {options.name} itself",
+            "drawn settings have the incumbent's second seed beside it anyway",
+        )
     ((experiment, space),) = (
         (each, each.space) for each in options.experiments.values() if each.space
     )
@@ -248,8 +253,10 @@ def evaluation_of(options: argparse.Namespace) -> StandardEvaluation:
 
 
 def seeds_of(options: argparse.Namespace) -> int:
-    """Return how many seeds the options of `evaluate` ask for."""
-    return options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
+    """Return how many seeds the options of `evaluate` ask for: a rival's, too, if it is itself."""
+    seeds: int = options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
+    subject = options.name or options.queue
+    return 2 * seeds if options.against and set(options.against.split(",")) == {subject} else seeds
 
 
 def _with_options(
@@ -313,9 +320,9 @@ def _report_all(
 
     found = run_output.collected(runs, options)
     lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
-    table = standing.text_table(lines, evaluation.subject, evaluation.others)
-    sheet = standing.sheet(lines, evaluation.subject, evaluation.others)
-    _report(evaluation, found, page, table, sheet)
+    whom = evaluation.subject, evaluation.others
+    table, sheet = standing.text_table(lines, *whom), standing.sheet(lines, *whom)
+    _report(evaluation, found, page, table, sheet, standing.screen(lines, *whom))
     return lines
 
 
@@ -328,30 +335,37 @@ def _report_space(
 
     found = run_output.collected([run], options)
     for table in summaries(list(found.experiments)):
-        _report(evaluation, found, page, table, as_sheet(table.header, table.rows))
+        _report(evaluation, found, page, table, as_sheet(table.header, table.rows), table)
 
 
 def _report(
-    evaluation: StandardEvaluation, found: ResultSet, page: Path, table: TextTable, sheet: Sheet
+    evaluation: StandardEvaluation,
+    found: ResultSet,
+    page: Path,
+    table: TextTable,
+    sheet: Sheet,
+    screen: TextTable,
 ) -> None:
-    """Write the page and the JSON beside it, and print the summary and the conclusions."""
+    """Write the page and the JSON beside it, and print what fits a screen, and the conclusions."""
     from analysis.evaluation.findings import evaluation_document
+    from analysis.evaluation.standing import rival_names
     from analysis.report import make_report
     from analysis.report.page import Standings
 
     subject = evaluation.subject
-    run_output.print_table(table, run_output.Printed("table", None))
+    others = rival_names(subject, evaluation.others)
+    run_output.print_table(screen, run_output.Printed("table", None))
     said = tuple(filter(None, (conclusion(each, subject) for each in found.experiments)))
     for sentence in (each for each in said if each not in table.note):
         console.print(sentence, soft_wrap=True)
     make_folder(page.parent)
-    title = f"{subject} beside {', '.join(evaluation.others)}"
+    title = f"{subject} beside {', '.join(others)}"
     title += ", realistic" if evaluation.realistic else ""
     note = table.note
     for sentence in said:  # which the page has above the note
         note = note.replace(sentence, "").strip()
     make_report(found, page, standings=Standings(title, said, sheet, note))
-    document = evaluation_document(found, subject, evaluation.others, said, table)
+    document = evaluation_document(found, subject, others, said, table)
     data = page.with_name(EVALUATION_JSON)
     replace(data, lambda path: path.write_text(indented(document, 2) + "\n"))
     console.print(f"report: {page}, as data: {data}", soft_wrap=True)

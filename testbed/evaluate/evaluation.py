@@ -43,7 +43,7 @@ class StandardEvaluation:
 
     axis: str
     subject: str
-    others: tuple[str, ...]
+    others: tuple[str, ...]  # the subject alone: it is compared with itself, with other seeds
     fixed: Mapping[str, str]  # axis → value, the same for all
     realistic: bool = False  # whether links aggregate, and hosts take time to receive
     kernel: str = ""  # on which all of it runs, unless the default one
@@ -61,7 +61,7 @@ class StandardEvaluation:
 
     def settings(self, experiment: Experiment) -> Settings:
         """Return the values of an experiment's axes."""
-        everyone = (self.subject, *self.others)
+        everyone = tuple(dict.fromkeys((self.subject, *self.others)))
         settings: dict[str, Sequence[str]] = {self.axis: everyone}
         settings[VICTIM_AXIS] = (*everyone, ALONE)
         settings |= {axis: (value,) for axis, value in self.fixed.items()}
@@ -104,11 +104,8 @@ def _check_queue(name: str) -> None:
 
 
 def _without(subject: str, others: Sequence[str]) -> tuple[str, ...]:
-    """Return the others, each once, without the subject."""
-    names = tuple(dict.fromkeys(each for each in others if each != subject))
-    if not names:
-        raise UsageError(f"--against: nothing but {subject} itself", "for example: --against cubic")
-    return names
+    """Return the others, each once, without the subject; the subject if there is no other."""
+    return tuple(dict.fromkeys(each for each in others if each != subject)) or (subject,)
 
 
 def with_settings(
