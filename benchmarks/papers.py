@@ -47,7 +47,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from analysis.claims.ledger import SIMULATED, Sentence
+from analysis.claims.ledger import SIMULATED, Claim
 from analysis.figures.general.presentation import of_results, summaries, tables
 from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
@@ -101,6 +101,7 @@ COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, a
     "srtt, ms: TCP_INFO ≈ captured": ("RTT, ms", "tcp"),
 }
 
+PLAN_HEADS = ("claim", "trials", "answer", "planned", "networks", "needed")
 RADIO_HEADINGS = (
     *("signal", "others' share", "goodput, Mbit/s"),
     *("frames lost for good", "failed attempts"),
@@ -160,13 +161,14 @@ class StoredTable:
         return answer_lines(self.answers) if self.answers else list(self.lines)
 
 
-SENTENCES: dict[str, tuple[Sentence, ...]] = {
-    claim.id: claim.sentences
+CLAIMS: dict[str, Claim] = {
+    claim.id: claim
     for experiment in EXPERIMENTS.values()
     if experiment.claims
     for paper in experiment.claims()
     for claim in paper.claims
 }
+SENTENCES = {name: claim.sentences for name, claim in CLAIMS.items()}
 STORED_TABLES = TypeAdapter(dict[str, StoredTable])
 
 
@@ -478,7 +480,7 @@ def main() -> None:
 
 
 def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
-    """Yield what each claim's answer was given from, what power 0.9 takes, and the hours of both.
+    """Yield what each claim states, and has, and what power 0.9 takes, with the hours of both.
 
     The networks that a claim needs follow from the spread of those that it has: the first trials
     of an experiment are its pilot.
@@ -490,12 +492,15 @@ def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
         trials = trials_of(table)
         hours = sum(guest_seconds(make_plan(each), each) for each in trials) / 3600
         rows = [
-            (each.id, each.trials, _verdict_of(each.answer), str(each.n), str(each.needed or "–"))
+            (
+                *(each.id, each.trials, _verdict_of(each.answer)),
+                *(str(CLAIMS[each.id].networks), str(each.n), str(each.needed or "–")),
+            )
             for each in stored.answers
         ]
         networks = len({each.seed for each in trials})
         most = max((each.needed for each in stored.answers), default=0)
-        yield from markdown_lines(("claim", "trials", "answer", "networks", "needed"), rows)
+        yield from markdown_lines(PLAN_HEADS, rows)
         ran = f"{len(trials)} trials of {networks} networks, {hours:.2g} core hours"
         more = f"{hours * most / networks:.2g} for the {most} that the most demanding claim needs"
         yield f"{table.title}: {ran}; {more}"

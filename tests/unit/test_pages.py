@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -156,6 +157,19 @@ def test_what_does_not_decide_has_a_line_below_its_claim() -> None:
     lines = papers.answer_lines([claim_answer(answer)])
     assert "| BBR has most. | by RTT supported, by delay open |" in lines[2]
     assert lines[3] == "|  | · Cubic has least | contradicted | share of cubic 43 % |"
+
+
+def test_the_plan_has_what_a_claim_states_beside_what_it_has_and_needs(page: Path) -> None:
+    path = store_of(page)
+    (name, stored), *_ = (each for each in stored_tables(path).items() if each[1].answers)
+    (answer,) = stored.answers
+    needed = dataclasses.replace(stored, answers=(dataclasses.replace(answer, needed=44),))
+    store(path, {**stored_tables(path), name: needed})
+    lines = list(papers.plan_lines(marked(page)))
+    assert lines[0] == "| claim | trials | answer | planned | networks | needed |"
+    assert (
+        lines[2] == f"| GYS3.1 | modern | supported | {papers.CLAIMS['GYS3.1'].networks} | 5 | 44 |"
+    )
 
 
 def test_what_is_not_stored_is_named(page: Path) -> None:
