@@ -47,10 +47,8 @@ video-access network=netem-weak transport=quic variant=reno setting=sender rule=
 newreno-background queue=droptail sessions=16 duration_s=4
 newreno-background queue=droptail sessions=256 duration_s=3
 newreno-background queue=red sessions=96 duration_s=4
-newreno-models p_percent=1 m=3 dropper=consecutive timer=ns2 duration_s=4
-newreno-models p_percent=1 m=2 dropper=even timer=linux duration_s=4
-newreno-models p_percent=0.5 m=5 dropper=spaced timer=ns2 duration_s=4
-newreno-models p_percent=1 m=4 dropper=any-time timer=ns2 duration_s=4
+newreno-models p_percent=1 m=3 dropper=random duration_s=4
+newreno-models p_percent=1 m=2 dropper=even duration_s=4
 router-bottleneck variant=linux-reno queue=bfifo path=receiver duration_s=4
 router-bottleneck variant=cubic queue=codel path=receiver duration_s=4
 router-bottleneck variant=bbr queue=codel path=router duration_s=1

@@ -28,12 +28,14 @@ from analysis.figures.figure import (
     ReferenceLine,
     ShadedRange,
     legend_entries,
+    share_limits,
 )
 from analysis.figures.general import general_figures
 from analysis.figures.means import Measure
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
+from experiments.parvez_mahanti_williamson.claims import IMP, NEWRENO_NAMES, SBS
 from experiments.parvez_mahanti_williamson.models import (
     Regions,
     imp_window,
@@ -50,8 +52,6 @@ from experiments.parvez_mahanti_williamson.printed import (
     PMW_TABLE_2,
     PMW_THIN_FROM,
 )
-
-STEADY, IMPATIENT = "newreno", "newreno-impatient"
 
 
 def _means_and_model(
@@ -77,15 +77,21 @@ def _means_and_model(
                 hollow=list(points["suspect"] > 0),
                 low=list(points["low"]),
                 high=list(points["high"]),
-                series=variant,
+                series=NEWRENO_NAMES[variant],
                 evidence=PointEvidence.from_table(points),
             )
         )
         if model:  # no line where the model does not hold
             flows = rows[rows["variant"] == variant]
             expected = flows.groupby(AXIS + axis)[model].mean()
-            marks.append(Curve(expected.index, expected, look.colour, 1.1, series=variant))
+            marks.append(
+                Curve(expected.index, expected, look.colour, 1.1, series=NEWRENO_NAMES[variant])
+            )
     return marks, table
+
+
+def _legend(looks: Mapping[str, SeriesStyle]) -> tuple[LegendEntry, ...]:
+    return legend_entries({NEWRENO_NAMES[variant]: look for variant, look in looks.items()})
 
 
 # ---- figure 2: under loss events
@@ -93,7 +99,8 @@ def _means_and_model(
 LOSSES_COLUMN, CHANCE = "m", "p_percent"
 GOODPUT_MEASURE = Measure("goodput_mbps", "goodput (Mbit/s)")
 MODEL_ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
-SHOWN_LOSS_AXES = (LOSSES_COLUMN, CHANCE, "variant")
+SHOWN_LOSS_AXES = (LOSSES_COLUMN, "dropper", "variant")
+EVENT_TITLES = {"random": "random events, as in the paper", "even": "evenly spaced events"}
 EVENTS_READING = "dashed: from here on Impatient is better in the paper"
 EVENTS_HOW = (
     "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
@@ -103,13 +110,13 @@ EVENTS_HOW = (
 
 
 def event_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """Yield figure 2 for each timer and dropper, figure 4, and the general figures."""
+    """Yield figure 2 for each rate of loss events, figure 4, and the general figures."""
     rows = results.tcp
     if not rows.empty and AXIS + LOSSES_COLUMN in rows:
         rows = with_model(rows)
         per_pps = rows["goodput_mbps"] / rows["goodput_pps"]
         rows = rows.assign(expected_mbps=rows["expected_pps"] * per_pps)
-        for case, members in cases.split(rows, ("timer", "dropper"), SHOWN_LOSS_AXES):
+        for case, members in cases.split(rows, (CHANCE,), SHOWN_LOSS_AXES):
             if members[AXIS + LOSSES_COLUMN].nunique() > 1:
                 yield _throughput(results, case, members)
         yield from _measured_regions(results, rows)
@@ -118,29 +125,32 @@ def event_figures(results: ExperimentResults) -> Iterator[Figure]:
 
 def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
     looks = style.series_styles(list(rows["variant"].unique()))
+    p = float(case[CHANCE]) / 100
     columns: list[tuple[Panel, Panel]] = []
     tables = []
-    for p_percent, flows in rows.groupby(AXIS + CHANCE):
-        p = float(str(p_percent)) / 100
+    for dropper in (each for each in EVENT_TITLES if each in set(rows[AXIS + "dropper"])):
+        flows = rows[rows[AXIS + "dropper"] == dropper]
         upper, goodputs = _means_and_model(
             flows, LOSSES_COLUMN, GOODPUT_MEASURE, looks, "expected_mbps"
         )
         lower, errors = _means_and_model(flows, LOSSES_COLUMN, MODEL_ERROR, looks)
-        tables.append(goodputs.assign(p_percent=p_percent, measure=GOODPUT_MEASURE.label))
-        tables.append(errors.assign(p_percent=p_percent, measure=MODEL_ERROR.label))
+        tables.append(goodputs.assign(dropper=dropper, measure=GOODPUT_MEASURE.label))
+        tables.append(errors.assign(dropper=dropper, measure=MODEL_ERROR.label))
         if p in PMW_FIRST_IMPATIENT:
             upper.append(ReferenceLine("x", PMW_FIRST_IMPATIENT[p], colour=style.BLACK))
         lower.append(ReferenceLine("y", 0, colour=style.BLACK, width=0.6, dash=()))
         for variant, look in looks.items():
             if (variant, p) in PMW_MODEL_ERRORS:
                 most = 100 * PMW_MODEL_ERRORS[variant, p][1]
-                lower.append(ShadedRange("y", -most, most, look.colour, 0.12, series=variant))
+                lower.append(
+                    ShadedRange("y", -most, most, look.colour, 0.12, series=NEWRENO_NAMES[variant])
+                )
         first = not columns
         above = Axis(GOODPUT_MEASURE.label if first else "", limits=(0, None), tick_count=7)
         below = Axis(MODEL_ERROR.label if first else "", tick_count=7)
         columns.append(
             (
-                Panel(upper, y=above, title=f"p = {p_percent:g} %"),
+                Panel(upper, y=above, title=EVENT_TITLES[dropper]),
                 Panel(lower, Axis("losses per event, m"), below),
             )
         )
@@ -148,12 +158,12 @@ def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataF
     return Figure(
         stem=cases.stem(results.key, "events", *case.values()),
         title=f"NewReno under loss events (p, m): {cases.case_words(case)}",
-        panels=tuple(zip(*columns, strict=True)),
+        panels=tuple(share_limits(row, "y") for row in zip(*columns, strict=True)),
         caption=_events_caption(rows),
         reading=EVENTS_HOW,
         foot=cases.foot(results, rows, EVENTS_READING),
-        legend=legend_entries(looks),
-        data=data.sort_values(["p_percent", "variant"], kind="stable"),
+        legend=_legend(looks),
+        data=data.sort_values(["dropper", "variant"], kind="stable"),
         row_inches=1.9,
     )
 
@@ -161,17 +171,17 @@ def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataF
 def _events_caption(rows: pd.DataFrame) -> str:
     """Write the models' errors, and the m from which Impatient leads."""
     sentences = []
-    for p_percent, flows in rows.groupby(AXIS + CHANCE):
+    for dropper, flows in rows.groupby(AXIS + "dropper", sort=False):
         errors = (
             100 * flows.groupby(["variant", AXIS + LOSSES_COLUMN])["model_error"].mean().dropna()
         )
         if errors.empty:
             continue
-        words = f"At p = {p_percent:g} % the models are {errors.min():+.1f} to {errors.max():+.1f}"
+        words = f"With {dropper} events the models are {errors.min():+.1f} to {errors.max():+.1f}"
         goodput = flows.groupby([AXIS + LOSSES_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
         turns = []
-        if {STEADY, IMPATIENT} == set(goodput):
-            leads = pairwise((goodput[IMPATIENT] > goodput[STEADY]).items())
+        if {SBS, IMP} == set(goodput):
+            leads = pairwise((goodput[IMP] > goodput[SBS]).items())
             turns = [m for (_, before), (m, after) in leads if after > before]
         lead = f", and Impatient comes to lead from m = {turns[-1]:g} on" if turns else ""
         sentences.append(f"{words} % off{lead}.")
@@ -263,24 +273,19 @@ def regions_figure(stem: str, by_timer: Mapping[str, Regions], caption: str = ""
 
 def _measured_regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[Figure]:
     """Yield the map by the timer and the round trip of Impatient's flows, if any had a timeout."""
-    flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
-    by_timer = {}
-    for case, members in cases.split(flows, ("timer",), ("dropper", *SHOWN_LOSS_AXES)):
-        ratio = float((members["rto_at_timeout_ms"] / members["srtt_mean_ms"]).mean())
-        if math.isfinite(ratio):  # short trials may have no sample of the round-trip time
-            by_timer[cases.case_words(case)] = Regions(ratio)
-    if not by_timer:
+    flows = rows[rows["variant"] == IMP]
+    ratio = float((flows["rto_at_timeout_ms"] / flows["srtt_mean_ms"]).median())
+    if not math.isfinite(ratio):  # short trials may have no sample of the round-trip time
         return
-    first, regions = next(iter(by_timer.items()))
+    regions = Regions(ratio)
     turns = " and ".join(
         f"m = {regions.crossing(p):.1f} for p = {p:.2%}" for p in PMW_FIRST_IMPATIENT
     )
     caption = (
         "Which form is better where, by the equations with the timer and the round trip that were "
-        f"measured ({first}: {regions.rto_rtts:.2f} round trips, m* = {regions.critical}): they "
-        f"cross at {turns}."
+        f"measured ({ratio:.2f} round trips, m* = {regions.critical}): they cross at {turns}."
     )
-    yield regions_figure(cases.stem(results.key, "regions"), by_timer, caption)
+    yield regions_figure(cases.stem(results.key, "regions"), {"measured": regions}, caption)
 
 
 # ---- figure 3: among web sessions and long transfers
@@ -349,8 +354,8 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
         goodput = (
             flows.groupby([AXIS + SESSIONS_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
         )
-        if {STEADY, IMPATIENT} == set(goodput) and len(goodput := goodput.dropna()):
-            lead = 100 * (goodput[STEADY] / goodput[IMPATIENT] - 1)
+        if {SBS, IMP} == set(goodput) and len(goodput := goodput.dropna()):
+            lead = 100 * (goodput[SBS] / goodput[IMP] - 1)
             leads.append(
                 f"with {words} Slow-but-Steady is {lead.min():+.1f} to {lead.max():+.1f} % ahead "
                 "of Impatient"
@@ -363,7 +368,7 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
         caption=f"{caption[0].upper()}{caption[1:]}." if caption else "",
         reading=BACKGROUND_HOW,
         foot=cases.foot(results, rows, BACKGROUND_READING),
-        legend=(*legend_entries(looks), PAPER_ENTRY),
+        legend=(*_legend(looks), PAPER_ENTRY),
         data=pd.concat(tables, ignore_index=True),
         row_inches=1.9,
     )

@@ -13,6 +13,9 @@ from testbed.scenario.model import CapturePoint, Flow, FlowKind
 WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
 CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)  # from which p and m are measured
 NEWRENO_SAMPLE_MS = 50.0
+NEWRENO_DRAWN_SHARE = (
+    0.05  # of delays and buffers, so that an answer is of networks like the paper's
+)
 FORMS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 
 

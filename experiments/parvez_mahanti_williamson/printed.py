@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 # PMW, section 4.B and figure 2: by loss event rate
 PMW_RTT_S = 0.070
-PMW_RATE_MBIT = 45.0
 PMW_MAX_MAPPED_LOSSES = {0.0005: 40, 0.001: 35}
 PMW_MODEL_ERRORS = {
     ("newreno", 0.0005): (0.0015, 0.0311),

@@ -10,35 +10,19 @@ from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, number_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
-from experiments.parvez_mahanti_williamson.claims import NEWRENO_NAMES, SBS, difference, errors
+from experiments.parvez_mahanti_williamson.claims import NEWRENO_NAMES, SBS
 from experiments.parvez_mahanti_williamson.models import with_model
-from experiments.parvez_mahanti_williamson.printed import (
-    PMW_MODEL_ERRORS,
-    PMW_TABLE_2,
-    BackgroundRow,
-)
+from experiments.parvez_mahanti_williamson.printed import PMW_TABLE_2, BackgroundRow
 
-ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
 ERROR_HEADS = (
-    Head("form"),
-    Head("p", "%", number=True),
-    Head("points", number=True),
-    Head("least error", "%", ERROR_HINT, number=True),
-    Head("mean error", "%", ERROR_HINT, number=True),
-    Head("largest error", "%", ERROR_HINT, number=True),
-    Head("with sign, mean", "%", "positive: the model predicts more than was measured", True),
-    Head("least, paper", "%", number=True),
-    Head("largest, paper", "%", number=True),
-)
-POINT_HEADS = (
     Head("p", "%", number=True),
     Head("m", number=True),
     Head("n", number=True),
-    Head("Slow-but-Steady", "Mbit/s", number=True),
-    Head("Impatient", "Mbit/s", number=True),
-    Head("ahead", "%", "Slow-but-Steady less Impatient, of their mean", True),
-    Head("model's error, Slow-but-Steady", "%", number=True),
-    Head("model's error, Impatient", "%", number=True),
+    *(Head(name, "Mbit/s", number=True) for name in NEWRENO_NAMES.values()),
+    *(
+        Head(f"model's error, {name}", "%", "positive: it predicts more than was measured", True)
+        for name in NEWRENO_NAMES.values()
+    ),
 )
 TABLE_TWO_HEADS = (
     Head("sessions", number=True),
@@ -56,41 +40,20 @@ TABLE_TWO_HEADS = (
 
 
 def model_errors(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Yield the models' errors, in total and by point, for each timer and dropper."""
+    """Yield figure 2 point by point for each dropper: goodputs, and the models' errors."""
     rows = with_model(results.tcp)
-    for case, flows in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
-        words = cases.case_words(case)
-        yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(flows)))
-        yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_point_lines(flows)))
-
-
-def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
-    for (variant, p), (least, most) in PMW_MODEL_ERRORS.items():
-        percent = 100 * errors(rows[rows[f"{AXIS}p_percent"] == 100 * p], variant)
-        if percent.empty:
-            continue
-        absolute = percent.abs()
-        yield (
-            Cell(NEWRENO_NAMES[variant], variant),
-            number_cell(100 * p, ".2f"),
-            number_cell(len(percent)),
-            *(number_cell(each, ".2f") for each in absolute.agg(["min", "mean", "max"])),
-            number_cell(float(percent.mean()), ".2f"),
-            number_cell(round(100 * least, 2)),
-            number_cell(round(100 * most, 2)),
-        )
+    for case, flows in cases.split(rows, ("dropper",), ("p_percent", "m", "variant")):
+        yield f"Figure 2, {cases.case_words(case)}", Sheet(ERROR_HEADS, tuple(_point_lines(flows)))
 
 
 def _point_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
     for (p_percent, m), flows in rows.groupby([f"{AXIS}p_percent", f"{AXIS}m"]):
         forms = [flows[flows["variant"] == variant] for variant in NEWRENO_NAMES]
-        leads = [100 * float(line.iloc[0]) for line in difference(flows).values()]
         yield (
             number_cell(float(str(p_percent)), ".2f"),
             number_cell(float(str(m))),
             number_cell(flows["seed"].nunique()),
             *(mean_cell(form["goodput_mbps"]) for form in forms),
-            mean_cell(pd.Series(leads)),
             *(mean_cell(100 * form["model_error"]) for form in forms),
         )
 

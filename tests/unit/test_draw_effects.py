@@ -17,11 +17,11 @@ from testbed.scenario.variations import drawn
 from tests.stand_ins import StandIn
 
 
-def results(networks: int, noise: float = 1e-4, **settings: float) -> Any:
+def results(networks: int, noise: float = 1e-4, **settings: Any) -> Any:
     """A flow whose goodput falls with the round trip and rises with the buffer's square."""
     chosen = {"variant": ["cubic"], "queue": ["bfifo", "codel"], "path": ["receiver"]}
     scenarios = EXPERIMENTS["router-bottleneck"].scenarios(chosen, networks, quick=False)
-    own = [dataclasses.replace(each, **settings) for each in scenarios]  # type: ignore[arg-type]
+    own = [dataclasses.replace(each, **settings) for each in scenarios]
     dice = np.random.default_rng(1)
     rows = pd.DataFrame(
         {
@@ -54,15 +54,18 @@ def goodput(scenario: Scenario) -> float:
     )
 
 
+def of_round_trip_and_buffer(found: Any) -> Any:
+    table = draw_effects.effects(found, "goodput_mbps").set_index("what")
+    return table.loc["rtt"], table.loc["buffer"]
+
+
 def test_an_effect_is_what_the_drawn_network_does() -> None:
     """Of two settings with other levels, one number for each network."""
-    table = draw_effects.effects(results(12), "goodput_mbps").set_index("what")
-    assert table.loc["rtt", "effect"] == pytest.approx(-5, abs=0.4)
-    assert table.loc["buffer", "effect"] == pytest.approx(10, abs=0.4)
-    assert (table["high"] - table["low"]).max() < 1
-    noisy = draw_effects.effects(results(12, noise=0.1), "goodput_mbps").set_index("what")
-    assert noisy.loc["rtt", "low"] < -5 < noisy.loc["rtt", "high"]
-    assert (noisy["high"] - noisy["low"]).min() > 1
+    rtt, buffer = of_round_trip_and_buffer(results(12))
+    assert rtt["effect"] == pytest.approx(-5, abs=0.4) and rtt["high"] - rtt["low"] < 1
+    assert buffer["effect"] == pytest.approx(10, abs=0.4)
+    rtt, _ = of_round_trip_and_buffer(results(12, noise=0.1))
+    assert rtt["low"] < -5 < rtt["high"] and rtt["high"] - rtt["low"] > 1
 
 
 def test_exact_networks_and_few_of_them_have_no_effects() -> None:

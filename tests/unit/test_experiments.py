@@ -10,6 +10,7 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from experiments.parvez_mahanti_williamson import newreno_models
+from experiments.parvez_mahanti_williamson.models import sbs_window
 from experiments.rajore_gupta_sikka_jain.video_access import KERNELS
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
@@ -134,21 +135,20 @@ def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
                     assert each.rto_min_ms is None
 
 
-def test_the_models_window_fits_path_and_receiver() -> None:
-    """Never the limit, and never more than the receiver can keep while a lost segment is sent."""
-    truesize = 2304  # what the kernel counts for a segment of 1000 bytes: slab and sk_buff
-    for scenario in EXPERIMENTS["newreno-models"].scenarios({"m": ["1"]}, 1, False):
-        plan = make_plan(scenario)
+def test_the_models_windows_are_never_the_limit_and_never_fill_the_queue() -> None:
+    """Two windows fit into the path and the queue, of which a seed draws 5 % less."""
+    models = EXPERIMENTS["newreno-models"]
+    for scenario in models.scenarios({"m": ["1"]}, 1, False):
+        plan = make_plan(dataclasses.replace(scenario, drawn_share=0))
         (queue,) = (each.hop.limit for each in plan.queues if each.sampled)
         assert queue is not None
         path_bytes = newreno_models.MODELS_MBIT * 1000 / 8 * plan.network.graph.longest_rtt_ms
-        receiver = dict(dict(plan.sysctls)["receiver1"])
-        memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
-        most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer
+        peak = sbs_window(float(scenario.axes["p_percent"]) / 100, 1)  # segments
         for each in scenario.flows:
-            assert PROFILE_SETTINGS[scenario.profile].mss == 1000
-            assert each.window_bytes is not None
-            assert most < each.window_bytes < memory / truesize * 1000, scenario.label
+            mss = PROFILE_SETTINGS[scenario.profile].mss
+            assert each.window_bytes is not None and mss is not None
+            assert 5 * peak * mss < each.window_bytes, scenario.label
+            assert 2 * each.window_bytes < 0.95 * (path_bytes + queue.bytes), scenario.label
 
 
 def mirrored(scenario: Scenario) -> Scenario:

@@ -23,10 +23,10 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.scenario.variations import drawn
 
-CHANGE = 0.05
-MIN_FREEDOM = 2
-DRAWN = {"rtt": "round trip 5 % longer", "buffer": "buffer 5 % larger"}
-READING = "points: effect on the mean over the settings; bars: 95 % interval"
+STATED_CHANGE = 0.05
+MIN_EFFECT_FREEDOM = 2
+DRAWN_QUANTITIES = {"rtt": "round trip 5 % longer", "buffer": "buffer 5 % larger"}
+EFFECTS_READING = "points: effect on the mean over the settings; bars: 95 % interval"
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
@@ -52,12 +52,12 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
         for name, own in table.groupby("variant", sort=False)
     ]
     pairs = zip(table["variant"], table["what"], strict=True)
-    names = [f"{variant}: {DRAWN[what]}" for variant, what in pairs]
+    names = [f"{variant}: {DRAWN_QUANTITIES[what]}" for variant, what in pairs]
     yield Figure(
         stem=cases.stem(results.key, "drawn"),
         title="What the drawn network changes",
         panels=((Panel(marks, Axis(f"change of {metric} (%)"), Axis(names=names)),),),
-        foot=cases.foot(results, results.good, READING),
+        foot=cases.foot(results, results.good, EFFECTS_READING),
         data=table.drop(columns="place"),
         row_inches=0.5 + 0.22 * len(table),
     )
@@ -69,7 +69,7 @@ def effects(results: ExperimentResults, metric: str) -> pd.DataFrame:
     rows = results.tcp[results.tcp[metric] > 0]
     places = rows[["trial", "src", "dst"]].astype(str).itertuples(index=False)
     changes = [_changes(scenarios[trial], src, dst) for trial, src, dst in places]
-    rows = rows.assign(**pd.DataFrame(changes, columns=list(DRAWN), index=rows.index))
+    rows = rows.assign(**pd.DataFrame(changes, columns=list(DRAWN_QUANTITIES), index=rows.index))
     found = [
         {"variant": variant, "what": what, "effect": effect, "low": effect - half,
          "high": effect + half}
@@ -99,19 +99,19 @@ def _regression(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float
     are given, and have the same networks.
     """
     setting = [name for name in rows if str(name).startswith(AXIS)] + ["flow"]
-    names = [name for name in DRAWN if rows[name].abs().max() > 0]
+    names = [name for name in DRAWN_QUANTITIES if rows[name].abs().max() > 0]
     numbers = rows[names].assign(y=np.log(rows[metric]))
     groups = numbers.groupby([rows[name] for name in setting], dropna=False)
     centred = (numbers - groups.transform("mean")).groupby(rows["seed"]).mean()
     freedom = len(centred) - 1 - len(names)
-    if not names or freedom < MIN_FREEDOM:
+    if not names or freedom < MIN_EFFECT_FREEDOM:
         return {}
     x, y = centred[names].to_numpy(), centred["y"].to_numpy()
     slopes, *_ = np.linalg.lstsq(x, y, rcond=None)
     variance = float(((y - x @ slopes) ** 2).sum()) / freedom
     errors = np.sqrt(variance * np.diag(np.linalg.pinv(x.T @ x)))
-    reach = 100 * CHANGE * t_quantile(1 - CLAIM_LEVEL, freedom)
+    reach = 100 * STATED_CHANGE * t_quantile(1 - CLAIM_LEVEL, freedom)
     return {
-        name: (100 * CHANGE * float(slope), reach * float(error))
+        name: (100 * STATED_CHANGE * float(slope), reach * float(error))
         for name, slope, error in zip(names, slopes, errors, strict=True)
     }
