@@ -148,6 +148,11 @@ def in_networks(
     return {seed: sign * (vegas[seed] - other) > 0 for seed, other in others.items()}
 
 
+def of_all(holds: Mapping[int, bool]) -> str:
+    """Write in how many of the networks something holds."""
+    return f"{sum(holds.values())} of {len(holds)}"
+
+
 def at_each_load(
     group: Group, metric: str, wanted: ComparisonOutcome
 ) -> tuple[ClaimPart, dict[str, ClaimPart], tuple[NumberRow, ...]]:
@@ -165,7 +170,7 @@ def at_each_load(
     rows = tuple(
         NumberRow(
             f"networks in which Vegas is {side} at CBR {load:g} Mbit/s",
-            f"{sum(holds.values())} of {len(holds)}",
+            of_all(holds),
         )
         for load, holds in first.items()
     )

@@ -148,16 +148,16 @@ def vegas_drops(group: Group) -> Finding:
 
     It is steep if CBR 8 to 10 adds at least twice as much as CBR 2 to 8.
     """
-    lowest = in_most(
-        "Vegas's drop rate is the lowest of the four",
-        judges.in_networks(group, "drop_rate", LOWER, LOADS),
-    )
+    holds = judges.in_networks(group, "drop_rate", LOWER, LOADS)
+    lowest = in_most("Vegas's drop rate is the lowest of the four", holds)
     ratio = {}
     for seed, sweep in judges.load_sweeps(group, "drop_rate", "vegas").items():
         before, after = float(sweep[8] - sweep[2]), float(sweep[10] - sweep[8])
         ratio[seed] = after / max(before, 1e-4)
     steep = within("vegas: rise from CBR 8 to 10 over that from 2 to 8", RATIO, ratio, low=2)
-    return Finding((lowest,), judges.load_rows(group, "drop_rate"), {"it rises steeply": steep})
+    networks = NumberRow("networks in which Vegas's drop rate is the lowest", judges.of_all(holds))
+    rows = (*judges.load_rows(group, "drop_rate"), networks)
+    return Finding((lowest,), rows, {"it rises steeply": steep})
 
 
 def reno_as_tahoe(group: Group) -> Finding:
