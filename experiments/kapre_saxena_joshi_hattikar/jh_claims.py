@@ -29,7 +29,7 @@ from analysis.claims.judgement import (
     not_testable,
     require_all,
 )
-from analysis.claims.ledger import Claim, Paper, Reading
+from analysis.claims.ledger import Claim, Paper, Reading, Sentence
 from analysis.claims.samples import Group
 from experiments.kapre_saxena_joshi_hattikar import judges
 from experiments.kapre_saxena_joshi_hattikar.dumbbell_pairs import PAIR_LOADS
@@ -346,6 +346,21 @@ CLAIMS: tuple[Claim, ...] = (
         "Beside it: so at each of CBR 2–6, and 7–10; its mean over CBR 2–10 is above the highest "
         "of the others by more than 2 %; NewReno's is above the higher of Reno's and Tahoe's.",
         judge=vegas_above_all,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "Vegas is first in the mean of the loads (ns-2: {throughput, vegas, CBR 2–10 "
+                "Mbit/s}, NewReno {throughput, newreno, CBR 2–10 Mbit/s}), but at each of them "
+                "in {networks in which Vegas is highest at each of them} networks of ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "contradicted",
+                "and in {networks in which Vegas is highest at each of them} on Linux: at CBR 10 "
+                "in {networks in which Vegas is highest at CBR 10 Mbit/s}.",
+            ),
+        ),
     ),
     _load(
         id="JH1.2",
@@ -355,6 +370,15 @@ CLAIMS: tuple[Claim, ...] = (
         judge=newreno_and_reno,
         window="",
         readings=BOTH_WINDOWS,
+        sentences=(
+            Sentence(
+                "in ns-2, window of 1000",
+                "supported",
+                "NewReno is ahead before that, too, unless a window of 20 packets keeps all from "
+                "losing: with 1000 it has {throughput, newreno, CBR 2–6 Mbit/s} at low rates, "
+                "Reno {throughput, reno, CBR 2–6 Mbit/s} (ns-2).",
+            ),
+        ),
     ),
     _load(
         id="JH1.3",
@@ -362,6 +386,19 @@ CLAIMS: tuple[Claim, ...] = (
         tested="R² of the best straight line through CBR 2–10 is at least 0.95 for Vegas and "
         "NewReno. Beside it: at most that for Reno.",
         judge=linear_fall,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "All three fall along a line: R² is {vegas: R² of a line} for Vegas, {newreno: "
+                "R² of a line} for NewReno and {reno: R² of a line} for Reno in ns-2;",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "{vegas: R² of a line}, {newreno: R² of a line} and {reno: R² of a line} on Linux.",
+            ),
+        ),
     ),
     _load(
         id="JH1.4",
@@ -369,6 +406,19 @@ CLAIMS: tuple[Claim, ...] = (
         tested='By RTT and one-way delay (JH\'s summary has an "end to end latency"): the share of '
         "the loads at which Vegas's is the lowest of the four is above a half.",
         judge=vegas_latency_at_most_loads,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "Vegas keeps packets in the queue: its mean round trip is {RTT, vegas, CBR 2–10 "
+                "Mbit/s}, Reno's {RTT, reno, CBR 2–10 Mbit/s} (ns-2);",
+            ),
+            Sentence(
+                "ns2",
+                "contradicted",
+                "{RTT, vegas, CBR 2–10 Mbit/s} and {RTT, reno, CBR 2–10 Mbit/s} on Linux.",
+            ),
+        ),
     ),
     _load(
         id="JH1.5",
@@ -378,18 +428,71 @@ CLAIMS: tuple[Claim, ...] = (
         "it: so at each of CBR 2–6, and 7–10; from CBR 8 to 9, its rate rises by at most half as "
         "much as that of each other variant.",
         judge=vegas_drops_everywhere,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "At CBR 2 Vegas drops least in {networks in which Vegas is lowest at CBR 2 "
+                "Mbit/s} networks of ns-2, at CBR 9 in {networks in which Vegas is lowest at CBR "
+                "9 Mbit/s};",
+            ),
+            Sentence(
+                "ns2",
+                "contradicted",
+                "on Linux in {networks in which Vegas is lowest at CBR 2 Mbit/s} and in "
+                "{networks in which Vegas is lowest at CBR 9 Mbit/s}.",
+            ),
+        ),
     ),
     _pairs(
         id="JH2.1",
         words="Vegas/Vegas is fair.",
         tested=FAIR_SHARES,
         judge=partial(judges.fair, variant="vegas"),
+        sentences=(
+            Sentence(
+                "in ns-2, second TCP N5–N6",
+                "supported",
+                "The first of two alike paths has {share of vegas in vegas/vegas, mean of the "
+                "loads} in ns-2",
+            ),
+            Sentence(
+                "ns2, second TCP N5–N6",
+                "supported",
+                "and {share of vegas in vegas/vegas, mean of the loads} on Linux.",
+            ),
+            Sentence(
+                "ns2, second TCP N2–N3",
+                "contradicted",
+                "If the second goes from N2 to N3, as JH's text has it, the first has {share of "
+                "vegas in vegas/vegas, mean of the loads}.",
+            ),
+        ),
     ),
     _pairs(
         id="JH2.2",
         words="Reno/Reno is fair.",
         tested=FAIR_SHARES,
         judge=partial(judges.fair, variant="reno"),
+        sentences=(
+            Sentence(
+                "in ns-2, second TCP N5–N6",
+                "supported",
+                "The first of two alike paths has {share of reno in reno/reno, mean of the "
+                "loads} in ns-2",
+            ),
+            Sentence(
+                "ns2, second TCP N5–N6",
+                "supported",
+                "and {share of reno in reno/reno, mean of the loads} on Linux;",
+            ),
+            Sentence(
+                "ns2, second TCP N2–N3",
+                "contradicted",
+                "with a second from N2 to N3 it has {share of reno in reno/reno, mean of the "
+                "loads}.",
+            ),
+        ),
     ),
     _pairs(
         id="JH2.3",
@@ -397,12 +500,44 @@ CLAIMS: tuple[Claim, ...] = (
         tested=f"{AT_PAIR_LOADS}: NewReno's mean share is above a half by more than 1 point. "
         "Beside it: at each load.",
         judge=partial(always_takes_more, winner="newreno", loser="reno"),
+        sentences=(
+            Sentence(
+                "in ns-2, second TCP N5–N6",
+                "supported",
+                "NewReno has {share of newreno in newreno/reno, mean of the loads} of what both "
+                "get in ns-2",
+            ),
+            Sentence(
+                "ns2, second TCP N5–N6",
+                "supported",
+                "and {share of newreno in newreno/reno, mean of the loads} on Linux;",
+            ),
+            Sentence(
+                "ns2, second TCP N2–N3",
+                "contradicted",
+                "if Reno goes from N2 to N3, {share of newreno in newreno/reno, mean of the "
+                "loads}.",
+            ),
+        ),
     ),
     _pairs(
         id="JH2.4",
         words="NewReno takes more than Vegas.",
         tested=f"{AT_PAIR_LOADS}: NewReno's mean share is above a half by more than 1 point.",
         judge=partial(judges.takes_more, winner="newreno", loser="vegas"),
+        sentences=(
+            Sentence(
+                "in ns-2, second TCP N5–N6",
+                "supported",
+                "NewReno has {share of newreno in newreno/vegas, mean of the loads} in ns-2",
+            ),
+            Sentence(
+                "ns2, second TCP N5–N6",
+                "open",
+                "and {share of newreno in newreno/vegas, mean of the loads} on Linux: {the same "
+                "at CBR 2 Mbit/s} at CBR 2, {the same at CBR 8 Mbit/s} at CBR 8.",
+            ),
+        ),
     ),
     _queues(
         id="JH3.1",
@@ -412,6 +547,15 @@ CLAIMS: tuple[Claim, ...] = (
         "more than half of the seconds beside CBR between 6 and 10 Mbit/s; at 40–45 s SACK above "
         "Reno.",
         judge=over_time,
+        sentences=(
+            Sentence(
+                "ns2",
+                "supported",
+                "When CBR starts, Reno falls from {throughput before CBR, reno} to {throughput "
+                "beside CBR, reno}. JH's 6000 to 10000, which have no unit, cannot be TCP's "
+                "kbit/s: CBR leaves 3 Mbit/s.",
+            ),
+        ),
     ),
     _queues(
         id="JH3.2",
@@ -421,6 +565,19 @@ CLAIMS: tuple[Claim, ...] = (
         "SACK, by at least half of what the paper prints: JH state neither when their runs end, "
         "nor TCP's window, nor RED's thresholds. Beside it: within 25 % of each of the four.",
         judge=printed_drop_rates,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "refuted",
+                "JH print 0.40 times as many drops with RED as with DropTail. With Reno it is "
+                "{ratio of RED's to DropTail's, reno} times in ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "refuted",
+                "and {ratio of RED's to DropTail's, reno} times on Linux.",
+            ),
+        ),
     ),
     _queues(
         id="JH3.3",
@@ -429,6 +586,19 @@ CLAIMS: tuple[Claim, ...] = (
         "DropTail, for Reno and SACK, by at least half of what the paper prints. The four values "
         "themselves are no test: the links' delay, which JH do not state, was chosen by them.",
         judge=printed_latencies,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "refuted",
+                "With RED, SACK's round trip is JH's 0.72 ms shorter in neither: {TCP's RTT, "
+                "SACK + RED} against {TCP's RTT, SACK + DropTail} in ns-2,",
+            ),
+            Sentence(
+                "ns2",
+                "by TCP's RTT in part, by TCP's one-way delay refuted",
+                "{TCP's RTT, SACK + RED} against {TCP's RTT, SACK + DropTail} on Linux.",
+            ),
+        ),
     ),
     _queues(
         id="JH3.4",
@@ -437,6 +607,19 @@ CLAIMS: tuple[Claim, ...] = (
         "over the trial is lower with RED than with DropTail, for Reno and SACK, by more than 0.4 "
         "ms. Beside it: so is the drop rate, by more than 5 %.",
         judge=red_least,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "too small to matter",
+                "Shorter, but by less than half a packet's time: Reno's round trip is {TCP's "
+                "RTT, Reno + RED} with RED, {TCP's RTT, Reno + DropTail} with DropTail in ns-2,",
+            ),
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "{TCP's RTT, Reno + RED} and {TCP's RTT, Reno + DropTail} on Linux.",
+            ),
+        ),
     ),
     _queues(
         id="JH3.5",
@@ -445,6 +628,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Beside it: with RED, the coefficient of variation in bins of 1 s is at most 10 % at "
         "10–40 s, and at 41–60 s.",
         judge=red_above,
+        sentences=(
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "With RED SACK has {throughput, SACK + RED}, with DropTail {throughput, SACK + "
+                "DropTail}. It is steady until CBR starts.",
+            ),
+        ),
     ),
 )
 

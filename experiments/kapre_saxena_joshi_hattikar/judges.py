@@ -163,18 +163,19 @@ def at_each_load(
     side = "highest" if wanted is HIGHER else "lowest"
     first = {load: in_networks(group, metric, wanted, [load]) for load in LOADS}
 
-    def at(loads: Sequence[float]) -> ClaimPart:
-        holds = {seed: all(first[load][seed] for load in loads) for seed in first[loads[0]]}
-        return in_most(f"Vegas {side} at each of {where(loads)}", holds)
+    def at(loads: Sequence[float]) -> dict[int, bool]:
+        return {seed: all(first[load][seed] for load in loads) for seed in first[loads[0]]}
 
+    def part(loads: Sequence[float]) -> ClaimPart:
+        return in_most(f"Vegas {side} at each of {where(loads)}", at(loads))
+
+    counted = {"each of them": at(LOADS)} | {f"CBR {load:g} Mbit/s": first[load] for load in LOADS}
     rows = tuple(
-        NumberRow(
-            f"networks in which Vegas is {side} at CBR {load:g} Mbit/s",
-            of_all(holds),
-        )
-        for load, holds in first.items()
+        NumberRow(f"networks in which Vegas is {side} at {load}", of_all(holds))
+        for load, holds in counted.items()
     )
-    return at(LOADS), {f"at each of {where(loads)}": at(loads) for loads in (LOW, CONGESTED)}, rows
+    beside = {f"at each of {where(loads)}": part(loads) for loads in (LOW, CONGESTED)}
+    return part(LOADS), beside, rows
 
 
 def ratio_within(

@@ -22,7 +22,7 @@ from analysis.claims.comparisons import (
     within,
 )
 from analysis.claims.judgement import ClaimPart, Finding, NumberRow, by_definition, require_all
-from analysis.claims.ledger import Claim, Paper
+from analysis.claims.ledger import Claim, Paper, Sentence
 from analysis.claims.samples import Group, sample
 from analysis.metrics.digest import NotMeasured
 from experiments.kapre_saxena_joshi_hattikar import judges
@@ -273,6 +273,22 @@ CLAIMS: tuple[Claim, ...] = (
         tested="Mean throughput over CBR 2–6 Mbit/s: Vegas's is below the lowest of the others by "
         "more than 2 %.",
         judge=vegas_at_low_load,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "In ns-2 Vegas has {throughput, vegas, CBR 2–6 Mbit/s} and NewReno {throughput, "
+                "newreno, CBR 2–6 Mbit/s}, but only because its packets count no headers: of "
+                "payload it is {goodput, vegas, CBR 2–6 Mbit/s} and {goodput, newreno, CBR 2–6 "
+                "Mbit/s}.",
+            ),
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "On Linux all four send one window a round trip, {throughput, vegas, CBR 2–6 "
+                "Mbit/s}.",
+            ),
+        ),
     ),
     _load(
         id="KS1.2",
@@ -282,6 +298,21 @@ CLAIMS: tuple[Claim, ...] = (
         "next at CBR 7–10 is at least twice the largest before (a fall of less than 0.05 Mbit/s is "
         "counted as that much).",
         judge=vegas_under_congestion,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "The others do fall suddenly, but Vegas is then behind: in ns-2 it has "
+                "{throughput, vegas, CBR 7–10 Mbit/s}, NewReno {throughput, newreno, CBR 7–10 "
+                "Mbit/s}.",
+            ),
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "On Linux the two have {throughput, vegas, CBR 7–10 Mbit/s} and {throughput, "
+                "newreno, CBR 7–10 Mbit/s}.",
+            ),
+        ),
     ),
     _load(
         id="KS1.3",
@@ -289,6 +320,20 @@ CLAIMS: tuple[Claim, ...] = (
         tested="Mean throughput over CBR 7–10 Mbit/s: NewReno's is above the higher of Reno's and "
         "Tahoe's by more than 2 %.",
         judge=newreno_under_congestion,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "In ns-2 NewReno has {throughput, newreno, CBR 7–10 Mbit/s}, Tahoe {throughput, "
+                "tahoe, CBR 7–10 Mbit/s} and Reno {throughput, reno, CBR 7–10 Mbit/s};",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "on Linux {throughput, newreno, CBR 7–10 Mbit/s}, {throughput, tahoe, CBR 7–10 "
+                "Mbit/s} and {throughput, reno, CBR 7–10 Mbit/s}.",
+            ),
+        ),
     ),
     _load(
         id="KS1.4",
@@ -298,6 +343,21 @@ CLAIMS: tuple[Claim, ...] = (
         "others. Beside it: its standard deviation over these loads is below the lowest; the "
         "paper's own t-test over these loads is shown.",
         judge=vegas_best_and_steadiest,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "In ns-2 Vegas's mean, {throughput, vegas, CBR 2–10 Mbit/s}, is below NewReno's, "
+                "{throughput, newreno, CBR 2–10 Mbit/s}; KS's t values are p-values, and none is "
+                "significant.",
+            ),
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "On Linux they are {throughput, vegas, CBR 2–10 Mbit/s} and {throughput, "
+                "newreno, CBR 2–10 Mbit/s}.",
+            ),
+        ),
     ),
     _load(
         id="KS1.5",
@@ -308,6 +368,15 @@ CLAIMS: tuple[Claim, ...] = (
         "most 10 % of its latency at CBR 2, while Reno's largest step at CBR 7–10 is at least "
         "that.",
         judge=vegas_latency,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "open",
+                "By round trip the four are alike, in ns-2 {RTT, vegas, CBR 2–10 Mbit/s} with "
+                "Vegas and {RTT, reno, CBR 2–10 Mbit/s} with Reno; with the time of repairs it "
+                "depends on the network.",
+            ),
+        ),
     ),
     _load(
         id="KS1.6",
@@ -316,6 +385,19 @@ CLAIMS: tuple[Claim, ...] = (
         "variant to variant: Vegas's is the lowest of the four in most networks. Beside it: from "
         "CBR 8 to 10 it rises by at least twice as much as from 2 to 8.",
         judge=vegas_drops,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "open",
+                "It depends on the network: in ns-2 Vegas drops least in {networks in which "
+                "Vegas's drop rate is the lowest},",
+            ),
+            Sentence(
+                "ns2",
+                "open",
+                "on Linux in {networks in which Vegas's drop rate is the lowest}.",
+            ),
+        ),
     ),
     _load(
         id="KS1.7",
@@ -323,6 +405,20 @@ CLAIMS: tuple[Claim, ...] = (
         tested="Mean throughput over CBR 7–10 Mbit/s: the ratio of Reno's to Tahoe's lies within "
         "0.9 to 1.1.",
         judge=reno_as_tahoe,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "In ns-2 Reno has {throughput, reno, CBR 7–10 Mbit/s} and Tahoe {throughput, "
+                "tahoe, CBR 7–10 Mbit/s};",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "on Linux {throughput, reno, CBR 7–10 Mbit/s} and {throughput, tahoe, CBR 7–10 "
+                "Mbit/s}.",
+            ),
+        ),
     ),
     _pairs(
         id="KS2.1",
@@ -330,6 +426,19 @@ CLAIMS: tuple[Claim, ...] = (
         tested=f"{AT_PAIR_LOADS}: the first flow's mean share of both flows' throughput lies "
         "within 45 to 55 %.",
         judge=partial(judges.fair, variant="vegas"),
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "The first of the two has {share of vegas in vegas/vegas, mean of the loads} in "
+                "ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "and {share of vegas in vegas/vegas, mean of the loads} on Linux.",
+            ),
+        ),
     ),
     _pairs(
         id="KS2.2",
@@ -337,12 +446,37 @@ CLAIMS: tuple[Claim, ...] = (
         tested=f"{AT_PAIR_LOADS}: the first flow's mean share of both flows' throughput lies "
         "within 45 to 55 %.",
         judge=partial(judges.fair, variant="reno"),
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "The first of the two has {share of reno in reno/reno, mean of the loads} in ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "and {share of reno in reno/reno, mean of the loads} on Linux.",
+            ),
+        ),
     ),
     _pairs(
         id="KS2.3",
         words="NewReno takes more than Reno.",
         tested=f"{AT_PAIR_LOADS}: NewReno's mean share is above a half by more than 1 point.",
         judge=partial(judges.takes_more, winner="newreno", loser="reno"),
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "NewReno has {share of newreno in newreno/reno, mean of the loads} of what both "
+                "get in ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "and {share of newreno in newreno/reno, mean of the loads} on Linux.",
+            ),
+        ),
     ),
     _pairs(
         id="KS2.4",
@@ -350,6 +484,19 @@ CLAIMS: tuple[Claim, ...] = (
         tested=f"{AT_PAIR_LOADS}: NewReno's mean share is above a half by more than 1 point. "
         "Beside it: at those of CBR 7–10, its drop rate is above that of Vegas in the same trials.",
         judge=partial(more_and_drops_more, winner="newreno", loser="vegas"),
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "open",
+                "NewReno has {share of newreno in newreno/vegas, mean of the loads} in ns-2",
+            ),
+            Sentence(
+                "ns2",
+                "open",
+                "and {share of newreno in newreno/vegas, mean of the loads} on Linux: a window "
+                "of 20 packets leaves little to take.",
+            ),
+        ),
     ),
     _pairs(
         id="KS2.5",
@@ -357,6 +504,20 @@ CLAIMS: tuple[Claim, ...] = (
         tested=f"{AT_PAIR_LOADS}: the mean distance of the share from a half, trial by trial, is "
         "less for Reno/Reno and Vegas/Vegas than for NewReno/Reno and NewReno/Vegas.",
         judge=fairer_to_itself,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "In ns-2 like pairs are {distance from a half, like pairs} from an even split, "
+                "unlike ones {distance from a half, unlike pairs};",
+            ),
+            Sentence(
+                "ns2",
+                "open",
+                "on Linux {distance from a half, like pairs} and {distance from a half, unlike "
+                "pairs}.",
+            ),
+        ),
     ),
     _queues(
         id="KS3.1",
@@ -364,6 +525,16 @@ CLAIMS: tuple[Claim, ...] = (
         tested="At 41–60 s, for Reno and SACK with DropTail and RED: CBR's one-way delay is below "
         "TCP's by more than 0.4 ms. Beside it: its throughput is above TCP's.",
         judge=cbr_ahead,
+        sentences=(
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "Beside Reno with DropTail CBR's packets arrive after {one-way delay of cbr, "
+                "Reno + DropTail}, TCP's after {one-way delay of tcp, Reno + DropTail}; with "
+                "SACK and RED the difference is less than half a packet's time. CBR's 7 Mbit/s "
+                "are what it was told to send.",
+            ),
+        ),
     ),
     _queues(
         id="KS3.2",
@@ -372,6 +543,17 @@ CLAIMS: tuple[Claim, ...] = (
         "plot the latency of CBR as well, so that it is of single packets: TCP's RTT, its one-way "
         "delay, or CBR's.",
         judge=droptail_slower,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "by TCP's RTT too small to matter, by TCP's one-way delay too small to matter, "
+                "by CBR's one-way delay supported",
+                "What RED shortens is the wait of CBR's packets: beside Reno they arrive after "
+                "{CBR's one-way delay, Reno + RED}, with DropTail after {CBR's one-way delay, "
+                "Reno + DropTail} (ns-2). TCP's round trip is shorter by less than half a "
+                "packet's time.",
+            ),
+        ),
     ),
     _queues(
         id="KS3.3",
@@ -380,12 +562,37 @@ CLAIMS: tuple[Claim, ...] = (
         "DropTail by more than 2 %; Reno+RED may equal it (KS3.4). Beside it: Reno+RED is above "
         "SACK+DropTail; Reno+DropTail is below the lowest of the others.",
         judge=ranking,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "contradicted",
+                "RED carries less, not more: in ns-2 SACK has {throughput, SACK + RED} with RED "
+                "and {throughput, SACK + DropTail} with DropTail,",
+            ),
+            Sentence(
+                "ns2",
+                "too small to matter",
+                "on Linux {throughput, SACK + RED} and {throughput, SACK + DropTail}.",
+            ),
+        ),
     ),
     _queues(
         id="KS3.4",
         words="With RED, Reno is about equal to SACK.",
         tested="With RED, the ratio of Reno's throughput to SACK's lies within 0.95 to 1.05.",
         judge=reno_as_sack,
+        sentences=(
+            Sentence(
+                "in ns-2",
+                "supported",
+                "In ns-2 Reno has {throughput, Reno + RED} and SACK {throughput, SACK + RED};",
+            ),
+            Sentence(
+                "ns2",
+                "supported",
+                "on Linux {throughput, Reno + RED} and {throughput, SACK + RED}.",
+            ),
+        ),
     ),
 )
 
