@@ -304,6 +304,7 @@ def _variation(found: dict[int, list[pd.DataFrame]], during: Stretch) -> Sample:
 _load = partial(
     Claim,
     experiment="dumbbell-load",
+    networks=9,  # enough for what is constant; the budget has no more
     window="large",
     where={"order": "cbr-first", "cbr_mbit": LOADS},
 )
@@ -328,6 +329,7 @@ SECOND = (
 _pairs = partial(
     Claim,
     experiment="dumbbell-pairs",
+    networks=9,
     window="large",
     where={"cbr_mbit": PAIR_LOADS},
     readings=SECOND,

@@ -446,7 +446,7 @@ def test_a_claim_about_ns2_is_answered_there_and_on_linux(tmp_path: Path) -> Non
     pd.DataFrame(rows).to_csv(tmp_path / "exp1_raw.csv", index=False)
     inside, outside = one(made.load_metrics("small", load_mirrored), "KS1.1", tmp_path)
     assert (inside.profile, inside.verdict, inside.n) == ("in ns-2", ClaimVerdict.SUPPORTED, 6)
-    assert (outside.profile, outside.verdict) == ("ns2", ClaimVerdict.PARTLY)
+    assert (outside.profile, outside.verdict) == ("ns2", ClaimVerdict.CONTRADICTED)
     assert [a.profile for a in one(made.load_metrics("small"), "KS1.2")] == ["ns2"]
 
 
@@ -572,9 +572,7 @@ def test_trials_that_share_their_cbr_are_compared_seed_by_seed() -> None:
     tcp = table["flow"] == "tcp"
     table.loc[tcp, "throughput_mbps"] += 0.2 * table.loc[tcp, "seed"]
     found = one(table, "JH1.2")[0]
-    assert found.verdict is ClaimVerdict.SUPPORTED and found.test.startswith(
-        "Student's interval over networks"
-    )
+    assert found.verdict is ClaimVerdict.SUPPORTED and "over networks" in found.test
 
 
 def test_straightness() -> None:
