@@ -40,7 +40,7 @@ video-access network=wifi-congested transport=https variant=vegas setting=sender
 duration_s=4
 video-access network=wifi-weak transport=quic variant=reno setting=sender rule=throughput \
 duration_s=4
-video-access network=wifi-strong transport=https variant=bbr setting=sender rule=240p duration_s=3
+video-access network=wifi-good transport=https variant=bbr setting=sender rule=240p duration_s=3
 video-access network=netem-congested transport=https variant=veno setting=sender rule=240p \
 duration_s=5
 video-access network=netem-weak transport=quic variant=reno setting=sender rule=240p duration_s=4

@@ -83,7 +83,7 @@ class Sentence:
 
 
 NUMBER_IN_SENTENCE = re.compile(r"\{([^{}]+)\}")
-INTERVAL = re.compile(r" ± .*| \(.* to .*\)")
+INTERVAL = re.compile(r" ± .*| \(.* to .*\)|, from .* to .*| in all$")
 
 
 @dataclass(frozen=True)

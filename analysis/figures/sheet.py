@@ -6,10 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from analysis.statistics.intervals import half_width, known
+from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 
 
@@ -85,14 +84,3 @@ def mean_cell(values: pd.Series, possible: tuple[float, float] = (-math.inf, mat
         width = f" ({low:.4g} … {high:.4g})"
     words = f"{mean:.4g}{width}"
     return Cell(words, f"{mean:.9g}", True)
-
-
-def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
-    """Return the median and the range: with five repeats, the range is its 94 % interval."""
-    found = known(values)
-    if not len(found):
-        return NO_NUMBER
-    median = float(np.median(found))
-    ends = [f"{each:.{decimals}f}" for each in (found.min(), found.max())]
-    span = f" ({ends[0]}–{ends[1]})" if ends[0] != ends[1] else ""
-    return Cell(f"{median:.{decimals}f}{span}", f"{median:.9g}", True)

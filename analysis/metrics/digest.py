@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import PacketArrays
 from analysis.metrics.metric import MeasuredFlow
-from analysis.metrics.video_columns import ERRORS, packets_per_second
-from analysis.trials.packets import FlowTables, epoch_ns
+from analysis.trials.packets import epoch_ns
 from analysis.trials.series import Floats, rates_mbps
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
@@ -62,47 +60,6 @@ def _quantiles(what: str, values: Floats) -> SeriesPart:
     if not len(values):
         return what, QUANTILE_FRACTIONS[:0], values
     return what, QUANTILE_FRACTIONS, np.quantile(values, QUANTILE_FRACTIONS)
-
-
-# `what` of a part; x: the middle of a second since the first packet; value: packets in it
-VIDEO_PACKETS = "packets_pps"
-VIDEO_ERRORS = "errors_pps"
-# … followed by a column of Wireshark's packet lengths; x: the line, 0 for all packets
-VIDEO_LENGTHS = "lengths "
-
-
-def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
-    """Yield packets per second and packet lengths at a video's viewer, if that was captured."""
-    receiver = flow.tables("receiver") if flow.scenario_flow.kind is FlowKind.VIDEO else None
-    if receiver is not None:
-        yield from video_parts(receiver, with_errors=flow.is_tcp and not flow.has_cut_headers)
-
-
-def video_parts(found: FlowTables, *, with_errors: bool) -> Iterator[SeriesPart]:
-    """Packets and errors second by second, in both directions, and the lengths of packets."""
-    both = pd.concat((found.data, found.acks)).sort_values("frame")
-    if both.empty:
-        return
-    begin_ns = int(both["time_ns"].iloc[0])
-    yield _video_seconds(VIDEO_PACKETS, both, begin_ns)
-    if with_errors:
-        yield _video_seconds(VIDEO_ERRORS, both[both[list(ERRORS)].any(axis=1)], begin_ns)
-    table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy(), begin_ns)
-    for name in table.columns.drop("lengths"):
-        values = table[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        yield f"{VIDEO_LENGTHS}{name}", np.arange(len(table), dtype=np.float64), values
-
-
-def _video_seconds(what: str, rows: pd.DataFrame, begin_ns: int) -> SeriesPart:
-    counts = packets_per_second(rows, begin_ns).astype(np.float64)
-    return what, np.arange(len(counts), dtype=np.float64) + 0.5, counts
-
-
-def lengths_of(digest: pd.DataFrame) -> pd.DataFrame:
-    """One flow's packet lengths, one row per line of Wireshark's window."""
-    own = digest[digest["what"].str.startswith(VIDEO_LENGTHS)]
-    table = own.assign(what=own["what"].str.removeprefix(VIDEO_LENGTHS))
-    return table.pivot_table(index="x", columns="what", values="value", dropna=False).sort_index()
 
 
 SECOND_PREFIX = "second: "  # followed by one of SECOND_VALUES; x: the second
@@ -193,7 +150,6 @@ SERIES_COLUMNS = ("flow", "what", "x", "value")
 # The parts of a flow's digest; a part of a kind of flow yields nothing for the others.
 ALL_SERIES: tuple[Callable[[MeasuredFlow], Iterator[SeriesPart]], ...] = (
     flow_series,
-    video_series,
     second_series,
 )
 

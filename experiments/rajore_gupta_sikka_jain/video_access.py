@@ -4,11 +4,11 @@
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio (or a cable)
 
-The networks are those of `access_settings.py`; two of its radios are also emulated with netem, to
-show the effect of the kernel's own 802.11. The paper set the variant on the laptop, which receives
-the data (`setting=receiver`, with the server at its default). The sender's variant is the one that
-matters (`setting=sender`). `rule=240p` has the bitrate of the paper's captures; the other rules
-choose it as browsers do.
+The networks are those of `access_settings.py`; a seed draws their delays and buffers within 5 %,
+and when the viewer clicks. The crowded hall is both the kernel's own 802.11 and netem's radio, with
+the paper's 0.01 Mbit/s up. The paper set the variant on the laptop, which receives the data
+(`setting=receiver`, with the server at its default). The sender's variant is the one that matters
+(`setting=sender`). `rule=240p` has the bitrate of the paper's captures.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ PAPERS_VARIANTS = ("veno", "cubic", "vegas")
 TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # the server's defaults
 # over TCP: Linux's own Reno, which is close to what aioquic calls Reno
 KERNELS = {name: name for name in (*PAPERS_VARIANTS, "bbr")} | {"reno": "linux-reno"}
-PAPERS_NETWORKS = tuple(name for name in NETWORKS if not name.startswith("netem"))
-NETEM = ("netem-congested", "netem-weak")
-POOR = ("shaped", "wifi-congested", "wifi-weak")  # where a bitrate has to be chosen
+HALLS = ("netem-congested", "wifi-congested")  # the first as the paper's speed test had it
+PAPERS_NETWORKS = ("ethernet", "shaped", "wifi-good", "wifi-weak", *HALLS)
+# Of buffers and of delays, so that an answer is of networks like the paper's
+VIDEO_DRAWN_SHARE = 0.05
 
 
 def scenario(
@@ -64,6 +65,7 @@ def scenario(
         seed=seed,
         start_jitter_ms=VIDEO_JITTER_MS,
         drawn_service_times=1.0,
+        drawn_share=VIDEO_DRAWN_SHARE,
         profile=Profile(profile),
         captures=VIDEO_CAPTURES,
         sample_interval_ms=VIDEO_SAMPLE_MS,
@@ -97,30 +99,16 @@ EXPERIMENT = Experiment(
     about="a video at home: six networks, TCP variants at either end, QUIC",
     axes={
         "network": PAPERS_NETWORKS,
-        "variant": (*PAPERS_VARIANTS, "reno", "bbr"),
+        "variant": PAPERS_VARIANTS,
         "transport": ("https",),
-        "setting": ("sender",),
+        "setting": ("receiver", "sender"),
         "rule": ("240p",),
         "profile": ("modern",),
         "duration_s": (VIEWER_PATIENCE_S,),
     },
     parts=(
         {},
-        {"variant": PAPERS_VARIANTS, "setting": ("receiver",)},
-        {"transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
-        {
-            "transport": ("quic",),
-            "network": ("wifi-good",),
-            "variant": PAPERS_VARIANTS,
-            "setting": ("receiver",),
-        },
-        {"network": NETEM, "variant": PAPERS_VARIANTS},
-        {"network": NETEM, "transport": ("quic",), "variant": (QUIC_DEFAULT,)},
-        # the hall once more, as the paper's speed test had it
-        {"network": NETEM[:1], "variant": PAPERS_VARIANTS, "setting": ("receiver",)},
-        {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
-        {"network": POOR, "variant": (TCP_DEFAULT,), "rule": PLAYER_RULES},
-        {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": PLAYER_RULES, "transport": ("quic",)},
+        {"network": HALLS, "transport": ("quic",), "variant": ("cubic",), "setting": ("sender",)},
     ),
     build=scenario,
     quick={
@@ -131,7 +119,6 @@ EXPERIMENT = Experiment(
     },
     metric="loaded_s",
     figures=on_demand("experiments.rajore_gupta_sikka_jain.figures", "draw"),
-    tables=on_demand("experiments.rajore_gupta_sikka_jain.tables", "video_tables"),
     claims=on_demand("experiments.rajore_gupta_sikka_jain.claims", "papers"),
 )
 

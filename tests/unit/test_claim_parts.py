@@ -310,7 +310,10 @@ def test_looks_spend_no_more_than_the_level() -> None:
 
 def test_a_sentence_has_the_numbers_of_the_rows() -> None:
     sentence = Sentence("modern", "supported", "It has {share of bbr} (the paper: 60 %).")
-    for number in ("61.4 % ± 13.7", "median 61.4 % (44.1 % to 75.3 %)", "61.4 %"):
+    for number in (
+        *("61.4 % ± 13.7", "median 61.4 % (44.1 % to 75.3 %)", "61.4 %"),
+        *("61.4 % in all", "61.4 %, from 44.1 % to 75.3 %"),
+    ):
         filled = sentence.filled({"share of bbr": number})
         assert filled == "It has 61.4 % (the paper: 60 %)."
     with pytest.raises(KeyError):

@@ -30,8 +30,8 @@ PAPERS = {
     "dumbbell-queues": ("variant queue cbr_stop profile duration_s", 12, 12),
     "video-access": (
         "network variant transport setting rule profile duration_s",
-        94,
-        8,
+        38,
+        7,
     ),
 }
 
