@@ -536,6 +536,9 @@ def _exec_options(parser: Parser) -> None:
     about = "the file of a scenario, whose network is made first: its nodes are network namespaces"
     _value(parser, "--network", "FILE", about, type=Path)
     _capture_option(parser)
+    about = "run it with N seeds, and compare the tests that it names; its output goes to files"
+    _number(parser, "--repeat", about)
+    _flag(parser, "--busy", "with --repeat: keep every core busy meanwhile")
     about = (
         "the command, which runs in the current folder; with --network also lines, each a word: "
     )

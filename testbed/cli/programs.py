@@ -9,6 +9,7 @@ import dataclasses
 import os
 import re
 import shutil
+import subprocess
 import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +23,34 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
-from testbed.store.names import CAPTURES_FOLDER, MACHINE_FILES, MACHINE_FLOWS, NETWORK_SHELL
+from testbed.programs.suite_results import (
+    FAILED,
+    FORMATS,
+    MAX_JUNIT_FILES,
+    OUTCOMES,
+    SuiteRun,
+    junit_outcomes,
+    printed_outcomes,
+    unlike,
+)
+from testbed.runs.console import console, folding_table, print_folded
+from testbed.store.names import (
+    CAPTURES_FOLDER,
+    MACHINE_ERRORS,
+    MACHINE_FILES,
+    MACHINE_FLOWS,
+    MACHINE_OUTPUT,
+    NETWORK_SHELL,
+)
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # the system's, which has Mininet and matplotlib
 MININET_EXAMPLE = "testbed mininet lab.py, or: testbed mininet -- mn --test pingall"
 EXEC_EXAMPLE = "testbed exec -- make test"
 NETWORK_EXAMPLE = "testbed exec --network FILE --capture all -- COMMAND"
+REPEAT_EXAMPLE = "testbed exec --repeat 20 --busy -- go test -v ./..."
 CALLS_CLI = re.compile(r"^[^#\n]*\bCLI *\(", re.MULTILINE)
 KEPT_ON_TERMINALS = "\n\t\r"
+OTHER_OUTPUT = 4  # the status of --repeat, if the first seed printed something else again
 FAULTY_LABORATORY = 3  # the status of --check, if the script's is 0
 MIN_MEMORY_MB = 64
 NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
@@ -82,7 +103,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.network is None:
         if captured:
             raise UsageError("--capture has no network to capture", NETWORK_EXAMPLE)
-        return _run(options, command, Path.cwd(), "exec")
+        run = _run if options.repeat is None else _repeat
+        return run(options, command, Path.cwd(), "exec")
+    if options.repeat is not None:
+        raise UsageError("--repeat: of a command without --network", REPEAT_EXAMPLE)
     script = network_script(read_network(options.network), command, captured)
     words = ["/bin/bash", "-c", script, NETWORK_SHELL, *command]
     name = options.network.stem
@@ -149,6 +173,83 @@ def _run(
             _tell(f"{left_out}: not copied: something else is in its place")
     _tell_end(program, run, out)
     return run.end.status or (FAULTY_LABORATORY if options.check and run.findings else 0)
+
+
+def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, verb: str) -> int:
+    """Run a command with one seed after the other, and compare the tests that it ran.
+
+    The first seed is run again at the end: its output has to be the same.
+    """
+    if options.in_place:
+        raise UsageError("--repeat: no run's files are put in place", REPEAT_EXAMPLE)
+    kernel = machine_kernel(options.kernel, say)
+    out = options.out or Path("results") / verb / Path(words[0]).name
+    seeds = [*range(options.seed, options.seed + options.repeat), options.seed]
+    runs, outputs = list[SuiteRun](), list[tuple[str, str]]()
+    with workplace("input") as place, _busy_cores(options.busy):
+        input_file = _input(place / "stdin")
+        for number, seed in enumerate(seeds, 1):
+            program = machine_program(
+                options, words, folder, seed=seed, captured=(), input_file=input_file
+            )
+            place_of_run = out / f"run-{number}"
+            run = run_in_folder(program, kernel, place_of_run, Unheard(), Unheard())
+            texts = _texts(place_of_run)
+            outputs.append(texts)
+            outcomes = dict(printed_outcomes("\n".join(texts)))
+            files = sorted((place_of_run / MACHINE_FILES).rglob("*.xml"))
+            for path in files[:MAX_JUNIT_FILES]:
+                outcomes.update(junit_outcomes(path))
+            runs.append(SuiteRun(seed, run.end.status, run.end.took_s, run.wall_s, outcomes))
+            _tell(f"{number}/{len(seeds)}: seed {seed}, exit status {run.end.status}")
+            for note in run.notes:
+                _tell(note)
+    table = folding_table("seed", "status", *OUTCOMES, "virtual s", "wall s")
+    for each in runs:
+        counts = [str(each.count(outcome)) if each.outcomes else "" for outcome in OUTCOMES]
+        times = (f"{each.virtual_s:.1f}", f"{each.wall_s:.1f}")
+        table.add_row(str(each.seed), str(each.status), *counts, *times)
+    console.print(table)
+    if not any(each.outcomes for each in runs):
+        print_folded(f"no test is named in the output; known are {FORMATS}")
+    same = outputs[0] == outputs[-1]
+    for line in unlike(runs[:-1]):
+        print_folded(printable(line))
+    print_folded(f"seed {options.seed} again: {'the same output' if same else 'another output'}")
+    if not same:
+        return OTHER_OUTPUT
+    failed = any(each.count(FAILED) for each in runs)
+    return next((each.status for each in runs if each.status), int(failed))
+
+
+def _texts(run: Path) -> tuple[str, str]:
+    output, errors = (
+        safe_files.tail(run / name, safe_files.LONG_TAIL_BYTES)
+        for name in (MACHINE_OUTPUT, MACHINE_ERRORS)
+    )
+    return output, errors
+
+
+class Unheard:
+    """Output that is only kept in its file."""
+
+    def write(self, data: bytes) -> None:
+        """Take the next piece."""
+
+    def flush(self) -> None:
+        """Show nothing."""
+
+
+@contextlib.contextmanager
+def _busy_cores(wanted: bool) -> Iterator[None]:
+    """Keep every core busy meanwhile, if wanted: in virtual time that must not matter."""
+    cores = len(os.sched_getaffinity(0)) if wanted else 0
+    with contextlib.ExitStack() as running:
+        for _ in range(cores):
+            loop = subprocess.Popen([sys.executable, "-ISc", "while True: pass"])
+            running.callback(loop.wait)
+            running.callback(loop.kill)
+        yield
 
 
 def machine_program(

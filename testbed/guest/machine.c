@@ -318,7 +318,8 @@ static void open_input(int at_terminal)
 {
 	int input;
 
-	if (setsid() < 0)
+	/* Elsewhere no leader of a session, which would get the first terminal that it opens. */
+	if (at_terminal ? setsid() < 0 : setpgid(0, 0))
 		fail("cannot start a session");
 	if (!at_terminal) {
 		input = openat(trial, "guest.stdin", O_RDONLY);
