@@ -9,7 +9,6 @@ import dataclasses
 import os
 import re
 import shutil
-import subprocess
 import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from testbed.errors import UsageError, number_of, printable, printable_lines
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
+from testbed.machine.process import end_all, start
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
 from testbed.programs.suite_results import (
@@ -246,9 +246,7 @@ def _busy_cores(wanted: bool) -> Iterator[None]:
     cores = len(os.sched_getaffinity(0)) if wanted else 0
     with contextlib.ExitStack() as running:
         for _ in range(cores):
-            loop = subprocess.Popen([sys.executable, "-ISc", "while True: pass"])
-            running.callback(loop.wait)
-            running.callback(loop.kill)
+            running.callback(end_all, start([sys.executable, "-ISc", "while True: pass"]))
         yield
 
 
