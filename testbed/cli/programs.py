@@ -24,10 +24,10 @@ from testbed.machine.process import end_all, start
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
 from testbed.programs.suite_results import (
-    FAILED,
-    FORMATS,
     MAX_JUNIT_FILES,
-    OUTCOMES,
+    TEST_FAILED,
+    TEST_FORMATS,
+    TEST_OUTCOMES,
     SuiteRun,
     junit_outcomes,
     printed_outcomes,
@@ -204,21 +204,21 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
             _tell(f"{number}/{len(seeds)}: seed {seed}, exit status {run.end.status}")
             for note in run.notes:
                 _tell(note)
-    table = folding_table("seed", "status", *OUTCOMES, "virtual s", "wall s")
+    table = folding_table("seed", "status", *TEST_OUTCOMES, "virtual s", "wall s")
     for each in runs:
-        counts = [str(each.count(outcome)) if each.outcomes else "" for outcome in OUTCOMES]
+        counts = [str(each.count(outcome)) if each.outcomes else "" for outcome in TEST_OUTCOMES]
         times = (f"{each.virtual_s:.1f}", f"{each.wall_s:.1f}")
         table.add_row(str(each.seed), str(each.status), *counts, *times)
     console.print(table)
     if not any(each.outcomes for each in runs):
-        print_folded(f"no test is named in the output; known are {FORMATS}")
+        print_folded(f"no test is named in the output; known are {TEST_FORMATS}")
     same = outputs[0] == outputs[-1]
     for line in unlike(runs[:-1]):
         print_folded(printable(line))
     print_folded(f"seed {options.seed} again: {'the same output' if same else 'another output'}")
     if not same:
         return OTHER_OUTPUT
-    failed = any(each.count(FAILED) for each in runs)
+    failed = any(each.count(TEST_FAILED) for each in runs)
     return next((each.status for each in runs if each.status), int(failed))
 
 

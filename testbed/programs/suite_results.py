@@ -15,14 +15,14 @@ from xml.parsers import expat
 from testbed.errors import TestbedError
 from testbed.machine import safe_files
 
-PASSED, FAILED, SKIPPED = OUTCOMES = ("passed", "failed", "skipped")
+TEST_PASSED, TEST_FAILED, TEST_SKIPPED = TEST_OUTCOMES = ("passed", "failed", "skipped")
 _WORDS = {
-    PASSED: ("ok", "PASS", "PASSED", "XFAIL", "XPASS", "expected failure"),
-    FAILED: ("not ok", "FAIL", "FAILED", "ERROR", "unexpected success"),
-    SKIPPED: ("SKIP", "SKIPPED", "skipped", "ignored"),
+    TEST_PASSED: ("ok", "PASS", "PASSED", "XFAIL", "XPASS", "expected failure"),
+    TEST_FAILED: ("not ok", "FAIL", "FAILED", "ERROR", "unexpected success"),
+    TEST_SKIPPED: ("SKIP", "SKIPPED", "skipped", "ignored"),
 }
 _OUTCOME_OF = {word: outcome for outcome, words in _WORDS.items() for word in words}
-_LINES = (
+_FORMS = (
     # go test -v: `    --- PASS: TestDial/udp (0.01s)`
     re.compile(r"\s*--- (?P<word>PASS|FAIL|SKIP): (?P<name>\S+) \("),
     # TAP and KTAP: `    not ok 3 - name # SKIP why`
@@ -39,9 +39,9 @@ _LINES = (
         r"(?P<word>ok|FAIL|ERROR|skipped|expected failure|unexpected success)\b"
     ),
 )
-MAX_LINE = 1000  # characters of a line that names a test: patterns take their time with more
+MAX_TEST_LINE = 1000  # characters of a line that names a test: patterns take their time with more
 MAX_JUNIT_BYTES, MAX_JUNIT_FILES = 1 << 24, 1000
-FORMATS = "go test -v, cargo test, pytest -v, unittest -v, TAP, KTAP, and JUnit's files"
+TEST_FORMATS = "go test -v, cargo test, pytest -v, unittest -v, TAP, KTAP, and JUnit's files"
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class SuiteRun:
 def printed_outcomes(text: str) -> Iterator[tuple[str, str]]:
     """Yield the tests that an output names with their outcomes; the last of a name counts."""
     for line in text.splitlines():
-        for form in _LINES if len(line) <= MAX_LINE else ():
+        for form in _FORMS if len(line) <= MAX_TEST_LINE else ():
             if (match := form.match(line)) and match["name"]:
                 skipped = match.groupdict().get("skip")
-                yield match["name"], SKIPPED if skipped else _OUTCOME_OF[match["word"]]
+                yield match["name"], TEST_SKIPPED if skipped else _OUTCOME_OF[match["word"]]
                 break
 
 
@@ -76,9 +76,9 @@ def junit_outcomes(path: Path) -> Iterator[tuple[str, str]]:
     def start(tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "testcase":
             name = (attributes.get("classname", ""), attributes.get("name", ""))
-            cases.append([".".join(filter(None, name)), PASSED])
+            cases.append([".".join(filter(None, name)), TEST_PASSED])
         elif cases and tag in ("failure", "error", "skipped"):
-            cases[-1][1] = SKIPPED if tag == "skipped" else FAILED
+            cases[-1][1] = TEST_SKIPPED if tag == "skipped" else TEST_FAILED
 
     def refuse(*_declaration: object) -> None:
         raise ValueError("a file of test results declares no entities")
@@ -102,5 +102,5 @@ def unlike(runs: Sequence[SuiteRun]) -> Iterator[str]:
         if len(seeds) > 1:
             by = (f"{outcome} with seed {', '.join(some)}" for outcome, some in seeds.items())
             yield f"differs: {name}: {'; '.join(by)}"
-        elif FAILED in seeds:
+        elif TEST_FAILED in seeds:
             yield f"fails with every seed: {name}"

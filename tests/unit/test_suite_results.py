@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from testbed.programs.suite_results import (
-    FAILED,
-    PASSED,
-    SKIPPED,
+    TEST_FAILED,
+    TEST_PASSED,
+    TEST_SKIPPED,
     SuiteRun,
     junit_outcomes,
     printed_outcomes,
@@ -54,26 +54,26 @@ ok 1 outer # SKIP no module
 @pytest.mark.parametrize(
     ("text", "outcomes"),
     [
-        (GO, {"TestDial/udp": PASSED, "TestDial": FAILED, "TestSlow": SKIPPED}),
-        (CARGO, {"net::dial": PASSED, "net::close": FAILED, "net::slow": SKIPPED}),
+        (GO, {"TestDial/udp": TEST_PASSED, "TestDial": TEST_FAILED, "TestSlow": TEST_SKIPPED}),
+        (CARGO, {"net::dial": TEST_PASSED, "net::close": TEST_FAILED, "net::slow": TEST_SKIPPED}),
         (
             PYTEST,
             {
-                "tests/test_a.py::test_one": PASSED,
-                "tests/test_a.py::test_two[a b]": FAILED,
-                "tests/test_a.py::test_three": SKIPPED,
-                "tests/test_a.py::test_four": PASSED,
+                "tests/test_a.py::test_one": TEST_PASSED,
+                "tests/test_a.py::test_two[a b]": TEST_FAILED,
+                "tests/test_a.py::test_three": TEST_SKIPPED,
+                "tests/test_a.py::test_four": TEST_PASSED,
             },
         ),
         (
             UNITTEST,
             {
-                "test_one (test_a.Case.test_one)": PASSED,
-                "test_two (test_a.Case.test_two)": FAILED,
-                "test_three (test_a.Case.test_three)": SKIPPED,
+                "test_one (test_a.Case.test_one)": TEST_PASSED,
+                "test_two (test_a.Case.test_two)": TEST_FAILED,
+                "test_three (test_a.Case.test_three)": TEST_SKIPPED,
             },
         ),
-        (KTAP, {"inner one": PASSED, "inner two": FAILED, "outer": SKIPPED}),
+        (KTAP, {"inner one": TEST_PASSED, "inner two": TEST_FAILED, "outer": TEST_SKIPPED}),
         ("ok then\nnot ok 3\n--- PASS: " + "x" * 2000 + " (0s)\n", {}),
     ],
     ids=["go", "cargo", "pytest", "unittest", "ktap", "none"],
@@ -89,7 +89,7 @@ def test_outcomes_are_read_from_files_of_junit(tmp_path: Path) -> None:
         '<testcase name="three"><skipped/></testcase></testsuite></testsuites>'
     )
     read = dict(junit_outcomes(tmp_path / "a.xml"))
-    assert read == {"a.B.one": PASSED, "a.B.two": FAILED, "three": SKIPPED}
+    assert read == {"a.B.one": TEST_PASSED, "a.B.two": TEST_FAILED, "three": TEST_SKIPPED}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,10 @@ def test_a_file_that_is_damaged_or_declares_entities_has_no_tests(
 
 
 def test_repeats_name_what_differs_and_what_always_fails() -> None:
-    first = SuiteRun(1, 1, 2.0, 0.5, {"a": PASSED, "b": FAILED, "c": PASSED, "d": PASSED})
-    second = SuiteRun(2, 1, 2.0, 0.5, {"a": PASSED, "b": FAILED, "c": FAILED})
+    first = SuiteRun(
+        1, 1, 2.0, 0.5, {"a": TEST_PASSED, "b": TEST_FAILED, "c": TEST_PASSED, "d": TEST_PASSED}
+    )
+    second = SuiteRun(2, 1, 2.0, 0.5, {"a": TEST_PASSED, "b": TEST_FAILED, "c": TEST_FAILED})
     assert list(unlike([first, second])) == [
         "fails with every seed: b",
         "differs: c: passed with seed 1; failed with seed 2",
