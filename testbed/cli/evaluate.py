@@ -354,7 +354,10 @@ def _report(
 
     subject = evaluation.subject
     others = rival_names(subject, evaluation.others)
-    run_output.print_table(screen, run_output.Printed("table", None))
+    if screen.rows:
+        run_output.print_table(screen, run_output.Printed("table", None))
+    else:  # nothing differs
+        console.print(screen.note, soft_wrap=True)
     said = tuple(filter(None, (conclusion(each, subject) for each in found.experiments)))
     for sentence in (each for each in said if each not in table.note):
         console.print(sentence, soft_wrap=True)
