@@ -195,7 +195,8 @@ def _needless(seen: TrialView) -> float:
     return 100 * float((again - dropped).clip(lower=0).sum() / sent.sum())
 
 
-UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation)
+SHARE_OF_LINK_STEP = 0.5  # percent of a link: less is no difference to anybody
+UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation, SHARE_OF_LINK_STEP)
 QUEUE_SCORE = _mean_score("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
 QUEUE_95 = _mean_score("queue_95_ms", "queueing delay, 95 % (ms)", LESS, "queue_p95_ms")
 DROPS_SCORE = Score("losses", "packets dropped (%)", LESS, _losses, most=100)
@@ -207,6 +208,7 @@ GOODPUT_SCORE = Score(
     "goodput (% of the link)",
     MORE,
     lambda seen: 100 * float(seen.without("back")["goodput_mbps"].sum()) / seen.carried_mbit,
+    SHARE_OF_LINK_STEP,
 )
 DELAY_95 = _mean_score("delay_95_ms", "one-way delay, 95 % (ms)", LESS, "owd_p95_ms")
 OWN_GOODPUT = Score(
@@ -214,6 +216,7 @@ OWN_GOODPUT = Score(
     "own goodput (% of the link)",
     MORE,
     lambda seen: 100 * float(seen.flow("flow")["goodput_mbps"]) / seen.rate_mbit,
+    SHARE_OF_LINK_STEP,
 )
 OWN_QUEUE = Score(
     "own_queue_ms",
@@ -255,7 +258,7 @@ LATECOMER_SCORES = (
 INTRA_PROTOCOL_SCORES = (JAIN, QUEUE_SCORE, DROPS_SCORE)
 PARKING_LOT_SCORES = (
     Score("long_of_fair", "long flow, of its fair share (%)", MORE, long_of_fair),
-    Score("lot_utilisation", "links used (%)", MORE, lot_utilisation),
+    Score("lot_utilisation", "links used (%)", MORE, lot_utilisation, SHARE_OF_LINK_STEP),
 )
 REVERSE_TRAFFIC_SCORES = (GOODPUT_SCORE, REVERSE_RTT)
 COMPLETION_SCORES = (

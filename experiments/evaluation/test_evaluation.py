@@ -334,6 +334,9 @@ def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
     assert standing._standing(half, score(LESS), 0.0) == "worse"
     more = compare_paired(dict.fromkeys((1, 2, 3), 7.0), dict.fromkeys((1, 2, 3), 5.0))
     assert standing._standing(more, whole, 0.0) == "worse"
+    tiny = compare_paired({1: 99.95, 2: 99.96, 3: 99.94}, {1: 99.9, 2: 99.91, 3: 99.91})
+    assert standing._standing(tiny, scores.UTILISATION, 0.0) == "not separable"
+    assert standing._standing(tiny, score(), 0.0) == "better"
 
 
 def test_the_sentence_is_made_of_the_rows() -> None:
