@@ -31,7 +31,7 @@ from analysis.claims.samples import (
     Group,
     Reference,
     Selection,
-    split_variations,
+    split_kernels,
     unusable_rows,
     usable,
     values_of,
@@ -126,7 +126,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Varied:
-    """The verdict where something was varied that the paper leaves open."""
+    """The verdict on another kernel."""
 
     what: str
     verdict: ClaimVerdict
@@ -163,20 +163,19 @@ class Answer:
     readings: tuple[tuple[str, ClaimVerdict], ...] = ()  # of an undefined word, if they differ
     sentences: tuple[Sentence, ...] = ()  # the claim's
     beside: tuple[tuple[str, ClaimVerdict, str], ...] = ()  # name, answer and statement of each
-    varied: tuple[Varied, ...] = ()  # those variations that were run
+    varied: tuple[Varied, ...] = ()  # the other kernels that were run
 
     @property
     def survival(self) -> str:
-        """The range of answers under the variations; empty if nothing was varied.
+        """The range of answers on all kernels; empty if one was run.
 
-        As `the same with all that was varied` or `supported to contradicted: contradicted with
-        buffers 5 % smaller`. How many variations agree says nothing: they are not independent.
+        As `the same on each kernel` or `supported to contradicted: contradicted with kernel 6.12`.
         """
         if not self.varied:
             return ""
         others = [f"{v.verdict} with {v.what}" for v in self.varied if v.verdict != self.verdict]
         if not others:
-            return "the same with all that was varied"
+            return "the same on each kernel"
         there = {self.verdict, *(v.verdict for v in self.varied)}
         first, *_, last = (each for each in VERDICT_RANGE if each in there)
         return f"{first} to {last}: {'; '.join(others)}"
@@ -400,7 +399,7 @@ def _all_run(reading: Reading, rows: Selection) -> bool:
     )
 
 
-# the rows as the papers have them, and those of each variation
+# the rows of the first kernel, and those of each other one
 Selections = tuple[Selection, Mapping[str, Selection]]
 
 
@@ -486,7 +485,7 @@ def undecided(
 
 
 def _selections(metrics: pd.DataFrame) -> Selections:
-    plain, varied = split_variations(usable(metrics))
+    plain, varied = split_kernels(usable(metrics))
     return (
         Selection(plain, unusable_rows(metrics, plain)),
         {name: Selection(own) for name, own in varied.items()},
@@ -519,10 +518,10 @@ def _answers(
 def _varied(
     paper: Paper, claim: Claim, group: Group, varied: Mapping[str, Sequence[Group]]
 ) -> Iterator[Varied]:
-    """Yield the verdict on the same claim and group under each variation that matters to it.
+    """Yield the verdict on the same claim and group on each other kernel that matters to it.
 
-    A variation matters if it changed a trial that the claim is tested on, and the answer is
-    another one without the changed trials.
+    It matters if a trial that the claim is tested on ran on it, and the answer is another one
+    without such trials.
     """
     for name, groups_there in varied.items():
         for other in groups_there:
@@ -533,7 +532,7 @@ def _varied(
 
 
 def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
-    """Return whether the answer changes if the varied trials are left out."""
+    """Return whether the answer changes if the other kernel's trials are left out."""
     if rest.rows.empty:
         return True
     without = _answer(paper, claim, rest)

@@ -19,8 +19,8 @@ from analysis.claims.comparisons import Sample
 from analysis.claims.judgement import TrialEvidence
 from analysis.metrics.digest import NotMeasured
 from analysis.metrics.metric_rows import AXIS, counted, invalid, with_axes
-from testbed.scenario import variations
 from testbed.scenario.model import BASE_KERNEL
+from testbed.scenario.variations import KERNEL_AXIS
 from testbed.store.records import Status
 
 
@@ -43,8 +43,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 MODERN = "modern"
-VARIATION_COLUMN = f"{AXIS}{variations.VARIATION_AXIS}"
-KERNEL_COLUMN = f"{AXIS}{variations.KERNEL_AXIS}"
+KERNEL_COLUMN = f"{AXIS}{KERNEL_AXIS}"
 VARIED = "varied"  # a column of ours
 MAX_EVIDENCE_TRIALS = 8  # trials that an answer names
 
@@ -120,11 +119,11 @@ class Group:
 
     @property
     def is_varied(self) -> bool:
-        """Whether a trial in it was varied from what the paper has (`split_variations`)."""
+        """Whether a trial in it is of another kernel than the answer (`split_kernels`)."""
         return VARIED in self.rows and bool(self.rows[VARIED].any())
 
     def without_varied(self) -> Group:
-        """Select the trials that are as the paper has them."""
+        """Select the trials of the kernel that the answer is of."""
         rows = self.rows[~self.rows[VARIED]]
         return replace(self, selection=Selection(rows, self.selection.unusable))
 
@@ -189,7 +188,9 @@ def unusable_rows(metrics: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     if len(counted(metrics)) == len(metrics):
         return pd.DataFrame()
     every = with_axes(metrics)
-    unusable = every[((every["status"] != Status.OK) | invalid(every)) & (_variations(every) == "")]
+    unusable = every[
+        ((every["status"] != Status.OK) | invalid(every)) & (_other_kernels(every) == "")
+    ]
     alike = [name for name in ("engine", "axis_duration_s") if name in rows]
     return unusable[unusable[alike].isin({name: list(rows[name]) for name in alike}).all(axis=1)]
 
@@ -204,14 +205,14 @@ def _as_objects(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(texts, "object")).copy()  # a copy is of whole blocks
 
 
-def split_variations(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Return the rows as the papers have them, and a table for each variation.
+def split_kernels(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return the rows of the first kernel, and a table for each other one.
 
-    In a variation's table, varied trials take the place of those that they vary; the other rows
-    are the same. A kernel other than the first one is a variation, too.
+    In such a table, the kernel's trials take the place of the first one's; the other rows are the
+    same.
     """
-    own = _variations(rows)
-    rows = rows.drop(columns=[VARIATION_COLUMN, KERNEL_COLUMN], errors="ignore")
+    own = _other_kernels(rows)
+    rows = rows.drop(columns=[KERNEL_COLUMN], errors="ignore")
     plain = rows[own == ""]
     names = [str(name) for name in own.unique() if name]
     places = [str(name) for name in plain if str(name).startswith(AXIS)]
@@ -226,15 +227,14 @@ def split_variations(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.Dat
     return plain, {name: instead(name) for name in names}
 
 
-def _variations(rows: pd.DataFrame) -> pd.Series[str]:
-    """Describe what is varied in each row; empty if nothing is."""
+def _other_kernels(rows: pd.DataFrame) -> pd.Series[str]:
+    """Name the kernel of each row; empty if it is the first one."""
     none = pd.Series("", index=rows.index)
-    own = rows[VARIATION_COLUMN].fillna("").astype(str) if VARIATION_COLUMN in rows else none
-    kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str) if KERNEL_COLUMN in rows else none
+    if KERNEL_COLUMN not in rows:
+        return none
+    kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str)
     first = BASE_KERNEL if (kernels == BASE_KERNEL).any() else kernels.min()
-    words = own.map(lambda name: variations.VARIATIONS.get(name, (None, name))[1])
-    joined = words.where(words == "", words + ", ")
-    return words.where(kernels == first, joined + "kernel " + kernels)
+    return none.where(kernels == first, "kernel " + kernels)
 
 
 def _places(rows: pd.DataFrame, axes: list[str]) -> list[tuple[str, ...]]:

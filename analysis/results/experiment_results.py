@@ -19,12 +19,11 @@ import pyarrow as pa
 from analysis.metrics.digest import SECOND_PREFIX
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
 from analysis.results.reduction import Reduction, reductions_of
-from analysis.results.tables import all_metrics, joined, metrics_of
+from analysis.results.tables import joined, metrics_of
 from analysis.results.workers import shared_out
 from analysis.verdict.checks import Grade
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.variations import is_varied
 from testbed.store.reading import Trial, no_trials, readable, trial_paths
 
 MAX_LEFT_OUT = 10  # trials that are named
@@ -87,14 +86,11 @@ class ResultSet:
     warnings: tuple[str, ...]
     again: tuple[str, ...]  # trials that lay in more than one folder: counted once
     apart: tuple[str, ...] = ()  # trials of one name that are not the same, each in its folder
-    varied: tuple[Trial, ...] = ()  # of --sensitivity: they are for the claims alone
 
     @property
     def metrics(self) -> pd.DataFrame:
         """The rows of all experiments."""
-        own = [each.rows for each in self.experiments]
-        others = [all_metrics(self.varied)] if self.varied else []
-        return pd.concat([*own, *others], ignore_index=True)
+        return pd.concat([each.rows for each in self.experiments], ignore_index=True)
 
     @property
     def not_shown(self) -> Iterator[str]:
@@ -130,11 +126,9 @@ def collect(
     found, again = _without_copies(_with_places(parts))
     tables = [(part.flows, part.series) for part in parts if part.flows is not None]
     del parts  # and later the tables: what they hold is held once
-    varied = [each for each in found if is_varied(each.trial.scenario)]
-    kept = [each for each in found if not is_varied(each.trial.scenario)] or varied
-    if not kept:
+    if not found:
         raise left_out[0] if left_out else no_trials(folders[0])
-    names = Counter(each.trial.path.name for each in kept)
+    names = Counter(each.trial.path.name for each in found)
     apart = tuple(name for name, count in names.items() if count > 1)
     flows, series = metrics_of([own for own, _ in tables]), _together([own for _, own in tables])
     del tables
@@ -142,7 +136,7 @@ def collect(
     warnings = [f"left out: {error.message}" for error in left_out[:MAX_LEFT_OUT]]
     if left_out[MAX_LEFT_OUT:]:
         warnings.append(f"left out: {len(left_out) - MAX_LEFT_OUT} more trials that cannot be read")
-    for key, members in _grouped(kept, apart).items():
+    for key, members in _grouped(found, apart).items():
         results = _results_of(*key, members, flows, series, first)
         definition = (definitions or {}).get(results.experiment)
         if definition and definition.has_made(results.axes()):
@@ -152,8 +146,7 @@ def collect(
         first += len(members)
     del flows, series
     pa.default_memory_pool().release_unused()
-    beside = tuple(each.trial for each in varied) if len(kept) < len(found) else ()
-    return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart, beside)
+    return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart)
 
 
 def _without_copies(every: Iterable[_ReadTrial]) -> tuple[list[_ReadTrial], list[str]]:

@@ -240,9 +240,6 @@ def _experiment_options(parser: Parser) -> None:
     _values(parser, "--set", "KEY=VALUE,…", "values of one axis")
     _number(parser, "--seeds", "repeats (1)", default=1)
     _flag(parser, "--quick", "shorter trials, for a first look")
-    about = "also run each trial with small variations of what papers leave open: starts, buffers, "
-    about += "delays, ECN, timers; `report --claims` says which answers they change"
-    _flag(parser, "--sensitivity", about)
     _flag(parser, "--realistic", "links aggregate, hosts hold interrupts and take time to receive")
 
 

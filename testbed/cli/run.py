@@ -38,7 +38,7 @@ from testbed.runs.sweep import (
 )
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario
-from testbed.scenario.variations import KERNEL_AXIS, is_varied
+from testbed.scenario.variations import KERNEL_AXIS
 from testbed.store.names import FIGURES, METRICS_CSV, REPORT
 from testbed.store.reading import open_trial, readable, trial_paths
 from testbed.store.records import Status
@@ -153,9 +153,7 @@ def selected(options: argparse.Namespace) -> RunSelection:
         selection = select_topo(*words, settings, options.quick)
     else:
         selection = select(name, settings, options.experiments, quick=options.quick)
-    if options.realistic:
-        selection = selection.made_realistic()
-    return selection.with_variations() if options.sensitivity else selection
+    return selection.made_realistic() if options.realistic else selection
 
 
 def _settings_hint(options: argparse.Namespace) -> str:
@@ -197,7 +195,7 @@ def _show_results(
     run_output.print_warnings(frame.attrs["warnings"])
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        _show_figures(run.selection, folder, _without_varied(done, frame), printed)
+        _show_figures(run.selection, folder, frame, printed)
     console.print(f"results: {folder / METRICS_CSV}", soft_wrap=True)
     invalid = invalid_trials(frame)
     words = [f"{number} {status}" for status, number in counts.items() if number]
@@ -243,17 +241,6 @@ def _show_numbers(
         run_output.print_table(of_links, printed)
     if len(transfers):
         run_output.print_table(transfers_summary(transfers), printed)
-
-
-def _without_varied(done: Sequence[TrialFinished], frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows without varied trials, which are for claims, unless there are no others."""
-    varied = [each.path.name for each in done if is_varied(each.scenario)]
-    if len(varied) in (0, len(done)):
-        return frame
-    console.print(
-        f"{len(varied)} varied trials are left out here: `testbed report FOLDER --claims` has them"
-    )
-    return frame[~frame["trial"].isin(varied)]
 
 
 def _show_figures(

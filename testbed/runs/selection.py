@@ -17,13 +17,7 @@ from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.reading import ScenarioDocument
-from testbed.scenario.variations import (
-    KERNEL_AXIS,
-    all_realistic,
-    on_kernels,
-    split_kernels,
-    with_variations,
-)
+from testbed.scenario.variations import KERNEL_AXIS, all_realistic, on_kernels, split_kernels
 
 KERNEL_VALUES = "names: `testbed kernel list`"
 DEFAULT_METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -59,11 +53,6 @@ class RunSelection:
     def definitions(self) -> Mapping[str, Experiment]:
         """Return the experiment by its name, or nothing."""
         return {self.name: self.experiment} if self.experiment else {}
-
-    def with_variations(self) -> RunSelection:
-        """Add every trial with what papers leave open varied a little (`--sensitivity`)."""
-        scenarios = self.scenarios
-        return dataclasses.replace(self, scenarios=lambda n: with_variations(scenarios(n)))
 
     def made_realistic(self) -> RunSelection:
         """Let links aggregate, and hosts take time to receive, in every trial (`--realistic`)."""

@@ -1,4 +1,4 @@
-"""Scenarios that are made of another: on other kernels, with a drawn network, or varied.
+"""Scenarios that are made of another: on other kernels, or with a drawn network.
 
 A network is drawn so that repeats sample the phases of a network in which nothing is random. With
 a full drop-tail queue, who loses a packet depends on the round trip modulo the time that the
@@ -6,20 +6,16 @@ bottleneck takes for one packet: a delay that is exact is one phase. Each rate a
 a small share of what the scenario says, or each delay within some such times. A number is drawn by
 the seed and its place in the network: trials that differ in their flows have the same network for
 the same seed, and are compared in pairs.
-
-A variation changes a little what a paper leaves open: an answer that does not survive it is not
-settled. One that changes nothing in a scenario is not run. A varied trial has the variation as one
-more axis, so that it is never taken for a repeat of the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from testbed.scenario.model import BASE_KERNEL, Flow, FlowKind, Scenario
+from testbed.scenario.model import BASE_KERNEL, FlowKind, Scenario
 from testbed.scenario.named_networks import with_share_of_rtt
 from testbed.scenario.network import FRAME_BYTES, Direction, Graph, Link, Queue
 from testbed.scenario.queues import DISCIPLINES
@@ -202,132 +198,3 @@ class _Dice:
             # a packet is late by at most its delay
             delay_ms=max(direction.jitter_ms, self.delay(delay, direction.delay_ms)),
         )
-
-
-VARIATION_AXIS = "variation"
-VARIED_SHARE = 0.05  # of buffers and delays
-START_SPREAD_MS = 1000.0  # within which flows start that are said to start together
-
-Variation = Callable[[Scenario], Scenario]
-
-
-def _starts(scenario: Scenario) -> Scenario:
-    """Draw each start within a second, unless a flow would be over by then."""
-    lasts_s = min((flow.duration_s or scenario.duration_s for flow in scenario.flows), default=0)
-    if lasts_s * 1e3 <= START_SPREAD_MS:
-        return scenario
-    return dataclasses.replace(
-        scenario, start_jitter_ms=max(scenario.start_jitter_ms, START_SPREAD_MS)
-    )
-
-
-def _buffers(factor: float) -> Variation:
-    return lambda scenario: _changed(scenario, queue=lambda queue: _sized(queue, factor))
-
-
-def _delays(factor: float) -> Variation:
-    return lambda scenario: _changed(scenario, delay=lambda ms: round(ms * factor, 3))
-
-
-def _phase(part: float) -> Variation:
-    """Lengthen the bottleneck's delay by a part of a frame's time, unless seeds draw delays."""
-
-    def longer(scenario: Scenario) -> Scenario:
-        graph = scenario.network
-        link = graph.bottleneck_link
-        more_ms = round(part * service_ms(graph), DRAWN_DIGITS)
-        if is_drawn(scenario) or not more_ms:
-            return scenario
-        forward = dataclasses.replace(link.forward, delay_ms=link.forward.delay_ms + more_ms)
-        changed = dataclasses.replace(link, forward=forward, reverse=link.directions[1])
-        links = tuple(changed if each is link else each for each in graph.links)
-        return dataclasses.replace(scenario, network=dataclasses.replace(graph, links=links))
-
-    return longer
-
-
-def _changed(
-    scenario: Scenario,
-    queue: Callable[[Queue], Queue] = lambda queue: queue,
-    delay: Callable[[float], float] = lambda delay_ms: delay_ms,
-) -> Scenario:
-    """Return the scenario with every queue and every delay of the network changed."""
-
-    def direction(each: Direction) -> Direction:
-        changed = each.queue and queue(each.queue)
-        return dataclasses.replace(each, queue=changed, delay_ms=delay(each.delay_ms))
-
-    def link(each: Link) -> Link:
-        return dataclasses.replace(
-            each,
-            forward=direction(each.forward),
-            reverse=each.reverse and direction(each.reverse),
-            rtt_ms=each.rtt_ms and delay(each.rtt_ms),
-        )
-
-    graph = scenario.network
-    network = dataclasses.replace(graph, links=tuple(map(link, graph.links)))
-    return dataclasses.replace(scenario, network=network)
-
-
-def _sized(queue: Queue, factor: float) -> Queue:
-    """Return the queue with another limit in the same unit; a packet is the smallest step."""
-    if not DISCIPLINES[queue.discipline].limit.keyword:  # tc can set no other
-        return queue
-    limits: dict[str, Any] = {}
-    for name in ("limit_bytes", "limit_packets"):
-        if (limit := getattr(queue, name)) is not None:
-            step = max(1, round(limit * abs(factor - 1)))
-            limits[name] = max(1, limit + step if factor > 1 else limit - step)
-    if queue.limit_bdp is not None:
-        limits["limit_bdp"] = queue.limit_bdp * factor
-    return dataclasses.replace(queue, **limits)
-
-
-def _ecn(scenario: Scenario) -> Scenario:
-    """Let senders ask for ECN if they did not, and the other way round, where the queue marks."""
-    marks = scenario.network.bottleneck_queue.ecn
-    return dataclasses.replace(scenario, asks_ecn=scenario.asks_ecn != marks)
-
-
-def _timer(scenario: Scenario) -> Scenario:
-    """Set Linux's own minimum of the retransmission timer where another was set."""
-
-    def own(flow: Flow) -> Flow:
-        return dataclasses.replace(flow, rto_min_ms=None)
-
-    return dataclasses.replace(scenario, flows=tuple(map(own, scenario.flows)))
-
-
-VARIATIONS: Mapping[str, tuple[Variation, str]] = {  # what each does, and that in words
-    "starts-within-1s": (_starts, "starts drawn within a second"),
-    "buffers-less": (_buffers(1 - VARIED_SHARE), "buffers 5 % smaller"),
-    "buffers-more": (_buffers(1 + VARIED_SHARE), "buffers 5 % larger"),
-    "delays-less": (_delays(1 - VARIED_SHARE), "delays 5 % shorter"),
-    "delays-more": (_delays(1 + VARIED_SHARE), "delays 5 % longer"),
-    "phase-third": (_phase(1 / 3), "a delay longer by a third of a packet's service time"),
-    "phase-two-thirds": (_phase(2 / 3), "a delay longer by two thirds of a packet's service time"),
-    "other-ecn": (_ecn, "ECN asked for where it was not, and the other way round"),
-    "linux-timer": (_timer, "Linux's own retransmission timer"),
-}
-
-
-def is_varied(scenario: Scenario) -> bool:
-    """Return whether something was varied that the paper leaves open."""
-    return VARIATION_AXIS in scenario.axes
-
-
-def with_variations(scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """Return the scenarios, and each of them varied in every way that changes it."""
-    plain = list(scenarios)
-    varied = (
-        dataclasses.replace(
-            changed,
-            label=f"{scenario.label}-{name}".lstrip("-"),
-            axes={**scenario.axes, VARIATION_AXIS: name},
-        )
-        for name, (change, _) in VARIATIONS.items()
-        for scenario in plain
-        if (changed := change(scenario)) != scenario
-    )
-    return [*plain, *varied]

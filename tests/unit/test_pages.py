@@ -52,7 +52,7 @@ ANSWER = {
     "id": "GYS3.1", "claim": "BBR has most.", "verdict": "supported", "n": 5,
     "statement": "share of bbr 37.5 % (required: at least 30 %); cubic has less.",
     "profile": "modern", "setting": "", "reading": "",
-    "survival": "the same with all that was varied",
+    "survival": "the same on each kernel",
     "rows": [{"what": "share of bbr", "ours": "37.5 ± 6.2 %"}],
 }  # fmt: skip
 TABLES = papers.all_tables(papers.pages())
@@ -110,10 +110,7 @@ def test_a_page_is_filled_with_what_is_stored(page: Path) -> None:
     assert "    cubic      0.957\n    figure: x.png\n" in text
     row = "| GYS3.1 | BBR has most. | supported | share of bbr 37.5 % (required: at least 30 %) |"
     assert f"-->\n\n| id | claim | answer | in short |\n|---|---|---|---|\n{row}\n" in text
-    assert (
-        f"| modern | supported, the same with all that was varied | {ANSWER['statement']} | 5 |\n"
-        in text
-    )
+    assert f"| modern | supported, the same on each kernel | {ANSWER['statement']} | 5 |\n" in text
     assert "</details>\n\n<!-- end -->\n" in text
     assert "-->37.5 ± 6.2 %<!-- / --> of it." in text
     page.write_text(text)
