@@ -25,6 +25,7 @@ FIELD_UNITS = {  # of a number, by its name or the last word of it
     **SETTING_UNITS,
     "drawn_service_times": "service times",
     "frames_per_s": "1/s",
+    "mb": "MB",
     "mss": "bytes",
     "spacing": "packets",
     **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE_UNIT),

@@ -234,7 +234,12 @@ def test_the_end_of_an_unanswered_control_connection_is_sent_again(
     evidence = cast(
         Evidence,
         SimpleNamespace(
-            packets=packets, trial=trial, tcp=(flow,), samples=samples, virtual_time=True
+            packets=packets,
+            trial=trial,
+            tcp=(flow,),
+            samples=samples,
+            disciplines=SimpleNamespace(drops=dict),
+            virtual_time=True,
         ),
     )
     assert [each.verdict for each in kernel_tcp.hosts(evidence)] == [grade]
@@ -475,7 +480,7 @@ def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
 ) -> None:
     transit = queue_transit([MS], [0], [5 * MS])
     queue = SimpleNamespace(
-        interface="r-eth0",
+        interface="router-eth1",
         discipline="pfifo",
         unit="packets",
         limit=9,
@@ -483,6 +488,7 @@ def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
         is_exact=False,
     )
     evidence = SimpleNamespace(
+        scenario=router(),
         samples=SimpleNamespace(queue=lambda _interface: None),
         injected=SimpleNamespace(at_queue=lambda _queue: 0),
         judged_ns=judged_ns,

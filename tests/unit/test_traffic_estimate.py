@@ -84,8 +84,7 @@ def test_losses_keep_a_link_empty() -> None:
         EXPERIMENT.build(
             p_percent=percent,
             m=1.0,
-            dropper="consecutive",
-            timer="ns2",
+            dropper="even",
             profile="ns2",
             duration_s=100.0,
             seed=1,
