@@ -290,7 +290,10 @@ def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Ite
 def _limits(evidence: Evidence, queue: QueueRecord) -> tuple[int, int]:
     """Return the lowest and the highest limit that a queue has while flows run."""
     network = evidence.scenario.network
-    number, end = interfaces(network)[queue.interface]
+    place = interfaces(network).get(queue.interface)
+    if place is None:  # the record is damaged
+        return queue.limit, queue.limit
+    number, end = place
     schedule = network.links[number].directions[end].schedule
     limits = [queue.limit, *(each.limit for each in schedule if each.limit is not None)]
     return min(limits), max(limits)
