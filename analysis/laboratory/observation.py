@@ -25,6 +25,7 @@ SOCKET = re.compile(
     r"(?P<old>\w++) newstate=TCP_(?P<new>\w++)"
 )
 MAX_OBSERVED_BYTES = 1 << 25  # observer.c writes half as many
+SOCKET_CLOCK_NS = 1000  # the kernel's trace has the changes of sockets in microseconds
 MAX_SOCKET_LINE = 1000  # characters
 MAX_LINES_BACK = 1000  # of a script, among which that of a command is looked for
 MACHINE_ITSELF = "the machine itself"  # the node of a namespace without a name

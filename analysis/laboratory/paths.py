@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from analysis.laboratory.observation import Observation, SocketChange
+from analysis.laboratory.observation import SOCKET_CLOCK_NS, Observation, SocketChange
 from analysis.laboratory.settings import QueueCommand, pair_of, queue_commands
 
 IDLE_BYTES = 1000  # neighbour discovery and the like
@@ -52,7 +52,9 @@ def handshakes(sockets: Sequence[SocketChange]) -> Iterator[Handshake]:
                 is_known = later < len(times)
                 forward_ms = (times[later] - each.time_ns) / 1e6 if is_known else math.inf
                 took_ms = (each.time_ns - start) / 1e6
-                yield Handshake(start, ends[0], ends[1][0], took_ms, forward_ms)
+                # what was done in the same microsecond came before it
+                begun_ns = start + SOCKET_CLOCK_NS - 1
+                yield Handshake(begun_ns, ends[0], ends[1][0], took_ms, forward_ms)
 
 
 def pairs_of(observation: Observation) -> Set[frozenset[str]]:

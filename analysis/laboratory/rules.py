@@ -9,7 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.laboratory.observation import ExecutedCommand, Observation, ObservedDevice
+from analysis.laboratory.observation import (
+    SOCKET_CLOCK_NS,
+    ExecutedCommand,
+    Observation,
+    ObservedDevice,
+)
 from analysis.laboratory.paths import IDLE_BYTES, MAX_ALIKE, Device, Handshake, handshakes, paths_of
 from analysis.laboratory.settings import (
     MIN_UNLIMITED_PACKETS,
@@ -360,7 +365,8 @@ def _clients_without_servers(observation: Observation) -> Iterator[Wrong]:
                 for each in servers[port][:MAX_FINDINGS]
             )
         else:
-            first = _first_since(established[port], client.time_ns)
+            begun_ns = client.time_ns - client.time_ns % SOCKET_CLOCK_NS
+            first = _first_since(established[port], begun_ns)
             served = not observation.sockets_complete or (first <= until and first < math.inf)
         if not served:
             instead = f"start `{client.program} -s` on {server_of(client)} before it"
