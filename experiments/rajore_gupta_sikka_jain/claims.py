@@ -2,7 +2,8 @@
 
 They were written before there was data, with exceptions. After reviews of what the tests gave,
 RGSJ0 is about all that is measured, not about load times alone; the other claims are about the
-server's variant alone, since the laptop's is none; what is not testable here was seen then, too.
+server's variant alone, since the laptop's has no effect; what is
+not testable here was seen then, too.
 The margin of RGSJ6.1 was 5 % until the networks were drawn, and is now what a graph shows; until
 then, means were tested for RGSJ6.2 and RGSJ7.2, of which some playbacks stall and others do not.
 """
@@ -31,8 +32,8 @@ from experiments.rajore_gupta_sikka_jain.judges import (
 )
 
 SETTINGS = {
-    SERVER: "The variant was set on the server: on the laptop, as the paper set it, it is none "
-    "(RGSJ0).",
+    SERVER: "The variant was set on the server: on the laptop, where the paper set it, it has "
+    "no effect (RGSJ0).",
 }
 WIFI, WIRED = printed.STRONG, "ethernet"
 RADIOS = (

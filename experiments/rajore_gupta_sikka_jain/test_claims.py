@@ -41,7 +41,10 @@ def test_claims_of_a_variant_are_about_the_servers(
         assert bool(setting) == (claim in OF_THE_SERVER) and setting in ("", SERVER)
         trials = answer.evidence[0].trials
         assert trials and all(not setting or f"-{setting}-" in each for each in trials)
-    assert "on the laptop, as the paper set it, it is none" in as_it_is["RGSJ1", SERVER].tested
+    assert (
+        "on the laptop, where the paper set it, it has no effect"
+        in as_it_is["RGSJ1", SERVER].tested
+    )
     assert as_it_is["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
 
 

@@ -20,6 +20,7 @@ from testbed.errors import UsageError, number_of, printable, printable_lines
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
+from testbed.machine.file_hashes import hash_of
 from testbed.machine.process import end_all, start
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
@@ -100,6 +101,8 @@ def execute(options: argparse.Namespace) -> int:
     """Run `testbed exec`: any command, in the current folder, with a network if one is named."""
     command = _command(options.words, EXEC_EXAMPLE)
     captured = _captured(options)
+    if options.busy and options.repeat is None:
+        raise UsageError("--busy is for --repeat", REPEAT_EXAMPLE)
     if options.network is None:
         if captured:
             raise UsageError("--capture has no network to capture", NETWORK_EXAMPLE)
@@ -180,22 +183,25 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
 
     The first seed is run again at the end: its output has to be the same.
     """
-    if options.in_place:
-        raise UsageError("--repeat: no run's files are put in place", REPEAT_EXAMPLE)
+    if options.in_place or options.check:
+        given = "--in-place" if options.in_place else "--check"
+        raise UsageError(f"--repeat and {given} do not go together", REPEAT_EXAMPLE)
     kernel = machine_kernel(options.kernel, say)
     out = options.out or Path("results") / verb / Path(words[0]).name
     seeds = [*range(options.seed, options.seed + options.repeat), options.seed]
-    runs, outputs = list[SuiteRun](), list[tuple[str, str]]()
-    with workplace("input") as place, _busy_cores(options.busy):
+    runs, hashes = list[SuiteRun](), list[list[str]]()
+    nowhere = Path(os.devnull)
+    with workplace("input") as place, nowhere.open("wb") as unheard, _busy_cores(options.busy):
         input_file = _input(place / "stdin")
         for number, seed in enumerate(seeds, 1):
             program = machine_program(
                 options, words, folder, seed=seed, captured=(), input_file=input_file
             )
             place_of_run = out / f"run-{number}"
-            run = run_in_folder(program, kernel, place_of_run, Unheard(), Unheard())
-            texts = _texts(place_of_run)
-            outputs.append(texts)
+            run = run_in_folder(program, kernel, place_of_run, unheard, unheard)
+            printed = [place_of_run / name for name in (MACHINE_OUTPUT, MACHINE_ERRORS)]
+            hashes.append([hash_of(path) for path in printed])
+            texts = (safe_files.tail(path, safe_files.LONG_TAIL_BYTES) for path in printed)
             outcomes = dict(printed_outcomes("\n".join(texts)))
             files = sorted((place_of_run / MACHINE_FILES).rglob("*.xml"))
             for path in files[:MAX_JUNIT_FILES]:
@@ -212,7 +218,7 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
     console.print(table)
     if not any(each.outcomes for each in runs):
         print_folded(f"no test is named in the output; known are {TEST_FORMATS}")
-    same = outputs[0] == outputs[-1]
+    same = hashes[0] == hashes[-1]
     for line in unlike(runs[:-1]):
         print_folded(printable(line))
     print_folded(f"seed {options.seed} again: {'the same output' if same else 'another output'}")
@@ -220,24 +226,6 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
         return OTHER_OUTPUT
     failed = any(each.count(TEST_FAILED) for each in runs)
     return next((each.status for each in runs if each.status), int(failed))
-
-
-def _texts(run: Path) -> tuple[str, str]:
-    output, errors = (
-        safe_files.tail(run / name, safe_files.LONG_TAIL_BYTES)
-        for name in (MACHINE_OUTPUT, MACHINE_ERRORS)
-    )
-    return output, errors
-
-
-class Unheard:
-    """Output that is only kept in its file."""
-
-    def write(self, data: bytes) -> None:
-        """Take the next piece."""
-
-    def flush(self) -> None:
-        """Show nothing."""
 
 
 @contextlib.contextmanager

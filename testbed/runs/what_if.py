@@ -55,7 +55,7 @@ NOT_SET = ("at_s", "mark")  # a stretch of marks loses what is sent again, which
 CHANGED_FIELDS = tuple(e.name for e in dataclasses.fields(Change) if e.name not in NOT_SET)
 SET_EXAMPLE = "--at 3.2 --set links.1.forward.rate_mbit=5"
 
-DEFAULT_GAP_NS = 1_000_000  # to the next packet, where there is none
+DEFAULT_GAP_NS = 1_000_000  # taken for a packet that no other one precedes or follows
 
 Settings = Mapping[str, Any]  # place of a field → value
 
