@@ -312,9 +312,9 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         own = [answer for answer in answers if answer.id == claim]
         told = [sentence for answer in own if (sentence := answer.sentence())]
         short = " ".join(told) or _shortened(own[0].statement)
-        rows.append((claim, own[0].claim, _in_and_outside(own), short))
+        rows.append((f"**{claim}** {own[0].claim}", f"**{_in_and_outside(own)}.** {short}"))
         rows += [
-            ("", f"· {what}", answer, _shortened(said)) for what, answer, said in own[0].beside
+            (f"· {what}", f"{answer}: {_shortened(said)}") for what, answer, said in own[0].beside
         ]
     every = [
         row
@@ -327,7 +327,7 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     if any(a.trials.startswith(SIMULATED) for a in answers):
         every = [(row[0], row[1].replace("ns2", ON_LINUX, 1), *row[2:]) for row in every]
     return [
-        *markdown_lines(("id", "claim", "answer", "in short"), rows),
+        *markdown_lines(("claim", "answer"), rows),  # two columns: a phone has no room for more
         "",
         f"<details><summary>All {len(answers)} answers: by profile, setting and reading</summary>",
         "",

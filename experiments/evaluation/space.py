@@ -175,6 +175,17 @@ def space_trial(
     )
 
 
+SPACE_AXES = (
+    NumberRange("rate_mbit", 0.064, 10_000),
+    NumberRange("rtt_ms", 0.1, 1000),
+    NumberRange("buffer_bdp", 0.05, 16),
+    NumberRange("flows", 2, 1000, whole=True),
+    NameChoice("mix", tuple(MIXES)),
+    NumberRange("loss_percent", 0.001, 5, zero=0.5),
+    NameChoice("queue", ("pfifo", "pfifo", "codel", "fq_codel", "pie")),
+    NameChoice("signal", SIGNALS),
+    NumberRange("change", 0.1, 4, zero=0.75),
+)
 SPACE = settings.evaluation(
     name="space",
     paper="RFC 9743, 5",
@@ -202,17 +213,7 @@ SPACE = settings.evaluation(
     scores="SPACE_SCORES",
     conclusion="space_conclusion",
     space=SettingSpace(
-        (
-            NumberRange("rate_mbit", 0.064, 10_000),
-            NumberRange("rtt_ms", 0.1, 1000),
-            NumberRange("buffer_bdp", 0.05, 16),
-            NumberRange("flows", 2, 1000, whole=True),
-            NameChoice("mix", tuple(MIXES)),
-            NumberRange("loss_percent", 0.001, 5, zero=0.5),
-            NameChoice("queue", ("pfifo", "pfifo", "codel", "fq_codel", "pie")),
-            NameChoice("signal", SIGNALS),
-            NumberRange("change", 0.1, 4, zero=0.75),
-        ),
+        SPACE_AXES,
         refused,
         on_demand("experiments.evaluation.space_effects", "is_decided"),
         {

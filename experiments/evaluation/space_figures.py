@@ -13,6 +13,7 @@ from analysis.figures.sheet import Sheet, as_sheet
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
+from experiments.evaluation.space import SPACE_AXES
 from experiments.evaluation.space_effects import (
     CELL_AXES,
     MARGIN_PERCENT,
@@ -31,6 +32,7 @@ from experiments.evaluation.space_effects import (
     space_results,
 )
 from experiments.evaluation.space_scores import OWN_SCORES, SPACE_HARM_SCORES, STARVATION_SCORES
+from testbed.scenario.space import NumberRange
 
 MAPPED_SCORES = (*OWN_SCORES[:3], SPACE_HARM_SCORES[0], STARVATION_SCORES[0])
 FULL_COLOUR_PERCENT = 60.0  # effects from here on have the whole colour, and white letters
@@ -66,8 +68,21 @@ def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) 
     )
     if len(chance):
         said += f"; by chance, as a second seed of {found.incumbent} shows, in {share_of(chance)}"
+    if prior := prior_words(harm.by_setting):
+        said += f". Settings are drawn evenly from {prior}: not as often as networks have them"
     much = f"{abs(worst):.0f} points {'more' if worst >= 0 else 'less'} harm to throughput"
     return f"{said}. Worst, with {much}: {harm.worst}."
+
+
+def prior_words(of: pd.Series[float]) -> str:
+    """Say from which ranges the numbers of settings were drawn, unless one was the same in all."""
+    values = {name: of.index.get_level_values(name) for name in of.index.names}
+    ranges = {
+        axis.name: f"{axis.low:g} to {axis.high:g}"
+        for axis in SPACE_AXES
+        if isinstance(axis, NumberRange) and len(set(values.get(AXIS + axis.name, ()))) > 1
+    }
+    return f"{cases.case_words(ranges)} (by the logarithm)" if ranges else ""
 
 
 def space_conclusion(results: ExperimentResults, subject: str) -> str:

@@ -256,6 +256,19 @@ def test_an_effect_is_found_and_named_by_its_score_alone() -> None:
         "bbr is no worse for cubic than cubic itself in 0 % (0–6) of 64 settings"
     )
     assert "Worst, with" in said
+    assert (
+        "Settings are drawn evenly from rate 0.064 to 10000 Mbit/s, rtt 0.1 to 1000 ms, "
+        "buffer 0.05 to 16 BDP, flows 2 to 1000 (by the logarithm): not as often as networks "
+        "have them."
+    ) in said
+
+
+def test_what_was_fixed_is_no_part_of_what_settings_were_drawn_from() -> None:
+    places = [AXIS + name for name in ("rate_mbit", "rtt_ms")]
+    index = pd.MultiIndex.from_tuples([(10.0, 20.0), (10.0, 40.0)], names=places)
+    drawn = pd.Series([1.0, 2.0], index)
+    assert space_figures.prior_words(drawn) == "rtt 0.1 to 1000 ms (by the logarithm)"
+    assert space_figures.prior_words(drawn[:1]) == ""
 
 
 def test_what_harms_no_more_than_the_incumbent_is_no_worse() -> None:

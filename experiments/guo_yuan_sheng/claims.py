@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -398,7 +398,7 @@ def shares_over_time(group: Group) -> Finding:
 
     In most networks BBR's level and variation are above every other's; beside it, each flow's first
     interval is above the mean of the rest, and the others are stable. A flow that gets nothing has
-    no variation: its network counts as not known.
+    no variation.
     """
     found = time_windows.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
@@ -418,10 +418,7 @@ def shares_over_time(group: Group) -> Finding:
     parts = []
     for words, numbers in (("level after 10 s", levels), ("variation", variations)):
         highest = {
-            seed: _known(
-                sum(numbers[v][seed] for v in PC_VARIANTS),
-                all(numbers["bbr"][seed] > numbers[v][seed] for v in others("bbr")),
-            )
+            seed: _is_above(numbers["bbr"][seed], [numbers[v][seed] for v in others("bbr")])
             for seed in found
         }
         parts.append(in_most(f"BBR's {words} above each other's", highest))
@@ -440,6 +437,16 @@ def shares_over_time(group: Group) -> Finding:
 def _known(number: float, holds: bool) -> bool | None:
     """Return whether something holds, or None if the number that it is about is not defined."""
     return holds if math.isfinite(number) else None
+
+
+def _is_above(number: float, rivals: Sequence[float]) -> bool | None:
+    """Return whether a number is above all rivals, or None if what is not defined decides.
+
+    Whatever that might be, a number is not above all that one defined rival is as high as.
+    """
+    if any(number <= each for each in rivals):
+        return False
+    return _known(number + sum(rivals), holds=True)
 
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
@@ -622,9 +629,11 @@ CLAIMS: tuple[Claim, ...] = (
         "higher level.",
         tested="Throughput in bins of 10 s, in most networks: BBR's level after the first and "
         "its coefficient of variation are above each other's. Beside it: each flow's first bin is "
-        "above the mean of its later ones; the others' coefficients are at most 20 %. A network in "
-        "which a flow gets nothing has no such coefficient, and counts against the answer (until "
-        "a review, the means of the other networks were tested).",
+        "above the mean of its later ones; the others' coefficients are at most 20 %. A flow that "
+        "gets nothing has no such coefficient: its network counts against the answer, unless "
+        "another flow's is above BBR's there (until a review, the means of the other networks were "
+        "tested; until BBR's was seen to be above all in no network, such networks were not "
+        "known).",
         judge=shares_over_time,
         readings=SHARE_READINGS,
         sentences=(

@@ -539,6 +539,23 @@ def test_seeds_without_a_number_are_told_and_count_against_the_answer(tmp_path: 
     assert rows[what] == "open (n = 0 of 12)"
 
 
+def test_a_flow_with_nothing_decides_no_network_in_which_another_flow_does(tmp_path: Path) -> None:
+    """BBR's variation is not above all others' where Vegas's is higher, whatever Cubic's may be."""
+    found = {"router-fairness": made.fairness_metrics(seeds=12)}
+
+    def starved(flow: str, second: int, place: Place) -> Numbers:
+        numbers = as_claimed(flow, second, place)
+        if flow == "cubic" and second >= 10:
+            return numbers | {"throughput_mbps": 0.0}
+        is_burst = flow == "vegas" and 20 <= second < 30
+        return numbers | {"throughput_mbps": 5.0} if is_burst else numbers
+
+    folder = made.write_trials(tmp_path, found["router-fairness"], starved, None, 60)
+    answer = next(e for e in answers(found, {"router-fairness": folder}) if e.id == "GYS3.2")
+    rows = {row.what: row.ours for row in answer.rows}
+    assert rows["BBR's variation above each other's in 0 of 12 networks"].startswith("contradicted")
+
+
 def test_each_reading_of_what_a_paper_leaves_open_has_an_answer_of_its_own() -> None:
     """The paper does not say which queue it had; the shares of each seed stand beside the mean."""
     plain = made.fairness_metrics(fairness_mirrored, 12)

@@ -65,6 +65,15 @@ def test_a_pages_numbers_are_the_stored_ones(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == filled(page), f"{papers.HOW_TO_MAKE} --fill"
 
 
+@pytest.mark.parametrize(
+    "page", papers.pages(), ids=lambda path: str(path.relative_to(papers.PROJECT_ROOT))
+)
+def test_no_line_begins_with_a_number(page: Path) -> None:
+    """A comment at the beginning of a line ends the paragraph that it stands in."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if papers.NUMBER.match(line)]
+
+
 def test_this_code_is_certified() -> None:
     due = uncertified(behaviour.ledger())
     assert not due, f"this state is neither certified nor new: {papers.HOW_TO_CERTIFY}"
@@ -108,8 +117,9 @@ def page(tmp_path: Path) -> Path:
 def test_a_page_is_filled_with_what_is_stored(page: Path) -> None:
     text = filled(page)
     assert "    cubic      0.957\n    figure: x.png\n" in text
-    row = "| GYS3.1 | BBR has most. | supported | share of bbr 37.5 % (required: at least 30 %) |"
-    assert f"-->\n\n| id | claim | answer | in short |\n|---|---|---|---|\n{row}\n" in text
+    answer = "**supported.** share of bbr 37.5 % (required: at least 30 %)"
+    row = f"| **GYS3.1** BBR has most. | {answer} |"
+    assert f"-->\n\n| claim | answer |\n|---|---|\n{row}\n" in text
     assert f"| modern | supported, the same on each kernel | {ANSWER['statement']} | 5 |\n" in text
     assert "</details>\n\n<!-- end -->\n" in text
     assert "-->37.5 ± 6.2 %<!-- / --> of it." in text
@@ -123,7 +133,7 @@ def test_a_claim_about_a_simulator_is_answered_there_and_on_linux() -> None:
     own = [ANSWER | {"profile": "in ns-2"}, ANSWER | {"verdict": "too small to matter"}]
     own.append(ANSWER | {"verdict": "open", "profile": "other", "n": 3, "out_of": "3 of 5"})
     lines = papers.answer_lines([claim_answer(each) for each in own])
-    assert "| in ns-2: supported; on Linux: too small to matter / open |" in lines[2]
+    assert "| **in ns-2: supported; on Linux: too small to matter / open.** " in lines[2]
     assert lines[-3].endswith("| 3 of 5 |")
 
 
@@ -142,7 +152,7 @@ def test_a_sentence_stands_for_the_answer_that_it_was_written_for(
             with pytest.raises(TestbedError, match=fails):
                 filled(page)
         else:
-            assert "| supported | BBR has 37.5 (the paper: 60 %). |" in filled(page)
+            assert "| **supported.** BBR has 37.5 (the paper: 60 %). |" in filled(page)
 
 
 def test_what_does_not_decide_has_a_line_below_its_claim() -> None:
@@ -152,8 +162,8 @@ def test_what_does_not_decide_has_a_line_below_its_claim() -> None:
         "beside": [["Cubic has least", "contradicted", "share of cubic 43 %."]],
     }
     lines = papers.answer_lines([claim_answer(answer)])
-    assert "| BBR has most. | by RTT supported, by delay open |" in lines[2]
-    assert lines[3] == "|  | · Cubic has least | contradicted | share of cubic 43 % |"
+    assert "BBR has most. | **by RTT supported, by delay open.** " in lines[2]
+    assert lines[3] == "| · Cubic has least | contradicted: share of cubic 43 % |"
 
 
 def test_the_plan_has_what_a_claim_states_beside_what_it_has_and_needs(page: Path) -> None:
