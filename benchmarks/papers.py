@@ -8,7 +8,7 @@ A mark in a page (README.md, docs/, experiments/) names the commands whose resul
     <!-- radio: testbed run … -->           what the radio's medium counted, a line per trial
     <!-- sheet: TITLE by run …; run … -->   a table of the runs' report, by its title
     <!-- answers: GYS by run …; run … -->   a paper's claims and their answers, from these runs
-    <!-- answers: PMW1 PMW4 by run … -->    only these claims
+    <!-- answers: PMW1 KS2 by run … -->     only these claims: PMW1, KS2.1 to KS2.5
 
 down to `<!-- end -->`; what a command prints ends at an empty line or its first figure. Within a
 sentence, `<!-- GYS3.1 | TRIALS | WHAT -->37.5 %<!-- / -->` is one number of such an answer. A
@@ -617,12 +617,18 @@ def _printed(table: MarkedTable, out: Path) -> StoredTable:
 def _answers(table: MarkedTable, out: Path) -> StoredTable:
     """Take the answers of a paper, or of some of its claims, from a report of all runs."""
     found = _claims(table.commands, out, store_of(table.page).with_name(ORACLE_NAME))
-    own = [each for each in found if {each["paper"], each["id"]} & set(table.title.split())]
+    own = [each for each in found if is_about(table, each["id"])]
     answers = tuple(map(claim_answer, own))
     return dataclasses.replace(_made(table, ()), answers=answers)
 
 
-@functools.cache  # KS and JH are answered from the same runs
+def is_about(table: MarkedTable, claim: str) -> bool:
+    """Return whether a table's title names a claim, what of its paper it is about, or the paper."""
+    names = {claim, claim.partition(".")[0], claim.rstrip("0123456789.")}
+    return not names.isdisjoint(table.title.split())
+
+
+@functools.cache  # tables of different claims may have the same runs
 def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str, Any]]:
     """Run the commands, report on their results, and return the answers to all papers' claims."""
     for command in commands:
