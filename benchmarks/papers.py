@@ -89,7 +89,7 @@ CAPTURE_DIGITS = 8  # of a trial's hash
 UNKNOWN_CAPTURES = "." * CAPTURE_DIGITS
 PROGRESS_LINE = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
 ON_LINUX = "on Linux"  # with the stack that profile ns2 sets up, beside answers in ns-2
-STATEMENT_CHARACTERS = 120  # characters of an answer's statement in a claim's row
+STATEMENT_CHARACTERS = 130  # characters of an answer's statement in a claim's row
 COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, and their subjects
     "variant: congestion control requested = in use": ("variant", "tcp"),
     "queue: in = out, dropped, inside": ("conservation, packets", "router-eth0"),
@@ -355,14 +355,13 @@ def _verdict_of(answer: str) -> str:
 
 
 def _shortened(statement: str) -> str:
-    """Return how many parts hold, if a statement says so, else its first clause."""
+    """Return how many parts hold, if a statement says so, else its first clause, or its parts."""
     parts = re.match(r"\d+ of \d+ parts [^:]*", statement)
     head = parts[0] if parts else statement.partition("; ")[0].rstrip(".")
-    return (
-        head
-        if len(head) <= STATEMENT_CHARACTERS
-        else head[:STATEMENT_CHARACTERS].rpartition(" ")[0] + " …"
-    )
+    if len(head) <= STATEMENT_CHARACTERS:
+        return head
+    within, end, _ = head[:STATEMENT_CHARACTERS].rpartition("), ")
+    return f"{within}{end}…" if end else head[:STATEMENT_CHARACTERS].rpartition(" ")[0] + " …"
 
 
 # ---------------------------------------------------------------- what is stored

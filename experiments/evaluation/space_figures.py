@@ -76,7 +76,7 @@ def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) 
 
 def prior_words(of: pd.Series[float]) -> str:
     """Say from which ranges the numbers of settings were drawn, unless one was the same in all."""
-    values = {name: of.index.get_level_values(name) for name in of.index.names}
+    values = {name: of.index.get_level_values(name) for name in map(str, of.index.names)}
     ranges = {
         axis.name: f"{axis.low:g} to {axis.high:g}"
         for axis in SPACE_AXES
