@@ -36,10 +36,12 @@ from analysis.claims.samples import (
     usable,
     values_of,
 )
+from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.metrics.digest import NotMeasured
-from analysis.results.experiment_results import ExperimentResults
+from analysis.results.experiment_results import ExperimentResults, ResultSet
 from analysis.statistics.estimates import CLAIM_LEVEL
 from analysis.statistics.intervals import holm
+from testbed.errors import UsageError
 
 PARTS_IN_STATEMENT = 3  # parts in an answer's statement
 VERDICT_RANGE = (  # from one end to the other
@@ -454,6 +456,21 @@ def _in_simulator(
     yield from (
         each for each in _answers(paper, claim, rows, None, reference, level) if each.is_measured
     )
+
+
+def answers_of(found: ResultSet, reference: Path | None = None) -> tuple[Answer, ...]:
+    """Answer the claims that the experiments among the results can decide."""
+    if found.apart:
+        raise UsageError(
+            f"{found.apart[0]} is in two of the folders, and is not the same trial there",
+            "answer the claims of one folder at a time, or leave out --claims to compare them",
+        )
+    # the columns of all: another experiment's axes would look like this one's without values
+    tables = {
+        str(name): rows for name, rows in found.metrics[list(METRIC_COLUMNS)].groupby("experiment")
+    }
+    folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
+    return answers(papers_of(found.experiments), tables, folders, reference)
 
 
 def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:

@@ -247,8 +247,16 @@ def _file_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     if left.status != right.status:
         yield f"{left.status} in A, {right.status} in B: {right.reason or left.reason}"
         return
-    yield from _capture_differences(left, right)
+    changed = [*_changed_captures((left, right))]
+    yield from changed or _capture_differences(left, right)
     yield from _sample_differences(left, right)
+
+
+def _changed_captures(sides: TrialPair) -> Iterator[str]:
+    """Yield the captures that are not what their trial recorded: its hashes say nothing of them."""
+    for side, trial in zip("AB", sides, strict=True):
+        names = (f"{CAPTURES_FOLDER}/{each.file}" for each in trial.captures.values() if each.file)
+        yield from filter(None, (_fault(side, trial, name) for name in names))
 
 
 def _number_and_verdict_differences(left: Trial, right: Trial) -> Iterator[str]:
@@ -358,11 +366,13 @@ def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
 
 def _faults(sides: Sequence[TrialFiles], names: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with a file of each side."""
-    for side, trial, name in zip("AB", sides, names, strict=True):
-        recorded = trial.files.get(name)
-        fault = file_fault(trial.path / name, recorded) if recorded else "not recorded"
-        if fault:
-            yield f"{name} in {side}: {fault}"
+    yield from filter(None, map(_fault, "AB", sides, names))
+
+
+def _fault(side: str, trial: TrialFiles, name: str) -> str:
+    recorded = trial.files.get(name)
+    fault = file_fault(trial.path / name, recorded) if recorded else "not recorded"
+    return f"{name} in {side}: {fault}" if fault else ""
 
 
 def _first_line(one: Path, other: Path) -> str:

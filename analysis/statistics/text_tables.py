@@ -379,8 +379,8 @@ LATEX_SIGNS = {  # what TeX would obey, and what its fonts lack
 def as_latex(table: TextTable) -> str:
     """Return a `tabular` for LaTeX with the package booktabs; the note is a comment above it."""
     columns = "".join("r" if all(map(is_number, cells)) else "l" for _, *cells in table.columns())
-    rows = [r"    " + " & ".join(map(_latex_cell, line)) + r" \\" for line in table.rows]
-    head = "    " + " & ".join(map(_latex_cell, table.header)) + r" \\"
+    rows = [r"    " + " & ".join(map(latex_text, line)) + r" \\" for line in table.rows]
+    head = "    " + " & ".join(map(latex_text, table.header)) + r" \\"
     note = [f"% {line}" for line in printable_lines(table.note).splitlines()]
     return "\n".join(
         [
@@ -394,7 +394,8 @@ def as_latex(table: TextTable) -> str:
     )
 
 
-def _latex_cell(text: str) -> str:
+def latex_text(text: str) -> str:
+    """Return a text for LaTeX, on one line."""
     line = printable_lines(text).replace("\n", " ")
     return "".join(LATEX_SIGNS.get(sign, sign) for sign in line)
 

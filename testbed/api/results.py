@@ -21,6 +21,7 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
 from analysis.trials.tcp_stream import round_trips
+from testbed.bundles.opened import folders_of
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine.process import interruptible
 from testbed.runs.orchestration import RunListener, RunOptions
@@ -211,14 +212,14 @@ class Results:
 
 
 def open_results(results: str | Path | pd.DataFrame) -> Results:
-    """Open a results folder, a run (`results/latest`), or the trials of the rows that `run` gave.
+    """Open a results folder, a run (`results/latest`), a bundle, or the rows that `run` gave.
 
     Trials that were not reduced yet are reduced now.
     """
     if isinstance(results, pd.DataFrame) and FOLDER_ATTRIBUTE not in results.attrs:
         raise UsageError("these rows are not as `run` returned them", "name the folder")
     folder = Path(results.attrs[FOLDER_ATTRIBUTE] if isinstance(results, pd.DataFrame) else results)
-    all_results = collect([folder]).experiments
+    all_results = collect(folders_of(folder)).experiments
     rows = pd.concat([each.rows for each in all_results], ignore_index=True)
     trials = tuple(
         TrialResult(trial.path, trial.scenario, trial.record)

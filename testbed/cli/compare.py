@@ -6,12 +6,14 @@ import argparse
 
 from rich.table import Table
 
+from testbed.bundles.opened import folder_of
 from testbed.errors import UsageError
 from testbed.runs.console import console, print_folded
 
 
 def compare_folders(options: argparse.Namespace) -> int:
     """Run `testbed compare`; the exit status is 1 if the folders differ."""
+    options.a, options.b = folder_of(options.a), folder_of(options.b)
     if options.packets:
         return _compare_packets(options)
     from analysis.statistics.comparison import compare_results

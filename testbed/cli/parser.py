@@ -134,6 +134,7 @@ GROUPS = {  # what one wants to do → its verbs, the most used first
         *("report", "compare", "whatif", "explore", "inspect", "rewind", "reduce", "export"),
         *("runs", "columns"),
     ),
+    "prove results to others": ("bundle", "verify"),
     "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
     "work on kernels": ("kernel", "packetdrill"),
     "this machine": (),  # and all others
@@ -354,7 +355,7 @@ def _reduce_options(parser: Parser) -> None:
 
 
 def _report_options(parser: Parser) -> None:
-    about = "results folders, or directories of trials; or that of a program (`testbed mininet`)"
+    about = "results folders, bundles, or directories of trials; or a program's folder"
     _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
     _flag(parser, "--claims", "what the results say of the papers' claims")
     about = "with --claims: a folder of ns-2's numbers as CSV, printed beside ours"
@@ -367,6 +368,27 @@ def _report_options(parser: Parser) -> None:
     _span_options(parser)
     about = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
     _value(parser, "--out", "PATH", about, type=Path)
+
+
+def _bundle_options(parser: Parser) -> None:
+    about = "results folders with all of their runs, or single runs (results/latest)"
+    _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
+    _value(parser, "--out", "FILE.zip", "the bundle", type=Path, required=True)
+    about = "captures along, or their hashes alone: they are made again where it is verified"
+    _value(parser, "--captures", None, about, choices=("keep", "drop"), default="keep")
+    _value(parser, "--title", "TEXT", "what the results are (the experiments' names)", default="")
+    _values(parser, "--author", "NAME", "an author; once for each (Anonymous)")
+    about = "the licence of the results, by its name at spdx.org (CC-BY-4.0)"
+    _value(parser, "--license", "NAME", about, default="CC-BY-4.0")
+
+
+def _verify_options(parser: Parser) -> None:
+    _value(parser, "bundle", "FILE.zip", "a bundle of anybody's", type=Path)
+    _number(parser, "--trials", "how many trials run again (12)")
+    about = "your word, which chooses the trials: another word, other trials (a random one)"
+    _value(parser, "--nonce", "WORD", about, default="")
+    _flag(parser, "--all", "all trials run again")
+    _number(parser, "--jobs", "number of trials to run in parallel")
 
 
 def _watch_options(parser: Parser) -> None:
@@ -579,7 +601,7 @@ def _packetdrill_options(parser: Parser) -> None:
 
 
 def _compare_options(parser: Parser) -> None:
-    _value(parser, "a", "A", "a results folder; with --packets also a trial", type=Path)
+    _value(parser, "a", "A", "a results folder or a bundle; with --packets also a trial", type=Path)
     _value(parser, "b", "B", "another one", type=Path)
     about = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
     _flag(parser, "--packets", about)
@@ -693,6 +715,21 @@ VERBS = (
         "window, queues, a ladder, and why packets were sent; of any capture all but the network",
         "watch results/variants/cubic-… --from 0 --to 2",
         _watch_options,
+    ),
+    Verb(
+        "bundle",
+        "bundle:bundle",
+        "results as one file that others can verify: scenarios, hashes, tables, figures, kernels, "
+        "and what a paper's artifact needs (docs/artifacts.md)",
+        "bundle results/latest --out paper.zip",
+        _bundle_options,
+    ),
+    Verb(
+        "verify",
+        "bundle:verify",
+        "run trials of a bundle again, and compare every byte; exit status 1 if one differs",
+        "verify paper.zip --trials 12 --nonce rhubarb",
+        _verify_options,
     ),
     Verb(
         "export",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from testbed.bundles.opened import folders_of, is_bundle
 from testbed.cli.run_output import collected, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
@@ -23,7 +24,6 @@ from testbed.store.writing import spreadsheet_cell, spreadsheet_frame
 if TYPE_CHECKING:
     from analysis.claims.ledger import Answer
     from analysis.figures.figure import Figure
-    from analysis.results.experiment_results import ResultSet
     from analysis.statistics.text_tables import TextTable
 
 
@@ -32,6 +32,11 @@ PAGE_STYLE, PAPER_STYLE = "page", "paper"
 
 def report(options: argparse.Namespace) -> int:
     """Run `testbed report`."""
+    first, folders = options.results[0], [f for path in options.results for f in folders_of(path)]
+    if is_bundle(first) and not options.out:  # beside it: it is unpacked for a moment only
+        end = FIGURES if options.style == PAPER_STYLE else REPORT
+        options.out = first.with_name(f"{first.stem}-{end}")
+    options.results = folders
     if any(is_program_run(path) for path in options.results):
         return _report_program(options)
     trials = [path for path in options.results if is_trial(path)]
@@ -73,6 +78,7 @@ def _report_program(options: argparse.Namespace) -> int:
 
 def _report_results(options: argparse.Namespace) -> int:
     """Write one page about one or several results folders."""
+    from analysis.claims.ledger import answers_of
     from analysis.report import make_report
     from analysis.report.make import compared
 
@@ -87,7 +93,7 @@ def _report_results(options: argparse.Namespace) -> int:
     if options.reference and not options.claims:
         raise UsageError("--reference is printed beside the claims", "add --claims")
     found = collected(options.results, options)
-    answers = _answers(found, options.reference) if options.claims else ()
+    answers = answers_of(found, options.reference) if options.claims else ()
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
     page = make_report(found, out, answers, both, options.single_file)
@@ -135,24 +141,6 @@ def _say_counts(answers: Sequence[Answer]) -> None:
     said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
     if said:
         console.print(f"claims: {said}")
-
-
-def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
-    """Answers to the claims that the experiments among the results can decide."""
-    from analysis.claims.ledger import answers, papers_of
-    from analysis.metrics.columns import METRIC_COLUMNS
-
-    if found.apart:
-        raise UsageError(
-            f"{found.apart[0]} is in two of the folders, and is not the same trial there",
-            "answer the claims of one folder at a time, or leave out --claims to compare them",
-        )
-    # the columns of all: another experiment's axes would look like this one's without values
-    tables = {
-        str(name): rows for name, rows in found.metrics[list(METRIC_COLUMNS)].groupby("experiment")
-    }
-    folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
-    return answers(papers_of(found.experiments), tables, folders, reference)
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:

@@ -148,6 +148,44 @@ class GuestFolder:
         return taking.taken()
 
 
+class TakingLimits:
+    """What rules allow, and what was taken of it so far."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = rules
+        self._files, self._folders = _compiled(tuple(rule.path for rule in rules))
+        self._counts = [0] * len(rules)
+        self._total_bytes = 0
+
+    def rule_of_file(self, parts: tuple[str, ...]) -> int | None:
+        """Return the number of the rule that allows a file, or None."""
+        return _first(self._files, parts)
+
+    def rule_of_folder(self, parts: tuple[str, ...]) -> int | None:
+        """Return the number of the rule whose files a folder may have, or None."""
+        return _first(self._folders, parts)
+
+    def beyond(self, number: int, parts: tuple[str, ...], size: int) -> str:
+        """Return the limit that a file or folder is beyond, or nothing."""
+        rule = self.rules[number]
+        if len(parts) > MAX_DEPTH:
+            return f"below {MAX_DEPTH} folders"
+        if len(os.fsencode("/".join(parts))) > MAX_PATH_BYTES:
+            return f"a path of more than {MAX_PATH_BYTES} bytes"
+        if size > rule.max_bytes:
+            return f"larger than {_amount(rule.max_bytes)}"
+        if self._counts[number] >= rule.max_files:
+            return f"more than {rule.max_files:,} files"
+        if self._total_bytes + size > MAX_TOTAL_BYTES:
+            return f"more than {_amount(MAX_TOTAL_BYTES)} in all"
+        return ""
+
+    def count(self, number: int, size: int) -> None:
+        """Count a file or folder that is taken."""
+        self._counts[number] += 1
+        self._total_bytes += size
+
+
 class _Taking:
     """Takes files, folder by folder."""
 
@@ -155,11 +193,9 @@ class _Taking:
         self, source: int, target: int, handed: Collection[str], rules: Sequence[Rule]
     ) -> None:
         self._tree_files = self._tree_bytes = self._refused = self._unexpected = 0
-        self._total_bytes = 0
         self._shown: list[str] = []
-        self._source, self._target, self._handed, self._rules = source, target, handed, rules
-        self._files, self._folders = _compiled(tuple(rule.path for rule in rules))
-        self._counts = [0] * len(rules)
+        self._source, self._target, self._handed = source, target, handed
+        self._limits = TakingLimits(rules)
         self._owner = os.fstat(target).st_uid
 
     def taken(self) -> Taken:
@@ -182,7 +218,7 @@ class _Taking:
                     if entry.is_dir(follow_symlinks=False):
                         if self._may_enter(parts):
                             folders.append(parts)
-                    elif (number := _first(self._files, parts)) is None:
+                    elif (number := self._limits.rule_of_file(parts)) is None:
                         self._pass_over(parts, entry.stat(follow_symlinks=False))
                     else:
                         if target < 0:
@@ -193,42 +229,27 @@ class _Taking:
         return folders
 
     def _may_enter(self, parts: tuple[str, ...]) -> bool:
-        number = _first(self._folders, parts)
+        number = self._limits.rule_of_folder(parts)
         if number is None:
             self._pass_over(parts, None)
             return False
-        if self._rules[number].path.endswith(TREE):
-            if why := self._beyond(number, parts, 0):
+        if self._limits.rules[number].path.endswith(TREE):
+            if why := self._limits.beyond(number, parts, 0):
                 self._drop(parts, why)
                 return False
-            self._counts[number] += 1
+            self._limits.count(number, 0)
         return True
-
-    def _beyond(self, number: int, parts: tuple[str, ...], size: int) -> str:
-        """Return the limit that a file or folder is beyond, or nothing."""
-        rule = self._rules[number]
-        if len(parts) > MAX_DEPTH:
-            return f"below {MAX_DEPTH} folders"
-        if len(os.fsencode("/".join(parts))) > MAX_PATH_BYTES:
-            return f"a path of more than {MAX_PATH_BYTES} bytes"
-        if size > rule.max_bytes:
-            return f"larger than {_amount(rule.max_bytes)}"
-        if self._counts[number] >= rule.max_files:
-            return f"more than {rule.max_files:,} files"
-        if self._total_bytes + size > MAX_TOTAL_BYTES:
-            return f"more than {_amount(MAX_TOTAL_BYTES)} in all"
-        return ""
 
     def _take(self, number: int, parts: tuple[str, ...], source: int, target: int) -> None:
         """Move a file, and look at what has arrived: by then nobody can change it."""
         name = parts[-1]
         try:
             before = os.stat(name, dir_fd=source, follow_symlinks=False)
-            if why := self._unfit(before) or self._beyond(number, parts, before.st_size):
+            if why := self._unfit(before) or self._limits.beyond(number, parts, before.st_size):
                 return self._drop(parts, why)
             _move(name, source, target)
             about = os.stat(name, dir_fd=target, follow_symlinks=False)
-            why = self._unfit(about) or self._beyond(number, parts, about.st_size)
+            why = self._unfit(about) or self._limits.beyond(number, parts, about.st_size)
             if why or not os.path.samestat(before, about):
                 remove(target, name)
                 return self._drop(parts, why or "changed meanwhile")
@@ -237,9 +258,8 @@ class _Taking:
                 os.chmod(name, mode, dir_fd=target)  # a file, as nobody else can put a link there
         except OSError as error:
             return self._drop(parts, error.strerror or "cannot be moved")
-        self._counts[number] += 1
-        self._total_bytes += about.st_size
-        if self._rules[number].path.endswith(TREE):
+        self._limits.count(number, about.st_size)
+        if self._limits.rules[number].path.endswith(TREE):
             self._tree_files += 1
             self._tree_bytes += about.st_size
 

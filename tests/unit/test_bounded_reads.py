@@ -41,7 +41,10 @@ STREAMED = "the file is read in pieces of limited size"
 GUESTS = "it runs in a guest"
 TRUSTED = "who sends it may run code here"
 EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these modules may have it
-    (".read_text", OF_KERNELS): "cli/kernel cli/machine kernels/guest_under_gdb guest/machine"
+    (
+        ".read_text",
+        OF_KERNELS,
+    ): "bundles/machine cli/kernel cli/machine kernels/guest_under_gdb guest/machine"
     " kernels/kernel_sources guest/kernels kernels/kernel_tests guest/engine guest/worker"
     " programs/program_runs",
     (".read_text", OF_HOST): "guest/boot machine/journal machine/leftovers machine/locks"
@@ -83,6 +86,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("tomllib.loads", CHECKED): "programs/expectations",
     ("xml.etree.ElementTree.fromstring", GUESTS): "testbed/video_site",
     ("xml.etree.ElementTree.fromstring", OF_HOST): "captures/inspection",
+    ("zipfile.ZipFile", STREAMED): "bundles/make bundles/opened",
+    ("zipfile.ZipInfo", OURS): "bundles/make",
     ("zlib.decompressobj", CHECKED): "machine/json_files",
     ("zlib.decompressobj", STREAMED): "captures/pcap",
 }
