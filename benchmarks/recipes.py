@@ -117,6 +117,8 @@ incast variant=dctcp queue=step senders=5
 collapse variant=cubic flows=20 loss_percent=0 duration_s=4
 collapse variant=cubic flows=80 loss_percent=0 duration_s=2
 long-delay variant=bbr rtt_ms=200 duration_s=4
+stack-sharing pair=cubic/bbr duration_s=2
+stack-conformance variant=cubic rtt_ms=10 buffer_bdp=1 duration_s=2
 aggregation variant=bbr burst_packets=16 duration_s=4
 calls variant=cubic tcp=short duration_s=4
 policer variant=cubic bucket_bdp=1 flows=4 duration_s=4

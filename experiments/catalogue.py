@@ -50,6 +50,8 @@ MODULES = {  # MODULE:NAME in this folder, by the experiment's name
     "space": "evaluation.space:SPACE",
     "bbr-draft": "evaluation.bbr_draft:BBR_DRAFT",
     "l4s": "evaluation.l4s:L4S",
+    "stack-sharing": "stacks.stack_trials:STACK_SHARING",
+    "stack-conformance": "stacks.stack_trials:STACK_CONFORMANCE",
 }
 
 

@@ -17,13 +17,13 @@ from analysis.evaluation.trial_view import MAX_HARM_PERCENT, MORE, Score, TrialV
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.experiment import ALONE
-from testbed.scenario.model import FlowKind
+from testbed.scenario.model import GREEDY, FlowKind
 
 SUBJECT = "subject"
 PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
 KEPT_RESULTS = 64  # more than there are evaluations
-SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
+SCORED_KINDS = (*GREEDY, FlowKind.WORKLOAD)
 
 
 def scores(results: ExperimentResults) -> tuple[Score, ...]:

@@ -59,12 +59,16 @@ IDENTIFICATION_COLUMNS = (
     Metric(
         "kind",
         "",
-        "tcp; cbr: UDP at a constant bit rate; video; workload: many "
-        "transfers; command: programs of one's own; or call: a codec's datagrams",
+        "tcp; cbr: UDP at a constant bit rate; video; workload: many transfers; command: programs "
+        "of one's own; call: a codec's datagrams; or stack: a transport in user space",
     ),
     Metric("src", "", "the node that sends the data"),
     Metric("dst", "", "the node that receives the data"),
-    Metric("variant", "", "the TCP variant that the scenario asks for"),
+    Metric(
+        "variant",
+        "",
+        "the TCP variant that the scenario asks for; of a stack its name and its control",
+    ),
     Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
     Metric("label", "", "a short text that tells the trial from the others of its experiment"),
     Metric("axes", "", "the trial's place on its experiment's axes: `name=value; …`"),
@@ -98,10 +102,10 @@ def identity_rows(trial: Trial) -> Iterator[Row]:
     for flow, setting in zip(scenario.flows, settings(scenario), strict=True):
         yield of_trial | {
             "flow": flow.name,
-            "kind": str(flow.kind),
+            "kind": str(flow.sort),
             "src": flow.src,
             "dst": flow.dst,
-            "variant": flow.variant or "",
+            "variant": flow.variant or (flow.command.stack if flow.command else ""),
             "setting": setting,
         }
 

@@ -14,7 +14,7 @@ from analysis.captures.tcp import Rows
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, PORTS, FlowPackets, Interval, whole_interval
 from analysis.trials.tcp_stream import by_ports, delivered_bytes
-from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.model import GREEDY, Flow, FlowKind, Scenario
 from testbed.scenario.network import Graph
 
 RATE_COLUMNS = (
@@ -187,14 +187,14 @@ def add_fairness(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> None:
     captured = [name in flows and flows[name].scenario_flow.captured for name in rows["flow"]]
     total = goodput[captured].sum(skipna=False)
     rows["share"] = goodput / total if total > 0 else NAN
-    tcp = rows[rows["kind"] == FlowKind.TCP]
-    rows["jain"] = jain(_goodputs(tcp, flows) if len(tcp) else goodput)
+    greedy = rows[rows["kind"].isin(GREEDY)]
+    rows["jain"] = jain(_goodputs(greedy, flows) if len(greedy) else goodput)
 
 
 def unknown_fairness(scenario: Scenario) -> list[str]:
     """Return the columns that mean nothing in a trial, since no two of their flows share a link."""
-    tcp = [flow for flow in scenario.flows if flow.kind is FlowKind.TCP]
-    flows = {"share": scenario.flows, "jain": tcp or scenario.flows}
+    greedy = [flow for flow in scenario.flows if flow.sort in GREEDY]
+    flows = {"share": scenario.flows, "jain": greedy or scenario.flows}
     return [name for name, own in flows.items() if not _share_a_link(scenario.network, own)]
 
 

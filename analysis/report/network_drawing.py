@@ -27,6 +27,7 @@ FLOW_KIND_LABELS = {
     FlowKind.WORKLOAD: "workload",
     FlowKind.COMMAND: "program",
     FlowKind.CALL: "call",
+    FlowKind.STACK: "stack",
 }
 
 
@@ -242,7 +243,7 @@ def _flows(scenario: Scenario) -> dict[str, str]:
     """Return the flows that start at each node."""
     notes: dict[str, list[str]] = {}
     for flow in scenario.flows:
-        notes.setdefault(flow.src, []).append(f"{FLOW_KIND_LABELS[flow.kind]} → {flow.dst}")
+        notes.setdefault(flow.src, []).append(f"{FLOW_KIND_LABELS[flow.sort]} → {flow.dst}")
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
 
 

@@ -7,6 +7,7 @@ network in which nothing is random.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 
 from testbed.scenario import named_networks
@@ -156,7 +157,7 @@ def trial(
     """Return a trial of an evaluation; `words` distinguish it from the others."""
     return Scenario(
         experiment=experiment,
-        label="-".join(words),
+        label=re.sub(r"[^\w.-]+", "-", "-".join(words)),  # quinn:bbr
         network=network,
         flows=flows,
         duration_s=duration_s,

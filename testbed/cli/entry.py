@@ -30,7 +30,7 @@ INTERRUPTED = 130
 # NumPy, SciPy and Arrow take many addresses, and Arrow ends the process where it gets none
 VERBS_WITH_LIBRARIES = {
     *("run", "report", "watch", "reduce", "compare", "evaluate", "grade", "export"),
-    *("demo", "whatif", "explore", "bundle", "verify"),
+    *("demo", "whatif", "explore", "bundle", "verify", "stack"),
 }
 PROCESSORS = Path("/proc/cpuinfo")
 MAX_DESCRIPTION = 1 << 14  # of the first of them

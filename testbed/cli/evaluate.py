@@ -28,6 +28,7 @@ from testbed.evaluate.evaluation import (
     evaluate,
     evaluation_cost,
     standard_evaluation,
+    taking_part,
     usual_incumbent,
     with_settings,
 )
@@ -44,6 +45,7 @@ from testbed.runs.progress import ConsoleListener
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
+from testbed.stacks.flows import is_stack
 from testbed.store.names import EVALUATION_JSON, REPORT, results_folder
 from testbed.store.reading import scenario_text
 
@@ -166,6 +168,11 @@ def _in_space(
             "drawn settings need a congestion control", "testbed evaluate bbr --budget 10min"
         )
     against = options.against.split(",") if options.against else (usual_incumbent(options.name),)
+    if any(map(is_stack, (options.name, *against))):
+        raise UsageError(
+            "drawn settings are the kernel's: up to 1,000 flows, up to 10 Gbit/s",
+            f"testbed evaluate {options.name} --against {','.join(against)} --quick",
+        )
     if set(against) == {options.name}:
         raise UsageError(
             f"--against: nothing but {options.name} itself",
@@ -281,9 +288,11 @@ def _evaluated(
     options: argparse.Namespace, evaluation: StandardEvaluation, page: Path | None
 ) -> Sequence[ScoreLine]:
     """Run an evaluation, and write its page."""
-    experiments = list(options.experiments.values())
+    experiments, unable = taking_part(evaluation, options.experiments.values())
+    if unable:
+        print_folded(f"left out, as no stack can send so: {', '.join(unable)}")
     seeds = seeds_of(options)
-    _print_cost(options, evaluation, seeds)
+    _print_cost(options, evaluation, experiments, seeds)
     given = _given(options)
     folders = evaluate(
         evaluation,
@@ -299,9 +308,13 @@ def _evaluated(
     )
 
 
-def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
-    experiments = options.experiments.values()
-    count = number_of(len(evaluation.experiments(experiments)), "evaluation")
+def _print_cost(
+    options: argparse.Namespace,
+    evaluation: StandardEvaluation,
+    experiments: Sequence[Experiment],
+    seeds: int,
+) -> None:
+    count = number_of(len(experiments), "evaluation")
     console.print(f"planning {count}")
     cost = evaluation_cost(evaluation, experiments, seeds, options.quick)
     cores = options.jobs or len(os.sched_getaffinity(0))

@@ -137,6 +137,7 @@ GROUPS = {  # what one wants to do → its verbs, the most used first
     "prove results to others": ("bundle", "verify"),
     "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
     "work on kernels": ("kernel", "packetdrill"),
+    "work on transports in user space": ("stack",),
     "this machine": (),  # and all others
 }
 
@@ -513,6 +514,11 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--selftests", "VERSION", about, default="")
 
 
+def _stack_options(parser: Parser) -> None:
+    about = "what to do (list), and with which: names, or folders of yours (all that come along)"
+    _value(parser, "words", "list|build|check STACK…", about, nargs="*")
+
+
 def _program_options(parser: Parser) -> None:
     about = "what the guest's randomness follows from: the same seed, the same bytes (1)"
     _number(parser, "--seed", about, default=1)
@@ -784,6 +790,14 @@ VERBS = (
         "test K: Linux's tests of its queue disciplines",
         "kernel build --source ~/linux --name mine",
         _kernel_options,
+    ),
+    Verb(
+        "stack",
+        "stack:stack",
+        "list, build and try out transports in user space (quic-go, quinn, …), which send as flows "
+        "beside the kernel's TCP (docs/stacks.md)",
+        "stack build quic-go",
+        _stack_options,
     ),
     Verb(
         "mininet",

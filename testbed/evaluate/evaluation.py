@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from testbed.scenario.experiment import ALONE, Experiment
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import spelling_hint, variant
 from testbed.scenario.variations import KERNEL_AXIS
+from testbed.stacks.flows import check_stack, is_stack
 from testbed.store.names import results_folder
 
 OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
@@ -52,7 +54,7 @@ class StandardEvaluation:
     def name(self) -> str:
         """The name of its runs, and of the folder with its report."""
         words = ("evaluate", self.subject, self.kernel, "realistic" if self.realistic else "")
-        return "-".join(filter(None, words))
+        return re.sub(r"[^\w.-]+", "-", "-".join(filter(None, words)))  # quinn:bbr
 
     def selection(self, experiment: Experiment, *, quick: bool) -> RunSelection:
         """Return what is run of an experiment."""
@@ -88,7 +90,7 @@ def standard_evaluation(
         return StandardEvaluation("queue", queue, others, {"variant": VARIANT_OF_QUEUES})
     others = _without(control, against or OTHER_VARIANTS)
     for name in (control, *others):
-        variant(name)  # raises for what cannot be one
+        (check_stack if is_stack(name) else variant)(name)  # raises for what cannot be one
     fixed = {"queue": queue} if queue else {}
     return StandardEvaluation("variant", control, others, fixed)
 
@@ -149,7 +151,7 @@ def check_controls(evaluation: StandardEvaluation) -> None:
     if evaluation.axis != "variant" or not engine.kernel:
         return
     for name in (evaluation.subject, *evaluation.others):
-        if variant(name).control not in engine.controls():
+        if not is_stack(name) and variant(name).control not in engine.controls():
             raise UsageError(
                 f"kernel {engine.kernel_name} has no congestion control {name}",
                 f"{spelling_hint(name)}; one of yours: testbed kernel build VERSION --add DIR "
@@ -160,8 +162,29 @@ def check_controls(evaluation: StandardEvaluation) -> None:
 def check_spelling(evaluation: StandardEvaluation) -> None:
     """Raise for a variant that no engine here can have, before its trials are planned."""
     if evaluation.axis == "variant":
-        names = (variant(name).control for name in (evaluation.subject, *evaluation.others))
+        subjects = (evaluation.subject, *evaluation.others)
+        names = (variant(name).control for name in subjects if not is_stack(name))
         refuse_misspelt(names, GuestEngine().controls() | HostEngine().controls())
+
+
+def taking_part(
+    evaluation: StandardEvaluation, experiments: Iterable[Experiment]
+) -> tuple[list[Experiment], list[str]]:
+    """Return the experiments of an evaluation, and the names of those that its stacks cannot do.
+
+    A stack sends one stream for as long as it may: no transfers, no number of bytes, no connections
+    side by side, nothing that is lost by its number.
+    """
+    able, unable = list[Experiment](), list[str]()
+    has_stacks = any(map(is_stack, (evaluation.subject, *evaluation.others)))
+    for each in evaluation.experiments(experiments):
+        try:
+            if has_stacks:
+                tasks(evaluation.selection(each, quick=True).scenarios(1))
+            able.append(each)
+        except UsageError:
+            unable.append(each.name)
+    return able, unable
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from testbed.scenario.reading import (
 )
 from testbed.scenario.trace import with_traces
 from testbed.scenario.workload import with_input_files
+from testbed.stacks.flows import with_stacks
 from testbed.store.names import SCENARIO
 
 TOPO_KEY, LINK_KEY = "topo", "link"
@@ -98,6 +99,8 @@ def _flow(text: str) -> dict[str, Any]:
         fault = f"not SRC,DST[,FIELD=VALUE…]: --flow {quoted(text)}"
         raise refusal("flows", words=fault, hint=FLOW_HINT)
     flow: dict[str, Any] = {"kind": "tcp", "src": ends[0], "dst": ends[1], **words.named}
+    if "stack" in flow:
+        flow["kind"] = "stack"
     if flow["kind"] == "tcp":
         flow.setdefault("variant", DEFAULT_VARIANT)
     return flow
@@ -137,7 +140,7 @@ def in_document(document: Document, where: str, folder: Path = Path()) -> Scenar
     if read is not None:
         with collected(faults):  # of a file that the scenario names
             read = _with_files(read, folder)
-            together = combined_faults(read.scenario, faults)
+            together = combined_faults(with_stacks(read.scenario), faults)
             faults += without_consequences(read.in_its_words(together), faults)
     if faults or read is None:
         raise usage_error(faults, where)
@@ -162,4 +165,6 @@ def _flow_with_files(flow: Flow, folder: Path) -> Flow:
     if flow.command:
         command = flow.command.with_files(lambda name: str((folder / name).absolute()))
         return dataclasses.replace(flow, command=command)
+    if flow.stack and "/" in flow.stack:
+        return dataclasses.replace(flow, stack=str((folder / flow.stack).absolute()))
     return flow

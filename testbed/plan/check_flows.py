@@ -32,6 +32,7 @@ FIELDS_OF_KIND = {  # beyond those that every flow has
     FlowKind.WORKLOAD: STACK_FIELDS | {"workload"},
     FlowKind.COMMAND: frozenset({"variant", "command"}),
     FlowKind.CALL: frozenset({"call"}),
+    FlowKind.STACK: frozenset({"variant", "stack"}),
 }
 KINDS_OVER_IPV6 = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)
 FIELDS_OF_SOME_KIND = sorted(frozenset().union(*FIELDS_OF_KIND.values()))
@@ -127,6 +128,9 @@ def _kind_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
             yield from _port_faults(scenario, flow.command.port)
         case FlowKind.CALL if flow.call:
             yield from (f.inside("call") for f in call.call_faults(flow.call))
+        case FlowKind.STACK:
+            words = "a stack's programs come with `testbed run`, or testbed.run in Python"
+            yield Fault(("kind",), words)
         case FlowKind.VIDEO | FlowKind.WORKLOAD | FlowKind.COMMAND | FlowKind.CALL:
             yield Fault((flow.kind,), f"missing for a flow of kind {flow.kind}")
         case _:

@@ -135,7 +135,14 @@ def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Rol
 
 ANSWER_MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
+NO_UDP_OFFLOADS = (*NO_OFFLOADS, "tx-udp-segmentation", "off")  # that programs of UDP may use
 ONE_SEGMENT = ("gso_max_segs", "1")
+
+
+def has_udp_programs(flows: Iterable[Flow]) -> bool:
+    """Return whether a flow's programs may hand several datagrams down as one packet."""
+    return any(flow.command is not None and flow.protocol == "udp" for flow in flows)
+
 
 Sysctls = Mapping[str, Mapping[str, str]]  # node → name → value
 
@@ -364,6 +371,7 @@ def _setup(
     No node's commands need another's, so those of one tool can share a process.
     """
     network, offloads = layout.network, layout.plain_interfaces
+    words = NO_UDP_OFFLOADS if has_udp_programs(layout.scenario.flows) else NO_OFFLOADS
     commands = (
         *_address_commands(network, one_segment),
         *(route_command(route) for route in layout.routes),
@@ -372,7 +380,7 @@ def _setup(
         *delay_commands(layout.delays),
         *radio_commands(layout.radio),
         *clsacts,
-        *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
+        *(Command(node, ("ethtool", "-K", name, *words)) for node, name in offloads),
         *(command for queue in layout.queues for command in shaper_commands(queue)),
     )
     places = {node: place for place, node in enumerate(layout.nodes)}

@@ -160,13 +160,79 @@ static uint32_t ethtool(int fd, const char *interface, uint32_t command)
 	return value.data;
 }
 
+/* Return which of an interface's features is the segmentation of UDP: -1 if the kernel has none. */
+static int udp_segmentation(int fd, struct ifreq *request)
+{
+	static const char name[] = "tx-udp-segmentation";
+	struct {
+		struct ethtool_sset_info info;
+		uint32_t count;
+	} set = { .info = { .cmd = ETHTOOL_GSSET_INFO, .sset_mask = 1 << ETH_SS_FEATURES } };
+	struct ethtool_gstrings *names;
+	int place = -1;
+
+	request->ifr_data = (char *)&set;
+	if (ioctl(fd, SIOCETHTOOL, request))
+		fail("%s", strerror(errno));
+	names = calloc(1, sizeof(*names) + (size_t)set.count * ETH_GSTRING_LEN);
+	if (!names)
+		fail("out of memory");
+	*names = (struct ethtool_gstrings){ ETHTOOL_GSTRINGS, ETH_SS_FEATURES, set.count };
+	request->ifr_data = (char *)names;
+	if (ioctl(fd, SIOCETHTOOL, request))
+		fail("%s", strerror(errno));
+	for (uint32_t n = 0; n < set.count && place < 0; n++)
+		if (!strncmp((char *)names->data + n * ETH_GSTRING_LEN, name, ETH_GSTRING_LEN))
+			place = (int)n;
+	free(names);
+	return place;
+}
+
+/* Return whether an interface takes several datagrams of UDP as one packet; `off`: end that. */
+static bool joins_datagrams(int fd, const char *interface, bool off)
+{
+	enum { BLOCKS = 8 };
+	struct ifreq request = { 0 };
+	union {
+		struct ethtool_gfeatures get;
+		struct ethtool_sfeatures set;
+		char room[sizeof(struct ethtool_sfeatures) +
+			  BLOCKS * sizeof(struct ethtool_get_features_block)];
+	} features = { .get = { .cmd = ETHTOOL_GFEATURES, .size = BLOCKS } };
+	uint32_t bit;
+	int place;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+	place = udp_segmentation(fd, &request);
+	if (place < 0)
+		return false;
+	bit = 1u << place % 32;
+	request.ifr_data = (char *)&features;
+	if (ioctl(fd, SIOCETHTOOL, &request))
+		fail("%s", strerror(errno));
+	if (!(features.get.features[place / 32].active & bit))
+		return false;
+	if (off) {
+		uint32_t blocks = features.get.size;
+
+		memset(&features, 0, sizeof(features));
+		features.set.cmd = ETHTOOL_SFEATURES;
+		features.set.size = blocks;
+		features.set.features[place / 32].valid = bit;
+		if (ioctl(fd, SIOCETHTOOL, &request) < 0)
+			fail("%s", strerror(errno));
+	}
+	return true;
+}
+
 /*
- * offloads NODE off|read INTERFACE...: answers for each which are on: TSO is 1, GSO 2, GRO 4.
+ * offloads NODE off|read|off-udp|read-udp INTERFACE...: answers for each which are on: TSO is 1,
+ * GSO 2, GRO 4, and with -udp, what programs of UDP may use, 8.
  * Those that are off already are not touched: a radio has none and rejects the command.
  */
 void offloads(struct words words)
 {
-	bool off = !strcmp(words.at[2], "off");
+	bool off = !strncmp(words.at[2], "off", 3), udp = strchr(words.at[2], '-') != NULL;
 	int fd;
 
 	enter(words.at[1]);
@@ -183,6 +249,8 @@ void offloads(struct words words)
 				else
 					on |= (unsigned char)(1 << n);
 			}
+		if (udp && joins_datagrams(fd, words.at[i], off))
+			on |= (unsigned char)(1 << LENGTH(offload_commands));
 		if (!off)
 			answer(&on, 1);
 	}

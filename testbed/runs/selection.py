@@ -18,6 +18,7 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.reading import ScenarioDocument
 from testbed.scenario.variations import KERNEL_AXIS, all_realistic, on_kernels, split_kernels
+from testbed.stacks.flows import with_stacks
 
 KERNEL_VALUES = "names: `testbed kernel list`"
 DEFAULT_METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -120,7 +121,10 @@ def select_experiment(
         experiment.name,
         experiment.metric,
         (*_axes(experiment), *_kernel_axis(experiment.axes)),
-        lambda seeds: on_kernels(experiment.scenarios(settings, seeds, quick), kernels),
+        lambda seeds: [
+            with_stacks(each)
+            for each in on_kernels(experiment.scenarios(settings, seeds, quick), kernels)
+        ],
         lambda scenario: {KERNEL_AXIS: scenario.kernel, **scenario.axes},
         file,
         bool(kernels),
@@ -143,7 +147,7 @@ def select_scenarios(
 
     def swept(seeds: int) -> list[Scenario]:
         sweeps = (file_sweep.sweep(each, settings, seeds) for each in documents)
-        return on_kernels((each for sweep in sweeps for each in sweep), kernels)
+        return on_kernels((with_stacks(each) for sweep in sweeps for each in sweep), kernels)
 
     return RunSelection(
         first.scenario.experiment,

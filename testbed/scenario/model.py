@@ -66,7 +66,7 @@ class FlowKind(enum.StrEnum):
     """What sends.
 
     These are iperf3 over TCP, iperf3 over UDP (CBR), a video's server, a server of many transfers,
-    any program, and one side of a call.
+    any program, one side of a call, and a transport in user space.
     """
 
     TCP = "tcp"
@@ -75,6 +75,10 @@ class FlowKind(enum.StrEnum):
     WORKLOAD = "workload"
     COMMAND = "command"
     CALL = "call"
+    STACK = "stack"  # becomes a command before it is planned (`testbed/stacks/flows.py`)
+
+
+GREEDY = (FlowKind.TCP, FlowKind.STACK)  # send as much as the network lets them
 
 
 class Misbehaviour(enum.StrEnum):
@@ -124,7 +128,7 @@ class Flow:
     bytes: Annotated[int, Range(1, 1 << 50)] | None = None
     """How much a TCP flow sends, if that ends it."""
     variant: str | None = None
-    """The sender's TCP (`testbed check --variants`)."""
+    """The sender's TCP (`testbed check --variants`), or a stack's congestion control."""
     mss: Annotated[int, Range(88, 1448)] | None = None
     """The most payload of one of its segments; unless given, what the profile says."""
     window_bytes: Annotated[int, Range(88, 1 << 30)] | None = None
@@ -164,6 +168,9 @@ class Flow:
     """The version of IP that it uses; unless given, the network's."""
     receiver: Misbehaviour | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """How a TCP flow's receiver misbehaves, if it does."""
+    stack: str | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """The transport in user space that sends, with `variant` as its congestion control: one of
+    `testbed stack list`, or the folder of another."""
 
     @property
     def protocol(self) -> str:
@@ -172,6 +179,12 @@ class Flow:
             return str(self.command.protocol)
         quic = self.video is not None and self.video.transport is Transport.QUIC
         return "udp" if quic or self.kind in (FlowKind.CBR, FlowKind.CALL) else "tcp"
+
+    @property
+    def sort(self) -> FlowKind:
+        """The kind that tables have: programs that are a stack's are a stack."""
+        is_stack = self.command is not None and self.command.stack
+        return FlowKind.STACK if is_stack else self.kind
 
     @property
     def conceals_losses(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from testbed.errors import quoted
 from testbed.faults import Fault, unknown
-from testbed.scenario.limits import Length, Range
+from testbed.scenario.limits import Length, Range, Text
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 
 PLACEHOLDERS = (
@@ -60,6 +60,8 @@ class Programs:
     """Whether the server is at `dst`, where the data go to, and not at `src`."""
     protocol: Transmission = field(default=Transmission.TCP, repr=False, metadata=OMIT_DEFAULT)
     """What they speak; over UDP a flow has no variant."""
+    stack: Annotated[str, Text()] = field(default="", repr=False, metadata=OMIT_DEFAULT)
+    """What tables call it in place of a variant: a stack and its congestion control."""
 
     def with_files(self, place: Callable[[str], str]) -> Programs:
         """Return the programs with their files elsewhere."""

@@ -126,7 +126,11 @@ class CommandFlow(FlowPrograms):
         records = {}
         for role, number in self._ended.items():
             if (ended := answers.ended(number)) is not None:
-                early = role == "server" and answers.numbers(self._server_ran)[0] == 0
+                early = (
+                    answers.numbers(self._server_ran)[0] == 0
+                    if role == "server"
+                    else bool(self._command.stack) and self.ended_before(answers)
+                )
                 records[role] = ProgramRecord(ended.status, ended.was_ended, early)
         name = programs_file(self.plan.flow.name)
         write_json(self._folder, name, {role: asdict(each) for role, each in records.items()})

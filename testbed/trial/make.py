@@ -275,10 +275,10 @@ def _add_group(programme: Programme, node: str, tool: str, commands: list[Comman
     if tool == "ethtool":
         for command in commands:
             _, _, interface, *words = command.argv
-            assert tuple(words) == NO_OFFLOADS
+            what = "off" if tuple(words) == NO_OFFLOADS else "off-udp"
             fault = f"{node}: cannot switch off the offloads of {interface}"
             entry = LogEntry(node, command.argv, fault=fault)
-            programme.add("offloads", node, "off", interface, entry=entry)
+            programme.add("offloads", node, what, interface, entry=entry)
         return
     lines = tuple(" ".join(command.argv[1:]) for command in commands)
     for command, message in zip(commands, netlink_of(tool, lines), strict=True):

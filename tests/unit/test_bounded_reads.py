@@ -83,7 +83,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("pickle.loads", TRUSTED): "guest/worker runs/cluster",
     ("pyarrow.CompressedInputStream", STREAMED): "captures/pcap statistics/packet_comparison",
     ("pyarrow.csv.read_csv", CHECKED): "trials/samples",
-    ("tomllib.loads", CHECKED): "programs/expectations",
+    ("tomllib.loads", CHECKED): "programs/expectations stacks/stack",
     ("xml.etree.ElementTree.fromstring", GUESTS): "testbed/video_site",
     ("xml.etree.ElementTree.fromstring", OF_HOST): "captures/inspection",
     ("zipfile.ZipFile", STREAMED): "bundles/make bundles/opened",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 MAX_WHEEL_BYTES = 25 << 20
-WHEEL_FOLDERS = ("analysis", "experiments", "foreign", "kernel", "testbed", "topologies")
+WHEEL_FOLDERS = ("analysis", "experiments", "foreign", "kernel", "stacks", "testbed", "topologies")
 UPLOT_LICENCE = "analysis/report/templates/vendor/uplot/LICENSE"
 ANSWER = {
     "conditions": ["red", "pie", "cake"],

@@ -31,7 +31,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
 from testbed.errors import TestbedError
-from testbed.scenario.model import FlowKind
+from testbed.scenario.model import GREEDY, FlowKind
 from testbed.store.records import Status
 
 SHARE_OF_GOODPUT = Measure("share_percent", "share of goodput (%)")
@@ -101,7 +101,7 @@ def caption(data: pd.DataFrame) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-DRAWN_KINDS = (FlowKind.TCP, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
+DRAWN_KINDS = (*GREEDY, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
 MAX_CASES = 6  # figures or panels of one kind; the tables have the rest
 MAX_TIMELINES = 4  # flows, or panels over time
 MAX_PARTS, FEW_PARTS = 4, 3  # values of an axis in a figure: all up to 4, or 3 of more

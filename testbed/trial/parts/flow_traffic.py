@@ -120,7 +120,9 @@ class FlowTraffic(Part):
             f"{flow.plan.flow.name}: its client had not ended by "
             f"{self._time_s(answers, flow):g} s, and was ended"
             for flow in self._flows
-            if flow.plan.flow.command is not None and not flow.ended_before(answers)
+            if (programs := flow.plan.flow.command) is not None
+            and not programs.stack  # whose sender sends until it is ended
+            and not flow.ended_before(answers)
         ]
 
     def _time_s(self, answers: Answers, flow: FlowPrograms) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from testbed.machine.netlink import RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, attribute, attributes
 from testbed.plan.commands import LEAF
 from testbed.plan.network import IPV6
-from testbed.plan.plan import Plan
+from testbed.plan.plan import Plan, has_udp_programs
 from testbed.plan.traffic_control import POLICE_OPTIONS, POLICE_PARAMETERS, POLICE_RATE64
 from testbed.runner.programme import Answers, Programme
 from testbed.scenario.discipline import Field, Setting
@@ -26,7 +26,12 @@ _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
 _ROUTE_FLAGS = 8  # where they stand in the message
 RTNH_F_LINKDOWN = 16
-OFFLOADS = ("tso", "gso", "gro")  # the bits of the runner's answer, from the lowest
+OFFLOADS = (
+    "tso",
+    "gso",
+    "gro",
+    "tx-udp-segmentation",
+)  # the bits of the runner's answer, from the lowest
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,9 @@ class Snapshot:
         interfaces: dict[str, list[str]] = {}
         for node, interface in plan.plain_interfaces:
             interfaces.setdefault(node, []).append(interface)
+        what = "read-udp" if has_udp_programs(each.flow for each in plan.flows) else "read"
         self._offloads = [
-            (node, names, programme.add("offloads", node, "read", *names))
+            (node, names, programme.add("offloads", node, what, *names))
             for node, names in interfaces.items()
         ]
 

@@ -1,0 +1,239 @@
+"""What the trials of transports show: the matrix of shares, and the envelopes with conformance."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures import cases, style
+from analysis.figures.figure import (
+    Annotation,
+    Axis,
+    Boxes,
+    Figure,
+    Panel,
+    PointSeries,
+    Polygon,
+)
+from analysis.figures.sheet import Sheet, as_sheet
+from analysis.metrics.metric_rows import AXIS
+from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.intervals import half_width
+from experiments.stacks.envelope import Envelope, conformance, envelope, window_points
+from experiments.stacks.stack_trials import kernels_own
+from testbed.stacks.flows import is_stack
+
+FULL_COLOUR = 50.0  # points away from an even share: the whole colour
+WHITE_LETTERS = 0.72  # of the colour, from which on letters are white
+HALF_CELL = 0.48
+LIKE_THE_KERNELS, APART = 0.75, 0.25  # conformance: full colour above, none below
+GREY_POINTS = "#bbbbbb"
+
+
+@dataclass(frozen=True)
+class PairShare:
+    """How much one has beside another: percent of both, over seeds."""
+
+    one: str
+    other: str
+    percent: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the networks that seeds drew."""
+        return float(np.mean(self.percent))
+
+    @property
+    def half(self) -> float:
+        """Half of the mean's 95 % interval; not known of one network."""
+        return half_width(self.percent)
+
+
+def shares(results: ExperimentResults) -> list[PairShare]:
+    """Return each one's share beside each other, both ways; beside itself, of the first flow."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for _, row in results.good.dropna(subset=["share"]).iterrows():
+        one, _, other = str(row[f"{AXIS}pair"]).partition("/")
+        if row["flow"] == "other":
+            if one == other:
+                continue
+            one, other = other, one
+        found.setdefault((one, other), []).append(100 * float(row["share"]))
+    return [PairShare(one, other, tuple(each)) for (one, other), each in found.items()]
+
+
+def _names(found: list[PairShare]) -> list[str]:
+    """Return who is there: the kernel's first, then stack by stack."""
+    return sorted({each.one for each in found}, key=lambda name: (is_stack(name), name))
+
+
+def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
+    """Draw the matrix of who shares with whom."""
+    found = shares(results)
+    if not found:
+        return
+    names = _names(found)
+    x = [names.index(each.other) for each in found]
+    y = [names.index(each.one) for each in found]
+    shades = [min(1.0, abs(each.mean - 50) / FULL_COLOUR) for each in found]
+    box = Boxes(
+        [value - HALF_CELL for value in x],
+        [value + HALF_CELL for value in x],
+        [value - HALF_CELL for value in y],
+        [value + HALF_CELL for value in y],
+        [style.BLUE if each.mean > 50 else style.VERMILLION for each in found],
+        shades,
+        texts=[_share_words(each) for each in found],
+        text_colours=["#ffffff" if s > WHITE_LETTERS else style.BLACK for s in shades],
+        text_size=6.0,
+    )
+    colours = [style.BLUE if is_stack(name) else style.BLACK for name in names]
+    beside = Axis("… beside", names=names, rotation=45, grid=False, name_colours=colours)
+    own = Axis("share of …", names=names, grid=False, name_colours=colours)
+    networks = max(len(each.percent) for each in found)
+    yield Figure(
+        stem=cases.stem(results.key, "matrix"),
+        title="Who shares with whom: percent of both flows' goodput",
+        panels=[[Panel((box,), beside, own)]],
+        reading="A row is who has the share, a column beside whom: blue has more than half, orange "
+        "less. Below each mean is half of its 95 % interval over the networks that seeds drew.",
+        foot=f"{networks} drawn networks a pair · engine {results.engine}",
+        row_inches=0.62 + 0.42 * len(names),
+        data=pd.DataFrame(
+            {"share of": e.one, "beside": e.other, "percent": e.mean, "half": e.half,
+             "n": len(e.percent)} for e in found
+        ),
+        static=True,
+    )  # fmt: skip
+
+
+def _share_words(each: PairShare) -> str:
+    return f"{each.mean:.0f}" + (f"\n±{each.half:.0f}" if np.isfinite(each.half) else "")
+
+
+def sharing_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Tabulate the shares."""
+    rows = (
+        (each.one, each.other, f"{each.mean:.1f}", f"{each.half:.1f}", str(len(each.percent)))
+        for each in shares(results)
+    )
+    heads = ("share of", "beside", "percent", "±", "networks")
+    yield "Who shares with whom", as_sheet(heads, rows, heads[2:])
+
+
+Place = tuple[float, float, float]  # of a cell: rate, round trip, buffer
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """A stack's flow beside the kernel's own, and that one beside itself, in one cell."""
+
+    variant: str
+    place: Place
+    test: Envelope
+    reference: Envelope
+
+    @property
+    def value(self) -> float:
+        """The conformance."""
+        return conformance(self.test, self.reference)
+
+
+@functools.lru_cache(maxsize=2)
+def conformities(results: ExperimentResults) -> list[Conformity]:
+    """Return what each stack's flow has in each cell, with the kernel's own; first seeds alone."""
+    good = set(results.good["trial"])
+    found: dict[tuple[str, Place], Envelope] = {}
+    for trial in results.trials:
+        axes = trial.scenario.axes
+        place = tuple(float(axes[name]) for name in ("rate_mbit", "rtt_ms", "buffer_bdp"))
+        key = (axes["variant"], (place[0], place[1], place[2]))
+        if trial.path.name in good and key not in found:
+            found[key] = envelope(window_points(trial, "test", place[1]))
+    return [
+        Conformity(variant, place, test, found[kernels_own(variant), place])
+        for (variant, place), test in found.items()
+        if is_stack(variant) and (kernels_own(variant), place) in found
+    ]
+
+
+def conformance_figures(results: ExperimentResults) -> Iterator[Figure]:
+    """Draw a stack's envelope over the kernel's in each cell, with the conformance."""
+    found = conformities(results)
+    if not found:
+        return
+    variants = list(dict.fromkeys(each.variant for each in found))
+    places = sorted({each.place for each in found}, key=lambda place: (place[1], place[2]))
+    by_cell = {(each.variant, each.place): each for each in found}
+    panels = [
+        [
+            _envelopes(by_cell.get((v, p)), p, first=p == places[0], top=v == variants[0],
+                       last=v == variants[-1])
+            for p in places
+        ]
+        for v in variants
+    ]  # fmt: skip
+    yield Figure(
+        stem=cases.stem(results.key, "envelopes"),
+        title="Performance envelopes beside the kernel's control of the same name",
+        panels=panels,
+        reading="Each point is a window of ten round trips: across, the mean delay in the "
+        "bottleneck's queue; up, the throughput. Grey: the kernel's control beside itself; colour: "
+        "the stack's beside the kernel's. The number is the conformance: the share of both flows' "
+        "points within the other's envelope (QUICbench).",
+        foot=f"{places[0][0]:g} Mbit/s · engine {results.engine}",
+        row_inches=0.95,
+        data=pd.DataFrame(
+            {"variant": e.variant, "rtt_ms": e.place[1], "buffer_bdp": e.place[2],
+             "conformance": e.value, "delay_ms": e.test.middle[0],
+             "throughput_mbps": e.test.middle[1], "kernel_delay_ms": e.reference.middle[0],
+             "kernel_throughput_mbps": e.reference.middle[1]} for e in found
+        ),
+        static=True,
+    )  # fmt: skip
+
+
+def _envelopes(
+    found: Conformity | None, place: Place, *, first: bool, top: bool, last: bool
+) -> Panel:
+    """Return a cell: two envelopes, their points, and the conformance."""
+    rate, rtt_ms, buffer_bdp = place
+    heading = f"{rtt_ms:g} ms, {buffer_bdp:g} BDP" if top else ""
+    x = Axis("ms" if last else "", limits=(0, rtt_ms * buffer_bdp * 1.1), tick_count=3)
+    name = found.variant.replace(":", "\n") if found and first else ""
+    y = Axis(name, limits=(0, rate), ticks=(0, rate / 2, rate), names_shown=first)
+    if found is None:
+        return Panel((), x, y, heading=heading, empty="invalid")
+    shade = np.clip((found.value - APART) / (LIKE_THE_KERNELS - APART), 0, 1)
+    colour = style.BLUE if shade > 0.5 else style.VERMILLION
+    known, own = found.reference, found.test
+    marks = (
+        _points(known, GREY_POINTS),
+        Polygon(known.hull[:, 0], known.hull[:, 1], style.GREY, 0.3, style.GREY),
+        _points(own, colour),
+        Polygon(own.hull[:, 0], own.hull[:, 1], colour, 0.25, colour),
+        Annotation(f"{found.value:.2f}", 0.95, 0.93, "panel", "panel", size=7, colour=colour,
+                   bold=True, across="right", up="top"),
+    )  # fmt: skip
+    return Panel(marks, x, y, heading=heading)
+
+
+def _points(found: Envelope, colour: str) -> PointSeries:
+    return PointSeries(found.nearest[:, 0], found.nearest[:, 1], colour, ".", size=1.0, opacity=0.5)
+
+
+def conformance_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Tabulate the conformance of each stack in each cell."""
+    found = conformities(results)
+    places = sorted({each.place for each in found}, key=lambda place: (place[1], place[2]))
+    values = {(each.variant, each.place): f"{each.value:.2f}" for each in found}
+    heads = ("stack", *(f"{p[1]:g} ms, {p[2]:g} BDP" for p in places))
+    rows = (
+        (variant, *(values.get((variant, place), "–") for place in places))
+        for variant in dict.fromkeys(each.variant for each in found)
+    )
+    yield "Conformance with the kernel's control of the same name", as_sheet(heads, rows, heads[1:])

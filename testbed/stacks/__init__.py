@@ -1,0 +1,1 @@
+"""Transports in user space: what they are, how they are built, and their flows."""

@@ -1,0 +1,183 @@
+"""A user-space transport as a folder: `stack.toml`, and the programs that send and receive by it.
+
+With the testbed are those in `stacks/`, which are known by their names; any other folder is named
+by its path. What is built of a folder is kept in the cache by a hash of all its files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from testbed.errors import UsageError, nearest, quoted
+from testbed.faults import Fault, usage_error
+from testbed.machine import safe_files
+from testbed.machine.file_hashes import hash_of
+from testbed.scenario.limits import SAFE_NAME, Length, Text
+from testbed.scenario.names import is_name
+from testbed.scenario.programs import Programs, Transmission, program_faults
+from testbed.scenario.reading import checked
+from testbed.scenario.variants import can_be
+
+SHIPPED = Path(__file__).resolve().parents[2] / "stacks"
+DESCRIPTION = "stack.toml"
+OF_STACK = ":"  # of a stack and its control: quinn:bbr
+NO_SOURCES = {"target", "node_modules", "__pycache__"}  # folders that a build leaves
+MAX_SOURCES, MAX_SOURCE_BYTES = 1000, 1 << 26
+CONTROL_WORD = "{variant}"  # stands for the stack's control in the words of its programs
+
+Words = Annotated[tuple[str, ...], Length(1, 1000, "words", none="no program is named")]
+ControlName = Annotated[str, SAFE_NAME]
+
+
+@dataclass(frozen=True)
+class StackDescription:
+    """What `stack.toml` says."""
+
+    about: Annotated[str, Text()]
+    """The library and its version, in a few words."""
+    receiver: Words
+    """The program that listens, and its words: as in a flow of kind command."""
+    sender: Words
+    """The program that connects and sends until it is ended; `{variant}` is its control."""
+    variants: Mapping[ControlName, str]
+    """Its congestion controls, each with the kernel's variant of that name, or nothing."""
+    files: Annotated[tuple[str, ...], Length(0, 1000, "files")]
+    """What the programs need beside them, by paths in the folder when it is built."""
+    build: tuple[Words, ...] = ()
+    """The commands that build it, in a copy of the folder, from what is locked there."""
+    protocol: Transmission = Transmission.UDP
+    """What the programs speak."""
+
+
+@dataclass(frozen=True)
+class UserStack:
+    """A stack: where it is, and what its description says."""
+
+    name: str
+    folder: Path
+    description: StackDescription = field(repr=False)
+
+    @property
+    def reference(self) -> str:
+        """What finds it: its name, or its folder if that is another's."""
+        return self.name if self.folder.parent == SHIPPED else str(self.folder)
+
+    @property
+    def cached(self) -> Path:
+        """The folder in which its files are once they are built."""
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        name = f"{self.name}-{sources_hash(self.folder)}"
+        return Path(base) / "tcp-testbed" / "stacks" / name
+
+    @property
+    def is_built(self) -> bool:
+        """Whether its files are there."""
+        return not self.description.build or self.cached.is_dir()
+
+    def programs(self, control: str) -> Programs:
+        """Return the programs of a flow with one of its controls; raise if they are not there."""
+        about = self.description
+        if control not in about.variants:
+            raise UsageError(
+                f"stack {self.name} has no congestion control {quoted(control)}",
+                f"it has {', '.join(about.variants)}",
+            )
+        if not self.is_built:
+            raise UsageError(
+                f"stack {self.name} is not built, or was built of other sources",
+                f"testbed stack build {self.reference}",
+            )
+        place = self.cached if about.build else self.folder
+        return Programs(
+            client=tuple(word.replace(CONTROL_WORD, control) for word in about.sender),
+            server=tuple(word.replace(CONTROL_WORD, control) for word in about.receiver),
+            files=tuple(str(place / name) for name in about.files),
+            upload=True,
+            protocol=about.protocol,
+            stack=f"{self.name}{OF_STACK}{control}",
+        )
+
+
+def shipped() -> list[str]:
+    """Return the names of the stacks that come with the testbed."""
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{DESCRIPTION}"))
+
+
+def stack_of(name: str) -> UserStack:
+    """Return the stack of a name, or in a folder; raise for what is wrong with its description."""
+    folder = SHIPPED / name if name in shipped() else Path(name).absolute()
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        hint = f"a folder with a {DESCRIPTION}, or one of {', '.join(shipped())}"
+        if "/" not in name and not folder.is_dir():
+            hint = nearest(name, shipped())
+        raise UsageError(f"unknown stack {quoted(name)}", hint)
+    return UserStack(folder.name, folder, _description(path))
+
+
+def _description(path: Path) -> StackDescription:
+    try:
+        data = tomllib.loads(safe_files.read_text(path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not TOML: {error}", "docs/stacks.md has an example") from error
+    read, faults = checked(StackDescription, data, str(path))
+    if read is not None:
+        faults += _faults(read, path.parent)
+    if faults:
+        raise usage_error(faults, str(path), "docs/stacks.md has an example")
+    found: StackDescription = read
+    return found
+
+
+def _faults(about: StackDescription, folder: Path) -> Iterator[Fault]:
+    """Yield what fields of a description are not together."""
+    if not is_name(folder.name):
+        yield Fault((), f"{quoted(folder.name)}: the folder's name is not a name for tables")
+    if not about.variants:
+        yield Fault(("variants",), "none", 'cubic = "cubic"')
+    for name, like in about.variants.items():
+        if like and not can_be(like):
+            yield Fault(("variants", name), f"{quoted(like)} is no variant of the kernel's")
+    for name in about.files:
+        place = PurePosixPath(name)
+        if place.is_absolute() or ".." in place.parts:
+            yield Fault(("files",), f"{quoted(name)} is not in the folder")
+        elif not about.build and not (folder / name).is_file():
+            yield Fault(("files",), f"no such file: {quoted(name)}")
+    client, server = (
+        tuple(word.replace(CONTROL_WORD, "cubic") for word in words)
+        for words in (about.sender, about.receiver)
+    )
+    files = tuple(str(folder / name) for name in about.files)
+    for fault in program_faults(Programs(client, server, files, protocol=about.protocol)):
+        keys = tuple({"client": "sender", "server": "receiver"}.get(str(k), k) for k in fault.keys)
+        yield Fault(keys, fault.words, fault.hint)
+
+
+def source_files(folder: Path) -> list[Path]:
+    """Return what a stack is built from: all files of its folder but what builds leave there."""
+    found = list[Path]()
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(e for e in folders if e not in NO_SOURCES and not e.startswith("."))
+        found += [path for name in sorted(names) if (path := Path(place) / name).is_file()]
+        if len(found) > MAX_SOURCES:
+            raise UsageError(
+                f"{folder}: more than {MAX_SOURCES} files", "move what is built out of it"
+            )
+    if sum(path.stat().st_size for path in found) > MAX_SOURCE_BYTES:
+        raise UsageError(
+            f"{folder}: more than {MAX_SOURCE_BYTES >> 20} MB", "move what is built out of it"
+        )
+    return found
+
+
+def sources_hash(folder: Path) -> str:
+    """Return a hash of all that a stack is built from."""
+    lines = (f"{path.relative_to(folder)} {hash_of(path)}\n" for path in source_files(folder))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
