@@ -442,11 +442,12 @@ def _known(number: float, holds: bool) -> bool | None:
 def _is_above(number: float, rivals: Sequence[float]) -> bool | None:
     """Return whether a number is above all rivals, or None if what is not defined decides.
 
-    Whatever that might be, a number is not above all that one defined rival is as high as.
+    What is not defined is that of a flow that gets nothing, and above none; whatever a rival's
+    might be, a number is not above all that one defined rival is as high as.
     """
-    if any(number <= each for each in rivals):
+    if not math.isfinite(number) or any(number <= each for each in rivals):
         return False
-    return _known(number + sum(rivals), holds=True)
+    return _known(sum(rivals), holds=True)
 
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
@@ -630,11 +631,12 @@ CLAIMS: tuple[Claim, ...] = (
         tested="Throughput in bins of 10 s, in most networks: BBR's level after the first and "
         "its coefficient of variation are above each other's. Beside it: each flow's first bin is "
         "above the mean of its later ones; the others' coefficients are at most 20 %. A flow that "
-        "gets nothing has no such coefficient: its network counts against the answer, unless "
-        "another flow's is above BBR's there (until a review, the means of the other networks were "
-        "tested; until BBR's was seen to be above all in no network, such networks were not "
-        "known).",
+        "gets nothing has no such coefficient: if it is BBR, its is not above each other's there; "
+        "if it is another, the network counts against the answer, unless a third flow's is above "
+        "BBR's (until a review, the means of the other networks were tested; until BBR's was seen "
+        "to be above all in no network, all such networks counted against the answer).",
         judge=shares_over_time,
+        networks=44,  # in which flows starve; 20 decide the other readings
         readings=SHARE_READINGS,
         sentences=(
             Sentence(

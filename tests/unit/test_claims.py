@@ -539,15 +539,21 @@ def test_seeds_without_a_number_are_told_and_count_against_the_answer(tmp_path: 
     assert rows[what] == "open (n = 0 of 12)"
 
 
-def test_a_flow_with_nothing_decides_no_network_in_which_another_flow_does(tmp_path: Path) -> None:
-    """BBR's variation is not above all others' where Vegas's is higher, whatever Cubic's may be."""
+@pytest.mark.parametrize("starving", ["cubic", "bbr"])
+def test_a_flow_with_nothing_decides_no_network_in_which_another_flow_does(
+    tmp_path: Path, starving: str
+) -> None:
+    """BBR's variation is not above all others' where Vegas's is higher, whatever Cubic's may be.
+
+    Nor is it where BBR gets nothing.
+    """
     found = {"router-fairness": made.fairness_metrics(seeds=12)}
 
     def starved(flow: str, second: int, place: Place) -> Numbers:
         numbers = as_claimed(flow, second, place)
-        if flow == "cubic" and second >= 10:
+        if flow == starving and second >= 10:
             return numbers | {"throughput_mbps": 0.0}
-        is_burst = flow == "vegas" and 20 <= second < 30
+        is_burst = (starving, flow) == ("cubic", "vegas") and 20 <= second < 30
         return numbers | {"throughput_mbps": 5.0} if is_burst else numbers
 
     folder = made.write_trials(tmp_path, found["router-fairness"], starved, None, 60)
