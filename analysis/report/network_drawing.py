@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from analysis.trials.labels import queue_label, rate_label
+from analysis.trials.labels import BETWEEN, in_lines, queue_label, rate_label
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.network import PLAIN_QUEUE, Graph, Link, NodeKind, shortest_paths
 
@@ -20,6 +20,8 @@ BOX_W, BOX_H = 92, 30
 LETTER_WIDTH, LINE_HEIGHT = 6.8, 15  # of the words at a link: a letter's width, a line's height
 ABOVE = 9  # between a link and the words above it
 CLEAR = 10  # between the words and each box
+NOTE_LETTER, NOTE_LINE = 6.4, 14  # of a note below a box, likewise
+NOTE_LINES = 2  # above the next box
 FLOW_KIND_LABELS = {
     FlowKind.TCP: "TCP",
     FlowKind.CBR: "CBR",
@@ -74,25 +76,32 @@ def network_svg(
     columns: Sequence[Sequence[str]],
     edges: Sequence[Edge],
     routers: Collection[str],
-    notes: Mapping[str, str],
+    notes: Mapping[str, Sequence[str]],
 ) -> str:
     """Draw nodes in columns, their links, and notes below nodes, as an SVG element."""
     nodes = _layout(columns, edges, routers)
+    written = {name: _note_lines(parts) for name, parts in notes.items()}
     by_name = {node.name: node for node in nodes}
     lines = [
         by_name[each.one].y + LINE_HEIGHT * len(_fitting(each.below, each, by_name))
         for each in edges
     ]
-    width = max(node.x for node in nodes) + MARGIN
-    height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
+    half = {
+        node.name: max([MARGIN, *(len(t) * NOTE_LETTER / 2 for t in written.get(node.name, ()))])
+        for node in nodes
+    }
+    left = min(node.x - half[node.name] for node in nodes)
+    width = max(node.x + half[node.name] for node in nodes) - left
+    below = max(node.y + NOTE_LINE * max(0, len(written.get(node.name, ())) - 1) for node in nodes)
+    height = max(below + 46, *(each + 24 for each in lines))
     top = min(0, *(_words_top(each, by_name) for each in edges))
     parts = [
         '<svg class="network" role="img" '
         f'aria-label="The network: {escape(name)}" '
-        f'viewBox="0 {top:g} {width:g} {height - top:g}">'
+        f'viewBox="{left:g} {top:g} {width:g} {height - top:g}">'
     ]
     parts += [_edge(edge, by_name) for edge in edges]
-    parts += [_node(node, notes.get(node.name, "")) for node in nodes]
+    parts += [_node(node, written.get(node.name, ())) for node in nodes]
     return "".join([*parts, "</svg>"])
 
 
@@ -239,12 +248,22 @@ def _queues(links: Iterable[Link]) -> str:
     return _several(map(queue_label, queues), "queues")
 
 
-def _flows(scenario: Scenario) -> dict[str, str]:
+def _flows(scenario: Scenario) -> dict[str, list[str]]:
     """Return the flows that start at each node."""
-    notes: dict[str, list[str]] = {}
+    notes: dict[str, dict[str, None]] = {}
     for flow in scenario.flows:
-        notes.setdefault(flow.src, []).append(f"{FLOW_KIND_LABELS[flow.sort]} → {flow.dst}")
-    return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
+        notes.setdefault(flow.src, {})[f"{FLOW_KIND_LABELS[flow.sort]} → {flow.dst}"] = None
+    return {name: list(texts) for name, texts in notes.items()}
+
+
+def _note_lines(parts: Sequence[str]) -> list[str]:
+    """Return a note in the lines that have room below a box."""
+    lines = in_lines(parts, int(LINK_STEP / NOTE_LETTER)).split("\n")
+    if len(lines) <= NOTE_LINES:
+        return lines
+    shown = lines[: NOTE_LINES - 1]
+    more = len(parts) - sum(len(each.split(BETWEEN)) for each in shown)
+    return [*shown, f"and {more} more"]
 
 
 def _words_top(edge: Edge, nodes: dict[str, NodeBox]) -> float:
@@ -278,7 +297,7 @@ def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _node(node: NodeBox, note: str) -> str:
+def _node(node: NodeBox, note: Sequence[str]) -> str:
     x, y = node.x - BOX_W / 2, node.y - BOX_H / 2
     round_ = BOX_H / 2 if node.router else 5
     kind = "router" if node.router else "host"
@@ -287,6 +306,7 @@ def _node(node: NodeBox, note: str) -> str:
         f'width="{BOX_W}" height="{BOX_H}" rx="{round_:g}"/>'
         f'<text x="{node.x:g}" y="{node.y + 4:g}">{escape(node.name)}</text>'
     )
-    if note:
-        text += f'<text class="note" x="{node.x:g}" y="{node.y + 29:g}">{escape(note)}</text>'
+    for number, line in enumerate(note):
+        place = node.y + 29 + NOTE_LINE * number
+        text += f'<text class="note" x="{node.x:g}" y="{place:g}">{escape(line)}</text>'
     return text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import itertools
+import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,21 @@ def write_watch_page(watched: Watched, out: Path, command: str) -> Path:
         columns=_deflated(columns),
     )
     make_folder(out.parent)
+    replace(out, lambda path: path.write_text(text, encoding="utf-8"))
+    return out
+
+
+def write_both(pages: Sequence[tuple[str, Path]], change: str, instant_s: float, out: Path) -> Path:
+    """Write a page that holds two others, with their names, which then have one clock."""
+    fragment = f"#t={instant_s:.9f}"
+    placed = [(name, os.path.relpath(path, out.parent) + fragment) for name, path in pages]
+    text = page.fill(
+        "watch_both.html",
+        ("watch_both.js",),
+        "frame-src 'self' file:",
+        pages=placed,
+        change=change,
+    )
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 

@@ -81,6 +81,7 @@ class TrialResult(Trial):
         mark: int = 0,
         spare: int = 0,
         flow: str = "",
+        queue: str = "",
         seeds: int = 1,
         out: str | os.PathLike[str] | None = None,
     ) -> WhatIf:
@@ -91,7 +92,8 @@ class TrialResult(Trial):
         the number of one packet of the flow's capture `bottleneck-out` that is lost instead, `mark`
         of one that gets a CE mark, `delay` such a number and the milliseconds by which that packet
         is later; `spare` is the number, in `bottleneck-in`, of one that the queue then has room
-        for. The trials are in `pairs`, the differences of metrics in `effects`.
+        for. `queue` names another queue of the flow by its interface or link. The trials are in
+        `pairs`, the differences of metrics in `effects`.
         """
         texts = {
             place: value if isinstance(value, str) else json.dumps(value)
@@ -99,7 +101,7 @@ class TrialResult(Trial):
         }
         folder = results_folder(WHAT_IF) if out is None else Path(out)
         options = RunOptions(seeds=seeds, engine="guest", out=folder)
-        change = Intervention(texts, at_s, *fate_of_one(drop, delay, mark, spare), flow)
+        change = Intervention(texts, at_s, *fate_of_one(drop, delay, mark, spare), flow, queue)
         with interruptible():
             return what_if(self, change, options, f"what_if({change.description})", RunListener())
 

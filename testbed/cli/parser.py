@@ -452,8 +452,15 @@ def _rewind_options(parser: Parser) -> None:
     _value(parser, "--out", "DIR", "keep what ran again in this results folder", type=Path)
 
 
+def _seconds(text: str) -> float:
+    try:
+        return float(text.removesuffix("s"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no second, as 3.2 is") from None
+
+
 def _delayed_packet(text: str) -> tuple[int, float]:
-    found = re.fullmatch(r"(\d+)=(\d+(?:\.\d+)?)", text)
+    found = re.fullmatch(r"(\d+)=(\d+(?:\.\d+)?)(?:ms)?", text)
     if not found or not int(found[1]) or not float(found[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is no packet with milliseconds, as 812=5 is")
     return int(found[1]), float(found[2])
@@ -463,7 +470,7 @@ def _what_if_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
     about = "from this second on: a link's rate_mbit, delay_ms, loss, up, or its FIFO's limit"
-    _value(parser, "--at", "S", about, type=float)
+    _value(parser, "--at", "S", about, type=_seconds)
     about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
     one = parser.add_mutually_exclusive_group()
     _number(one, "--drop", about)
@@ -473,6 +480,8 @@ def _what_if_options(parser: Parser) -> None:
     about = "let a full queue take this packet of the capture bottleneck-in, which it dropped"
     _number(one, "--spare", about)
     _value(parser, "--flow", "NAME", "the flow whose packet it is (the first)", default="")
+    about = "another queue of its path, by interface or link, such as r1-eth1 or r1-r2"
+    _value(parser, "--queue", "NAME", about, default="")
     _number(parser, "--seeds", "in N networks, from the trial's seed on", default=1)
     _value(parser, "--out", "DIR", "results folder (results/what-if)", type=Path)
     _number(parser, "--jobs", "trials at once (one for each core)")

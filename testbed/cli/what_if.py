@@ -6,6 +6,7 @@ import argparse
 import math
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.cli.run_output import Printed, print_table
@@ -22,7 +23,7 @@ from testbed.runs.what_if import (
     fate_of_one,
     what_if,
 )
-from testbed.store.names import REPORT, results_folder
+from testbed.store.names import FIGURES, REPORT, WATCH_PAGE, results_folder
 from testbed.store.reading import open_named_trial
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ask(options: argparse.Namespace) -> int:
         if len(values) != 1:
             raise UsageError(f"--set {place}: one value", f"--set {place}={values[0]}")
         settings[place] = values[0]
-    change = Intervention(settings, options.at, *packet, options.flow)
+    change = Intervention(settings, options.at, *packet, options.flow, options.queue)
     out = options.out or results_folder(WHAT_IF)
     run_options = RunOptions(seeds=options.seeds, engine="guest", out=out, jobs=options.jobs)
     command = shlex.join(("testbed", *options.arguments))
@@ -54,7 +55,23 @@ def ask(options: argparse.Namespace) -> int:
         errors.print(f"testbed: {name} is invalid: its numbers do not count", soft_wrap=True)
     page = make_report(collect([answer.run]), answer.run / REPORT)
     console.print(f"report: {page}", soft_wrap=True)
+    console.print(f"side by side: {_both(answer, change, command)}", soft_wrap=True)
     return 1 if answer.invalid or _reaches_back(answer, change) else 0
+
+
+def _both(answer: WhatIf, change: Intervention, command: str) -> Path:
+    """Write the moving pictures of the first network, and the page that has them side by side."""
+    from analysis.report.watch_page import write_both, write_watch_page
+    from analysis.watch.excerpt import watched_trial
+
+    pair, *_ = answer.pairs
+    names = ("as it was", f"what if {change.description}")
+    pages = []
+    for name, trial in zip(names, (pair.before, pair.after), strict=True):
+        out = trial.path / FIGURES / WATCH_PAGE
+        pages.append((name, write_watch_page(watched_trial(trial), out, command)))
+    first_s = pair.first.earliest_s if pair.first else change.at_s or 0.0
+    return write_both(pages, names[1], first_s, answer.run / WATCH_PAGE)
 
 
 def _reaches_back(answer: WhatIf, change: Intervention) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.captures.inspection import Point, flow_record, view_of
+from analysis.captures.inspection import flow_record, view_of
 from analysis.captures.tcp import CE
 from analysis.metrics.metric_rows import counted
 from analysis.metrics.video_columns import PLAYER_METRICS
@@ -26,7 +26,13 @@ from analysis.results.tables import write_metrics
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.statistics.packet_comparison import FirstDifference, first_difference
 from analysis.statistics.text_tables import usual_columns
-from analysis.trials.packets import TrialPackets, capture_files, capture_interface, epoch_ns
+from analysis.trials.packets import (
+    TrialPackets,
+    capture_files,
+    capture_interface,
+    epoch_ns,
+    queue_roles,
+)
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue, queue_transit
 from testbed.errors import TestbedError, UsageError, nearest, quoted
 from testbed.own_files.scenario_file import Document, in_document
@@ -79,6 +85,7 @@ class Intervention:
     fate: Fate = Fate.LOST
     later_ms: float = 0.0  # by which a late packet arrives later
     flow: str = ""  # whose bottleneck; the first flow's unless named
+    queue: str = ""  # another of its queues, by interface or link
 
     @property
     def description(self) -> str:
@@ -272,10 +279,11 @@ def _with_changes(
 def _with_other_packet(trial: Trial, change: Intervention) -> Scenario:
     """Return the scenario in which one packet has another fate at the bottleneck or behind it."""
     flow, spares = flow_record(trial, change.flow), change.fate is Fate.SPARED
-    point = Point.BOTTLENECK_IN if spares else Point.BOTTLENECK_OUT
+    role = _queue_role(trial, flow, change.queue) if change.queue else "bottleneck"
+    point = f"{role}-in" if spares else f"{role}-out"
     packets = TrialPackets(trial)
     rows = packets.read(view_of(trial, flow.name, point).capture).rows
-    hop = _bottleneck(trial, flow)
+    hop = _hop(trial, capture_interface(trial, f"{role}-out", flow))
     direction = hop.direction
     if direction.schedule or (
         not spares and (direction.jitter_ms or direction.loss or direction.trace)
@@ -313,8 +321,19 @@ def _with_other_packet(trial: Trial, change: Intervention) -> Scenario:
     return _checked(_with_changes(trial.scenario, hop.number, side, window), trial.path)
 
 
-def _bottleneck(trial: Trial, flow: FlowRecord) -> Hop:
-    interface = capture_interface(trial, Point.BOTTLENECK_OUT, flow)
+def _queue_role(trial: Trial, flow: FlowRecord, name: str) -> str:
+    """Return what captures call a flow's queue, which is named by its interface or its link."""
+    named: dict[str, str] = {}
+    for role in queue_roles(trial, flow):
+        if interface := capture_interface(trial, f"{role}-out", flow):
+            named |= {interface: role, _hop(trial, interface).link.name: role}
+    if name not in named:
+        words = f"--queue {name}: {flow.name} passes no such queue"
+        raise UsageError(words, nearest(name, named) if named else "none was captured")
+    return named[name]
+
+
+def _hop(trial: Trial, interface: str) -> Hop:
     hops = (hop for both in make_plan(trial.scenario).network.hops for hop in both)
     return next(hop for hop in hops if hop.out.name == interface)
 

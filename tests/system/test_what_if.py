@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.runs.what_if import NO_CHANGE, Fate, Intervention, WhatIf, what_if
-from testbed.scenario.network import Queue
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
 from testbed.store.reading import Trial, open_trial
+from tests.browser import Tab, browser
 from tests.lab import run_trials
 from tests.scenarios import router
 from tests.trial_writer import write_trial
@@ -106,6 +109,26 @@ def test_exactly_one_packet_is_lost(trial: Trial, out: Path) -> None:
     assert data_missing["seq"].tolist() == [lost["seq"]]
 
 
+def test_a_packet_of_a_named_queue_is_lost(tmp_path: Path) -> None:
+    queue = Queue("pfifo", limit_packets=20)
+    links = tuple(
+        Link(ends, Direction(rate, 5, queue), Direction(delay_ms=5))
+        for ends, rate in ((("a", "r"), 8), (("r", "s"), 6), (("s", "b"), 4))
+    )
+    routers = tuple(Node(name, NodeKind.ROUTER) for name in ("r", "s"))
+    flow = Flow("tcp", FlowKind.TCP, "a", "b", variant="cubic")
+    network = Graph((Node("a"), *routers, Node("b")), links)
+    (made,) = run_trials([Scenario("test", network, (flow,), 2)], tmp_path / "stored")
+    behind = TrialPackets(made).read(capture_files(made)["r-eth1"]).rows
+    lost = behind[behind["length"] > 1000].iloc[200]
+    for name in ("r-eth1", "r-s"):
+        change = Intervention(packet=int(lost["frame"]), queue=name)
+        (pair,) = answer(made, change, tmp_path / "out").pairs
+        assert pair.first and pair.first.interface == "s-eth0"
+        came = TrialPackets(pair.after).read(capture_files(pair.after)["s-eth0"]).rows
+        assert lost["ip_id"] not in set(came["ip_id"])
+
+
 def test_exactly_one_packet_is_late(trial: Trial, out: Path) -> None:
     late = middle_segment(trial)
     before, after = received(
@@ -160,6 +183,21 @@ def test_each_network_is_a_pair(trial: Trial, out: Path) -> None:
     assert goodput.difference.n_a == 2
 
 
+FIRST = "document.querySelector('iframe')"
+
+
+def clocks(tab: Tab, pattern: str) -> int:
+    """How many frames' clocks show an instant, once two do or after some seconds."""
+    for _ in range(50):
+        nodes = tab.call("DOM.getFlattenedDocument", depth=-1, pierce=True)["nodes"]
+        texts = [each["nodeValue"] for each in nodes if each["nodeName"] == "#text"]
+        shown = sum(re.fullmatch(pattern, each) is not None for each in texts)
+        if shown >= 2:
+            break
+        tab.run("new Promise((done) => setTimeout(done, 200))")
+    return shown
+
+
 def test_the_command_says_what_is_the_same(
     trial: Trial, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,8 +206,15 @@ def test_the_command_says_what_is_the_same(
     printed = capsys.readouterr().out
     assert "as it was: the same packets as the trial" in printed
     assert "links.1.forward.rate_mbit=2 from 1.5 s: the same " in printed
-    page = Path(printed.split("report: ")[1].strip())
+    page = Path(printed.split("report: ")[1].split("side by side")[0].strip())
     assert "links.1.forward.rate_mbit=2 from 1.5 s" in page.read_text()
+    both = Path(printed.split("side by side: ")[1].strip())
+    with browser() as tab:
+        tab.visit(both.as_uri(), 1400)
+        tab.call("DOM.enable")
+        assert clocks(tab, r"1\.5\d{8} s") == 2
+        tab.run(f"(() => {{ {FIRST}.src = {FIRST}.src.replace(/#.*/, '#t=2.25'); }})()")
+        assert clocks(tab, r"2\.250000000 s") == 2  # in the other one, too
 
 
 @pytest.mark.parametrize(
@@ -187,6 +232,7 @@ def test_the_command_says_what_is_the_same(
         (Intervention(packet=999_999, fate=Fate.SPARED), "no such packet", "bottleneck-in"),
         (Intervention(packet=50, fate=Fate.SPARED), "did not drop it", "testbed watch"),
         (Intervention(packet=50, fate=Fate.MARKED), "is not of ECN", "a flow with ECN"),
+        (Intervention(packet=50, queue="nowhere"), "passes no such queue", "router-receiver"),
         (Intervention({"links.1.forward.limit_bytes": "9000"}, 1), "queue is a pfifo", ""),
     ],
 )

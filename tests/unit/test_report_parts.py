@@ -316,6 +316,17 @@ def test_values_of_axes_are_written_out() -> None:
     ]
 
 
+def test_notes_at_the_edges_are_not_cut() -> None:
+    one, other = ["program → receiver1"], [f"workload → host{n}" for n in range(9)]
+    text = network_svg("n", [["a"], ["b"]], [Edge("a", "b")], (), {"a": one, "b": other})
+    left, top, width, height = map(float, re.findall(r'viewBox="([^"]+)"', text)[0].split())
+    notes = re.findall(r'<text class="note" x="([\d.]+)" y="([\d.]+)">([^<]+)<', text)
+    assert [words for _, _, words in notes] == [*one, "workload → host0", "and 8 more"]
+    for x, y, words in notes:
+        assert left <= float(x) - 3.1 * len(words) and float(x) + 3.1 * len(words) <= left + width
+        assert float(y) < top + height
+
+
 def test_words_of_links_that_meet_stand_apart() -> None:
     edges = [
         Edge("a", "r", above="one", below="first", neck=True),

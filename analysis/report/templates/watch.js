@@ -625,8 +625,24 @@ const watching = (async () => {
     }
     $("clock").value = clock(state.t);
   };
-  const refresh = () => { sight(); paint(panes); cursors(); drawNetwork(); details(); remember(); };
-  const tick = () => { state.frames = (state.frames ?? 0) + 1; paint(sight()); cursors(); drawNetwork(); };
+  const refresh = () => { sight(); paint(panes); cursors(); drawNetwork(); details(); remember(); share(); };
+  const tick = () => { state.frames = (state.frames ?? 0) + 1; paint(sight()); cursors(); drawNetwork(); share(); };
+  // beside another run: the page that holds both (watch_both.js) hands on what is done in one of them
+  let told = false;
+  const share = () => { if (parent !== window && !told) parent.postMessage({ t: state.t, speed: state.speed, span: state.span, playing: state.playing, flow: flows[state.flow]?.name }, "*"); };
+  addEventListener("message", ({ source, data: other }) => {
+    if (parent === window || source !== parent) return;
+    told = true;
+    if (state.playing) play(false);
+    if (other.speed !== state.speed) setSpeed(other.speed);
+    if (other.span !== state.span) setSpan(other.span);
+    const flow = flows.findIndex(({ name }) => name === other.flow);
+    if (flow >= 0 && flow !== state.flow) setFlow(flow);
+    state.packet = -1;
+    state.t = clamp(Number(other.t) || 0, START, STOP);
+    if (other.playing) tick(); else refresh();
+    told = false;
+  });
   const go = (t, words = "") => {
     state.t = clamp(t, START, STOP);
     if (t < START || t > STOP) words = `${clock(t)} is outside of this page, which goes from ${clock(START)} to ${clock(STOP)}.`;
