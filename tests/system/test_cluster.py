@@ -31,7 +31,7 @@ from testbed.store.reading import open_trial, trials_in
 from testbed.store.records import Status
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.trial.make import RUNNER
-from tests.lab import capture_hashes, planned_here, run_trials, wait_until
+from tests.lab import capture_hashes, needs_a_seen_checkout, planned_here, run_trials, wait_until
 from tests.scenarios import router
 
 MAX_S = 8.0  # from the workers' start to the last trial's end
@@ -209,6 +209,7 @@ def test_a_worker_with_another_kernel_takes_none(
 
 
 @pytest.mark.slow
+@needs_a_seen_checkout
 def test_a_worker_whose_programs_are_elsewhere(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

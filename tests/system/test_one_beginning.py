@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import set_ups
+from tests.lab import needs_a_seen_checkout
 
 # PIE's timer, RED and netem's dice, the ports of four connections, a radio's air, keys of TLS
 QUICK_TRIALS = (
@@ -29,12 +30,13 @@ def usual(tmp_path_factory: pytest.TempPathFactory, full: bool, with_slow: bool)
 
 # what does everything at once, and who looks; the others say which thing it is
 QUICK_NAMES = ("all", "bottleneck")
+MARKS = {"path": (pytest.mark.slow, needs_a_seen_checkout)}
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in QUICK_NAMES else pytest.param(name, marks=pytest.mark.slow)
+        name if name in QUICK_NAMES else pytest.param(name, marks=MARKS.get(name, pytest.mark.slow))
         for name in set_ups.NAMES
     ],
 )

@@ -26,7 +26,16 @@ from testbed.scenario.named_networks import (
     router_bottleneck,
     star,
 )
-from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue, shortest_paths
+from testbed.scenario.network import (
+    Direction,
+    Graph,
+    Link,
+    Node,
+    NodeKind,
+    Port,
+    Queue,
+    shortest_paths,
+)
 from testbed.scenario.reading import read_document, read_scenario
 from topologies.access_link import AccessLink
 from topologies.dumbbell import Dumbbell
@@ -336,3 +345,15 @@ def test_routers_of_a_drawing_stand_in_a_line() -> None:
     drawn = drawing([scenario(parking_lot(NECK, 3), "sender1-receiver1")])
     heights = re.findall(r'class="neck" x1="\d+" y1="([\d.]+)" x2="\d+" y2="([\d.]+)"', drawn)
     assert len(heights) == 3 and len({each for pair in heights for each in pair}) == 1
+
+
+def test_networks_on_both_sides_of_a_router_do_not_overlap() -> None:
+    """One may lie within the other, in either order."""
+    wide = (Port(address="10.9.0.1/16"), Port(address="10.9.0.2/16"))
+    narrow = (Port(address="10.9.7.1/24"), Port(address="10.9.7.2/24"))
+    for first, second in ((wide, narrow), (narrow, wide)):
+        links = (Link(("a", "r"), Direction(), ports=first), Link(("r", "b"), NECK, ports=second))
+        graph = Graph((Node("a"), Node("r", NodeKind.ROUTER), Node("b")), links)
+        flow = Flow("tcp", FlowKind.TCP, "a", "b", variant="cubic")
+        with pytest.raises(UsageError, match="have a router between them, and are in one network"):
+            validate(Scenario("test", graph, (flow,), duration_s=3))
