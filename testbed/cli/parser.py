@@ -132,7 +132,7 @@ GROUPS = {  # what one wants to do → its verbs, the most used first
     "run experiments": ("run", "plan", "list", "new", "evaluate"),
     "look at results": (
         *("report", "compare", "whatif", "explore", "inspect", "rewind", "reduce", "export"),
-        *("runs", "columns"),
+        *("fit", "runs", "columns"),
     ),
     "prove results to others": ("bundle", "verify"),
     "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
@@ -353,6 +353,14 @@ def _reduce_options(parser: Parser) -> None:
     formats = ("table", "csv", "json", "parquet")
     _value(parser, "--format", None, "how to write the table", choices=formats, default="table")
     _value(parser, "--out", "FILE", "write to a file instead of the terminal", type=Path)
+
+
+def _fit_options(parser: Parser) -> None:
+    _value(parser, "capture", None, "a pcap or pcapng file, taken at the sender of data", type=Path)
+    _value(parser, "--flow", "N", "the TCP flow, as `reduce` numbers them (the largest)", type=int)
+    _flag(parser, "--tunnels", "read what VXLAN and GENEVE carry, not as plain UDP")
+    about = "the scenario (fitted.json)"
+    _value(parser, "--out", "FILE", about, type=Path, default=Path("fitted.json"))
 
 
 def _report_options(parser: Parser) -> None:
@@ -714,6 +722,13 @@ VERBS = (
         "turn captures (any, not only ours) into a table with one row per flow",
         "reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
         _reduce_options,
+    ),
+    Verb(
+        "fit",
+        "fit:fit_capture",
+        "estimate the network that a capture's TCP flow crossed, as a scenario to run",
+        "fit download.pcapng",
+        _fit_options,
     ),
     Verb(
         "report",
