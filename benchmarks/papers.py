@@ -312,7 +312,7 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         own = [answer for answer in answers if answer.id == claim]
         told = [sentence for answer in own if (sentence := answer.sentence())]
         short = " ".join(told) or _shortened(own[0].statement)
-        short = " ".join(filter(None, (short, _what_would_decide(own))))
+        short = " ".join(filter(None, (short, _what_may_decide(own))))
         rows.append((f"**{claim}** {own[0].claim}", f"**{_in_and_outside(own)}.** {short}"))
         rows += [
             (f"· {what}", f"{answer}: {_shortened(said)}") for what, answer, said in own[0].beside
@@ -349,8 +349,8 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
     return f"{SIMULATED}: {told}; {ON_LINUX}: {linux}" if inside else linux
 
 
-def _what_would_decide(answers: Sequence[ClaimAnswer]) -> str:
-    """Say how many networks would decide what is open: in nine of ten cases, by their spread."""
+def _what_may_decide(answers: Sequence[ClaimAnswer]) -> str:
+    """Say how many networks decide nine of ten cases like what is open, by their spread."""
     is_simulated = any(answer.trials.startswith(SIMULATED) for answer in answers)
     needed = dict.fromkeys(
         f"{each.needed:,} networks {SIMULATED if SIMULATED in each.trials else ON_LINUX}"
@@ -359,7 +359,7 @@ def _what_would_decide(answers: Sequence[ClaimAnswer]) -> str:
         for each in answers
         if _verdict_of(each.answer) == "open" and each.needed > each.n
     )
-    return f"Some {' and '.join(needed)} would decide it." if needed else ""
+    return f"Some {' and '.join(needed)} may decide it." if needed else ""
 
 
 def _verdict_of(answer: str) -> str:

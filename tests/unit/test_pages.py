@@ -137,16 +137,16 @@ def test_a_claim_about_a_simulator_is_answered_there_and_on_linux() -> None:
     assert lines[-3].endswith("| 3 of 5 |")
 
 
-def test_what_is_open_says_how_many_networks_would_decide_it() -> None:
+def test_what_is_open_says_how_many_networks_may_decide_it() -> None:
     open_one = ANSWER | {"verdict": "open", "needed": 44}
     (row,) = papers.answer_lines([claim_answer(open_one)])[2:3]
-    assert row.endswith("Some 44 networks would decide it. |")
+    assert row.endswith("Some 44 networks may decide it. |")
     inside = open_one | {"profile": "in ns-2", "needed": 10688}
     (row,) = papers.answer_lines([claim_answer(each) for each in (inside, open_one)])[2:3]
-    assert row.endswith("Some 10,688 networks in ns-2 and 44 networks on Linux would decide it. |")
+    assert row.endswith("Some 10,688 networks in ns-2 and 44 networks on Linux may decide it. |")
     for decided in ({"verdict": "supported"}, {"n": 44}):
         (row,) = papers.answer_lines([claim_answer(open_one | decided)])[2:3]
-        assert "would decide" not in row
+        assert "may decide" not in row
 
 
 def test_a_sentence_stands_for_the_answer_that_it_was_written_for(
