@@ -167,7 +167,9 @@ def _text(packet: ComparedPacket) -> str:
 
 
 def _origin(packet: ComparedPacket) -> Iterator[str]:
-    """Yield what sent a packet, and what its socket knew."""
+    """Yield whose packet it is, what sent it, and what its socket knew."""
+    if packet.flow:
+        yield f"of flow {packet.flow}"
     if packet.why_not:
         yield f"sent by: not known ({packet.why_not})"
     if packet.functions:

@@ -95,6 +95,7 @@ class EventList:
         fields = {field.name: field.bitpos // 8 for field in gdb.lookup_type(TIME_EVENT).fields()}
         self._list, self._pending = fields["list"], fields["pending"]
         self._own = (symbol(SPARE) + 63) & ~63
+        self._write(self._own + self._pending, b"\0\0")  # there is a text: not in the list yet
 
     def _read(self, address: int) -> int:
         memory = gdb.selected_inferior().read_memory(address, 8)

@@ -42,6 +42,7 @@ class ComparedPacket:
     functions: tuple[str, ...] = ()  # that sent it, the inner one first
     socket: tuple[str, ...] = ()  # lines
     why_not: str = ""  # why the last two are not known
+    flow: str = ""  # its name: a condition may have others beside the variant's own
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,12 @@ def _packet(divergence: Divergence, side: int, kernel: str) -> ComparedPacket:
         for title, cell in zip(titles, row, strict=True)
         if title in DESCRIBED
     )
-    if not has_symbols(kernel):
-        return ComparedPacket(text, why_not=f"kernel {kernel} has no symbols: testbed rewind")
     flow = _flow_of(trial, capture, first.number)
     if flow is None:
         return ComparedPacket(text, why_not="it is no flow's")
+    if not has_symbols(kernel):
+        why_not = f"kernel {kernel} has no symbols: testbed rewind"
+        return ComparedPacket(text, why_not=why_not, flow=flow.name)
     orders = DebuggerOrders(
         (_time_ns(trial, capture, first.number) - epoch_ns(trial)) / 1e9,
         epoch_ns(trial),
@@ -175,8 +177,8 @@ def _packet(divergence: Divergence, side: int, kernel: str) -> ComparedPacket:
     try:
         sent = sending_of(trial, orders, lambda _line: None)
     except TestbedError as error:
-        return ComparedPacket(text, why_not=error.message)
-    return ComparedPacket(text, sent.functions[:MAX_CHAIN], sent.socket)
+        return ComparedPacket(text, why_not=error.message, flow=flow.name)
+    return ComparedPacket(text, sent.functions[:MAX_CHAIN], sent.socket, flow=flow.name)
 
 
 def _time_ns(trial: Trial, capture: Path, number: int) -> int:

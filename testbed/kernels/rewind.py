@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from analysis.captures.inspection import Point, flow_record, view_of
 from analysis.statistics.packet_comparison import capture_differences
@@ -119,7 +120,7 @@ def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, 
     packets = TrialPackets(trial)
     if request.packet == RETRANSMISSION:
         data = packets.at(view.capture, flow).data
-        rows = data[np.asarray(data["retransmission"], dtype=bool)]
+        rows = data[np.asarray(retransmitted(data, request.point), dtype=bool)]
         if rows.empty:
             raise TestbedError(
                 f"{trial.path}: flow {flow.name} retransmitted nothing", "name another --flow"
@@ -141,6 +142,16 @@ def _find_packet(trial: Trial, request: RewindRequest) -> tuple[CapturedPacket, 
     frame, time_ns = int(rows["frame"].iloc[0]), int(rows["time_ns"].iloc[0])
     interface = capture_interface(trial, request.point, flow)
     return CapturedPacket(interface, frame), (time_ns - epoch_ns(trial)) / 1e9
+
+
+def retransmitted(data: pd.DataFrame, point: str) -> pd.Series[bool]:
+    """Return which packets of a flow were sent before.
+
+    Wireshark calls those that follow the loss at once out of order: where the sender captures, none
+    can have overtaken another.
+    """
+    again = data["retransmission"].astype(bool)
+    return again | data["out_of_order"].astype(bool) if point == Point.SENDER else again
 
 
 def rewind(

@@ -223,7 +223,12 @@ def found(tmp_path: Path) -> KernelComparison:
     scenario = router(variant="cubic", cbr_mbit=0.1, axes={"condition": "red", "variant": "cubic"})
     trial: Trial = open_trial(write_trial(tmp_path / "trial", scenario=scenario))
     packets = (
-        ComparedPacket("1 0.5 TCP " + "x" * 90, ("tcp_write_xmit", "tcp_ack"), ("cubic, open",)),
+        ComparedPacket(
+            "1 0.5 TCP " + "x" * 90,
+            ("tcp_write_xmit", "tcp_ack"),
+            ("cubic, open",),
+            flow="background",
+        ),
         ComparedPacket(""),
     )
     first = Divergence((trial, trial), FirstDifference("sender1-eth0", 7, (0.5, math.nan)), packets)
@@ -244,7 +249,7 @@ def test_a_mail(found: KernelComparison) -> None:
     assert all(len(line) <= 75 for line in lines)
     text = "\n".join(lines)
     assert "0.500000 s  red cubic" in text and "packet 7 of sender1-eth0" in text
-    assert "sent by tcp_write_xmit < tcp_ack" in text
+    assert "of flow background" in text and "sent by tcp_write_xmit < tcp_ack" in text
     assert "B, at no time: no such packet" in text
     assert "cubic: throughput +1.17 Mbit/s [" in text
     assert "2 trials were not compared: the guest's kernel has no queue" in text

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from analysis.captures.inspection import Point
 from analysis.trials.packets import TrialPackets, epoch_ns
 from experiments.command import main
 from testbed.kernels.guest_under_gdb import CapturedPacket
-from testbed.kernels.rewind import RETRANSMISSION, RewindRequest, going_back, orders_for
+from testbed.kernels.rewind import (
+    RETRANSMISSION,
+    RewindRequest,
+    going_back,
+    orders_for,
+    retransmitted,
+)
 from testbed.store.reading import open_trial
 from testbed.store.records import Record, Status
 from tests.trial_writer import TCP, flow_record, write_trial
@@ -32,6 +40,12 @@ def test_a_packet_is_found_in_its_capture(trial: Path) -> None:
     assert (orders.src_ports, orders.dst_port) == (flow.src_ports, flow.dst_port)
     by_number = orders_for(opened, RewindRequest(packet=str(first["frame"])))
     assert by_number == orders
+
+
+def test_what_wireshark_calls_out_of_order_was_sent_before_where_it_is_sent() -> None:
+    data = pd.DataFrame({"retransmission": [False, False, True], "out_of_order": [0, 1, 0]})
+    assert list(retransmitted(data, Point.SENDER)) == [False, True, True]
+    assert list(retransmitted(data, Point.RECEIVER)) == [False, False, True]
 
 
 def test_an_instant_comes_before_the_packets(trial: Path) -> None:
