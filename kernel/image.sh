@@ -12,7 +12,8 @@
 #   image.sh --symbols VERSION   adds the file `symbols` for a debugger, by a second build of the
 #                                same sources, whose code is compared with the first one's
 #   image.sh --flavour NAME …    the same for another image of the version: `machine`, of whole
-#                                programs, or `debug`, which looks for the kernel's own errors
+#                                programs, `debug`, which looks for the kernel's own errors, or
+#                                `selftests`, of Linux's own tests of the network
 #
 # The file `base` in the directory is the key without the queue disciplines of queues/, for trials
 # that use none of those.
@@ -135,7 +136,9 @@ main() { # a function, so that all of the script is read before it runs for minu
     fi
     check_tools
     need_source "$version"
-    lay_out "$version" "$flavour"
+    asked=''
+    [ ! -e "$here/$flavour/suites" ] || asked_of "$version"
+    lay_out "$version" "$flavour" "$asked"
     find_keys
     if [ "$only_path" ]; then
         echo "$cache/$key"

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds a guest kernel of the user's own and prints its directory as the last line of stdout.
 #
-#   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]
+#   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL] [--flavour NAME]
 #
 #   SOURCE         the folder of a source tree, or a version of Debian's (a folder here)
 #   --patches DIR  further patches; one that has the name of one of ours replaces it
 #   --config FILE  lines of a configuration, which replace ours for the same symbols
 #   --add DIR      tcp_NAME.c and sch_NAME.c, which are built in
 #   --like KERNEL  start the first build from a copy of this kernel's compiled files
+#   --flavour NAME what an image of Debian's versions has besides (recipe.sh)
 #
 # A tree gets the patches of the nearest version that is not newer. Patches that the file `without`
 # lists are left out where they do not apply. The build folder is kept, so that another build of the
@@ -18,11 +19,11 @@
 # shellcheck source=kernel/source.sh
 . "$here/source.sh"
 
-usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]"
+usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL] [--flavour NAME]"
 name=${1-} source=${2-}
 [ "$source" ] || die "no name or no source" "$usage"
 shift 2
-patches='' config='' added='' like=''
+patches='' config='' added='' like='' flavour='' asked=''
 while [ $# -gt 0 ]; do
     [ "${2-}" ] || die "$1: a value is missing" "$usage"
     case $1 in
@@ -30,9 +31,10 @@ while [ $# -gt 0 ]; do
     --config) config=$2 ;;
     --add) added=$2 ;;
     --like) like=$2 ;;
+    --flavour) flavour=$2 ;;
     *) die "unknown argument: $1" "$usage" ;;
     esac
-    [ "$1" = --like ] || [ -e "$2" ] || die "$2: no such file or folder" "$1 takes one that is there"
+    [[ $1 == --[lf]* ]] || [ -e "$2" ] || die "$2: no such file or folder" "$1 takes one that is there"
     shift 2
 done
 
@@ -53,12 +55,14 @@ choose_source() {
     if versions | grep -qxF -- "$source"; then
         version=$source origin=$source
         need_source "$version"
+        [ ! -e "$here/$flavour/suites" ] || asked_of "$version"
         source=$tarball
         return
     fi
     if [ ! -f "$source/Makefile" ] || [ ! -f "$source/arch/um/Kconfig" ]; then
         die "$source is no source tree of Linux" "it needs Makefile and arch/um/; or name a version"
     fi
+    asked=$source
     origin=$(number VERSION).$(number PATCHLEVEL)
     version=$(nearest_version "$origin")
     [ "$version" = "$origin" ] || say "$source is Linux $origin: it gets the patches for $version"
@@ -115,7 +119,7 @@ build() {
 main() { # a function, so that all of the script is read before it runs for minutes
     check_tools
     choose_source
-    lay_out "$version"
+    lay_out "$version" "$flavour" "$asked"
     add_own
     build
 }

@@ -5,7 +5,8 @@
 # A version of Linux is a folder here (6.1/, 6.12/) with its own patches and lines of configuration;
 # what all versions share is in patches/, congestion/, queues/ and guest.config. A flavour is another
 # image of a version, and a folder here, which comes on top: machine/, on which whole programs run
-# (docs/mininet.md), and debug/, which looks for the kernel's own errors (docs/kernels.md).
+# (docs/mininet.md), debug/, which looks for the kernel's own errors (docs/kernels.md), and selftests/, on
+# which Linux's own tests of the network run (docs/selftests.md). A flavour may be `on` another one.
 set -euo pipefail
 export LC_ALL=C
 
@@ -103,8 +104,29 @@ note_hashes() { # an image's folder
     (cd "$1" && sha256sum linux config version base >sha256)
 }
 
-lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too
-    local folder
+# Adds what the tests of a tree ask for, as far as neither a flavour nor what it cannot have says
+# something of it: as modules or built in, all is built in.
+add_asked() { # the flavour's folder, the tree
+    local suite configs=()
+    while read -r suite; do
+        [ ! -e "$2/tools/testing/selftests/$suite/config" ] ||
+            configs+=("$2/tools/testing/selftests/$suite/config")
+    done < <(grep -v '^#' "$1/suites")
+    [ ${#configs[@]} != 0 ] || die "$2 has no tests of the network" "is it a source tree of Linux?"
+    awk '
+        { sub(/[ \t]*(#.*)?$/, "") }
+        !/^CONFIG_/ { if (FILENAME == ARGV[1] && $1 != "") settled["CONFIG_" $1]; next }
+        { split($0, part, "=") }
+        FILENAME == ARGV[2] { settled[part[1]]; next }
+        part[2] == "m" { part[2] = "y" }
+        !(part[1] in settled) && part[2] != "n" { settled[part[1]]; print part[1] "=" part[2] }
+    ' "$1/cannot" "$recipe/guest.config" "${configs[@]}" >"$recipe/asked"
+    cat "$recipe/asked" >>"$recipe/guest.config"
+    rm "$recipe/asked"
+}
+
+lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too; a tree with tests
+    local folder part
     mkdir "$recipe"/{patches,congestion}
     cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
     add_patches "$here/patches"
@@ -113,8 +135,14 @@ lay_out() { # version, and a flavour, whose part may be in VERSION/FLAVOUR/, too
     add_sources "$here/queues"
     [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
     [ "${2-}" ] || return 0
-    for folder in "$here/$2" "$here/$1/$2"; do
-        add_patches "$folder/patches"
-        [ ! -e "$folder/guest.config" ] || add_config "$folder/guest.config"
+    for part in $(cat "$here/$2/on" 2>/dev/null) "$2"; do
+        for folder in "$here/$part" "$here/$1/$part"; do
+            add_patches "$folder/patches"
+            [ ! -e "$folder/guest.config" ] || add_config "$folder/guest.config"
+        done
     done
+    [ ! -e "$here/$2/suites" ] || {
+        add_asked "$here/$2" "$3"
+        : >"$recipe/without" # no patch, but what a version does not know: build.sh says so
+    }
 }

@@ -131,3 +131,15 @@ need_source() { # version
         find_source "$1"
     fi
 }
+
+# Sets `asked` to a folder with the configurations that a version's own tests ask for, unpacked once.
+asked_of() { # version, whose source was found
+    local new
+    asked=$cache/asked/$1-$packaged
+    [ ! -d "$asked" ] || return 0
+    mkdir -p "$cache/asked" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
+    new=$(mktemp -d "$cache/asked/.new.XXXXXX")
+    xz -T0 -dc "$tarball" | tar -x -C "$new" --strip-components=1 --wildcards \
+        '*/tools/testing/selftests/*/config' || die "cannot unpack $tarball" "is the disk full? (df -h $cache)"
+    mv -T "$new" "$asked" 2>/dev/null || rm -rf "$new" # another did
+}

@@ -7,6 +7,9 @@ where packets differ or a trial did not run, with the answer as a mail beside it
 again.
 
     executor.py --branches URL --tree ~/net-next --base origin/main --results DIR --url URL
+
+With --selftests, it also runs the branch's own tests of the network on its kernel, in virtual time:
+those of the suites that are named, or of all.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ import argparse
 import datetime
 import json
 import subprocess
+import tempfile
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 MANIFEST = "results.json"
 NAME, GROUP = "testbed-packets", "tcp-packets"
+KERNEL = "nipa"  # the testbed's name of a branch's kernel for its tests
 
 
 def main() -> int:
@@ -38,6 +43,8 @@ def main() -> int:
     start = datetime.datetime.now(datetime.UTC)
     stamp = int(start.timestamp())
     results = compare(options, commit, f"{options.url}/{stamp}.txt")
+    if options.selftests is not None:
+        results += selftests(options, commit, stamp)
     entry = {
         "executor": NAME,
         "branch": newest["branch"],
@@ -60,6 +67,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--base", required=True, help="the commit to compare with")
     parser.add_argument("--results", required=True, type=Path, help="the folder for results")
     parser.add_argument("--url", required=True, help="where that folder can be read")
+    about = "run Linux's own tests of the network, too: these suites, or all"
+    parser.add_argument("--selftests", nargs="*", metavar="SUITE", help=about)
     parser.add_argument("--testbed", default="testbed", help="the program")
     return parser.parse_args()
 
@@ -84,7 +93,7 @@ def commit_of(tree: str, branch: str) -> str:
     return commits[0]
 
 
-def compare(options: argparse.Namespace, commit: str, link: str) -> list[dict[str, str]]:
+def compare(options: argparse.Namespace, commit: str, link: str) -> list[dict[str, Any]]:
     """Compare the branch with its base; write the report, and return a result per condition."""
     argv = [options.testbed, "kernel", "compare"]
     argv += [f"{options.tree}@{options.base}", f"{options.tree}@{commit}"]
@@ -103,7 +112,31 @@ def compare(options: argparse.Namespace, commit: str, link: str) -> list[dict[st
     ]
 
 
-def result_of(condition: str, link: str, why: str | None) -> dict[str, str]:
+def selftests(options: argparse.Namespace, commit: str, stamp: int) -> list[dict[str, Any]]:
+    """Build the branch's kernel for its own tests, run them, and return a result for each."""
+    out = options.results / f"{stamp}-selftests"
+    git = ["git", "-C", options.tree, "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        tree = f"{folder}/tree"
+        subprocess.run([*git, "add", "--quiet", "--detach", tree, commit], check=True)
+        try:
+            argv = [options.testbed, "kernel", "build", "--source", tree, "--name", KERNEL]
+            done = subprocess.run([*argv, "--for-selftests"], stderr=subprocess.PIPE, check=False)
+            if not done.returncode:
+                argv = [options.testbed, "kernel", "test", KERNEL, "selftests"]
+                argv += [*options.selftests, "--source", tree, "--out", str(out)]
+                done = subprocess.run(argv, stderr=subprocess.PIPE, check=False)
+        finally:
+            subprocess.run([*git, "remove", "--force", tree], check=True)
+    if not (out / MANIFEST).exists():
+        (options.results / f"{stamp}-selftests.txt").write_bytes(done.stderr)
+        link = f"{options.url}/{stamp}-selftests.txt"
+        return [{"test": "selftests", "group": GROUP, "result": "fail", "link": link}]
+    found: list[dict[str, Any]] = json.loads((out / MANIFEST).read_text())
+    return [{**each, "link": f"{options.url}/{out.name}/{each['folder']}"} for each in found]
+
+
+def result_of(condition: str, link: str, why: str | None) -> dict[str, Any]:
     """Return a test's result; why it failed, if it did, is in `reason`."""
     outcome = {"result": "fail", "reason": why} if why else {"result": "pass"}
     return {"test": condition, "group": GROUP, "link": link, **outcome}

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.cli.kernel import say
 from testbed.cli.programs import existing_script, machine_program, script_command
 from testbed.cli.run_output import Printed, print_table
 from testbed.errors import UsageError, printable_lines, quoted
@@ -17,6 +16,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import replace
 from testbed.programs.expectations import Expectations, MeasuredNumber, measure, read_expectations
 from testbed.programs.program_runs import ProgramRun, record_text, run_in_folder
+from testbed.runs.console import say
 from testbed.store.names import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
 
 GRADE_EXAMPLE = "testbed grade lab.py --seeds 1,2,3 --expect lab.toml"

@@ -13,7 +13,7 @@ from testbed.guest.boot import require_confined
 from testbed.kernels.kernel_sources import build_source, check_unlike, kernel_source
 from testbed.kernels.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.plan.plan import tasks
-from testbed.runs.console import console, errors, folding_table, print_error
+from testbed.runs.console import console, folding_table, print_error, print_lines, say
 from testbed.runs.engine_choice import choose
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
@@ -47,17 +47,6 @@ def kernel(options: argparse.Namespace) -> int:
         if what in COMPARING and not isinstance(error, UsageError):
             return print_error(error, SKIP)
         raise
-
-
-def say(line: str) -> None:
-    """Print a line of a build's output as it comes: a build takes minutes."""
-    errors.print(line, soft_wrap=True)
-
-
-def print_lines(*lines: str) -> None:
-    """Print lines as they are, however long."""
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
@@ -94,13 +83,14 @@ def _version(folder: Path | None) -> list[str]:
 def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = _wanted(options, words)
     if isinstance(wanted, str):
-        wanted = kernels.debug_name(wanted) if options.debug else wanted
-        if options.machine and wanted.endswith(kernels.debug_name("")):
+        wanted = kernels.debug_name(wanted) if options.flavour == kernels.DEBUG_FLAVOUR else wanted
+        flavour = "" if options.flavour == kernels.DEBUG_FLAVOUR else options.flavour
+        if flavour and wanted.endswith(kernels.debug_name("")):
             raise UsageError(
-                "kernel build: --machine and a kernel that looks for its errors are two images",
+                f"kernel build: --{flavour} and a kernel that looks for its errors are two images",
                 "build one after the other",
             )
-        folder = kernels.build_version(wanted, say, machine=options.machine)
+        folder = kernels.build_version(wanted, say, flavour)
         console.print(f"kernel {wanted}: {folder}", soft_wrap=True)
         return 0
     folder = kernels.build_custom(wanted, say)
@@ -114,13 +104,11 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.Custom
     if len(words) + (options.source is not None) != 1:
         raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
     source = words[0] if words else str(options.source)
-    for flavour, config in (
-        (options.machine and "--machine", kernels.MACHINE_CONFIG),
-        (options.debug and "--debug", kernels.DEBUG_CONFIG),
-    ):
-        if flavour and (options.source or options.config or options.name):
+    if options.flavour and (options.source or options.config or options.name):
+        config = kernels.SOURCE_FOLDER / options.flavour / "guest.config"
+        if options.flavour != kernels.SELFTESTS_FLAVOUR:
             raise UsageError(
-                f"kernel build: {flavour} is for Debian's kernels as they are",
+                f"kernel build: --{options.flavour} is for Debian's kernels as they are",
                 f"yours: --config {config}",
             )
     changes = (options.patches, options.config, options.add)
@@ -128,7 +116,7 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.Custom
         return source
     if not options.name:
         raise UsageError("kernel build: a kernel of your own needs --name NAME", BUILD_EXAMPLES)
-    return kernels.CustomKernel(options.name, source, *changes)
+    return kernels.CustomKernel(options.name, source, *changes, flavour=options.flavour)
 
 
 def _remove(_options: argparse.Namespace, words: Sequence[str]) -> int:
@@ -227,6 +215,10 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     names, asked = words[0].split(","), words[1:]
     kernels.require_known(names)
     require_confined()
+    if asked[:1] == [kernels.SELFTESTS_FLAVOUR]:
+        from testbed.cli.kernel_selftests import kernel_selftests
+
+        return kernel_selftests(options, names, asked[1:])
     queue_names = [word for word in asked if word != KUNIT]
     ends: list[Iterable[SuiteEnd]] = []
     count = 0

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from testbed.cli import run_output
-from testbed.cli.kernel import print_lines, say
 from testbed.cli.run_output import JunitCase
 from testbed.errors import UsageError
 from testbed.guest import kernels
@@ -25,6 +24,7 @@ from testbed.kernels.packetdrill import (
 )
 from testbed.kernels.selftests import selftests
 from testbed.machine import atomic
+from testbed.runs.console import print_lines, say
 from testbed.store.names import results_folder
 
 EXAMPLE = "testbed packetdrill gtests/net/tcp, or: testbed packetdrill --selftests 6.12"

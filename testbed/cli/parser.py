@@ -515,8 +515,16 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--config", "FILE", about, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
     _unconfined_option(parser)
-    _flag(parser, "--machine", "build: the image of whole programs (`testbed exec`)")
-    _flag(parser, "--debug", "build: VERSION-debug, which looks for the kernel's own errors")
+    flavours = {
+        "--machine": "build: the image of whole programs (`testbed exec`)",
+        "--debug": "build: VERSION-debug, which looks for the kernel's own errors",
+        "--for-selftests": "build: the image of Linux's own tests of the network",
+    }
+    for option, about in flavours.items():
+        flavour = option.removeprefix("--for").lstrip("-")
+        parser.add_argument(
+            option, dest="flavour", action="store_const", const=flavour, default="", help=about
+        )
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
@@ -526,9 +534,18 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--format", None, about, choices=("mail", "md", "json"), default="mail")
     about = "compare: only trials with this in their name, such as cubic or red-ecn"
     _value(parser, "--only", "TEXT", about, default="")
-    _number(parser, "--jobs", "compare: number of trials to run in parallel")
+    _number(parser, "--jobs", "compare, test: number of guests at once (one for each core)")
     about = "test: the version of Linux whose tests run (the newest whose source is here)"
     _value(parser, "--selftests", "VERSION", about, default="")
+    about = "test KERNEL selftests: only the tests with this name, with or without its ending"
+    _value(parser, "-t", "NAME", about, dest="tests", action="append", default=[])
+    about = "… : seconds of virtual time after which a test is ended (7200)"
+    _number(parser, "--limit", about, default=7200)
+    about = "… : seconds of wall time after which it is given up (1200)"
+    _number(parser, "--timeout", about, default=1200)
+    _flag(parser, "--capture", "… : run a test that fails again, with its packets captured")
+    _number(parser, "--repeat", "… : run each with N seeds, and name what differs")
+    _flag(parser, "--busy", "… : keep every core busy meanwhile")
 
 
 def _stack_options(parser: Parser) -> None:

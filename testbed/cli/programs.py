@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from testbed.cli.kernel import say
 from testbed.errors import UsageError, number_of, printable, printable_lines
 from testbed.guest.machine import MachineProgram, machine_kernel, root_environment
 from testbed.machine import safe_files
@@ -24,7 +23,8 @@ from testbed.machine.file_hashes import hash_of
 from testbed.machine.process import end_all, start
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
-from testbed.programs.suite_results import (
+from testbed.runs.console import console, folding_table, print_folded, say
+from testbed.runs.suite_results import (
     MAX_JUNIT_FILES,
     TEST_FAILED,
     TEST_FORMATS,
@@ -34,7 +34,6 @@ from testbed.programs.suite_results import (
     printed_outcomes,
     unlike,
 )
-from testbed.runs.console import console, folding_table, print_folded
 from testbed.store.names import (
     CAPTURES_FOLDER,
     MACHINE_ERRORS,
@@ -191,7 +190,7 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
     seeds = [*range(options.seed, options.seed + options.repeat), options.seed]
     runs, hashes = list[SuiteRun](), list[list[str]]()
     nowhere = Path(os.devnull)
-    with workplace("input") as place, nowhere.open("wb") as unheard, _busy_cores(options.busy):
+    with workplace("input") as place, nowhere.open("wb") as unheard, busy_cores(options.busy):
         input_file = _input(place / "stdin")
         for number, seed in enumerate(seeds, 1):
             program = machine_program(
@@ -229,7 +228,7 @@ def _repeat(options: argparse.Namespace, words: Sequence[str], folder: Path, ver
 
 
 @contextlib.contextmanager
-def _busy_cores(wanted: bool) -> Iterator[None]:
+def busy_cores(wanted: bool) -> Iterator[None]:
     """Keep every core busy meanwhile, if wanted: in virtual time that must not matter."""
     cores = len(os.sched_getaffinity(0)) if wanted else 0
     with contextlib.ExitStack() as running:

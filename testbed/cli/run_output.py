@@ -91,13 +91,14 @@ def print_table(table: text_tables.TextTable, printed: Printed) -> None:
 
 @dataclass(frozen=True)
 class JunitCase:
-    """A test case for others' tools: without a failure it passed."""
+    """A test case for others' tools: without a failure it passed, or was skipped."""
 
     classname: str
     name: str
     failure: str = ""
     output: str = ""
     took_s: float = 0.0
+    skipped: str = ""  # why
 
 
 def junit(suites: Mapping[str, Sequence[JunitCase]]) -> str:
@@ -110,6 +111,8 @@ def junit(suites: Mapping[str, Sequence[JunitCase]]) -> str:
             case = ET.SubElement(suite, "testcase", names, time=f"{each.took_s:.3f}")
             if each.failure:
                 ET.SubElement(case, "failure", message=each.failure).text = each.output
+            if each.skipped:
+                ET.SubElement(case, "skipped", message=each.skipped)
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
 

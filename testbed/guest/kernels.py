@@ -28,9 +28,10 @@ SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
-# Folders of a version's other images (kernel/recipe.sh): for whole programs, and to look for the
-# kernel's own errors.
-MACHINE_FLAVOUR, DEBUG_FLAVOUR = "machine", "debug"
+USERLAND_SCRIPT = SOURCE_FOLDER / "userland.sh"
+# Folders of a version's other images (kernel/recipe.sh): for whole programs, to look for the
+# kernel's own errors, and for Linux's own tests of the network.
+MACHINE_FLAVOUR, DEBUG_FLAVOUR, SELFTESTS_FLAVOUR = "machine", "debug", "selftests"
 MACHINE_CONFIG = SOURCE_FOLDER / MACHINE_FLAVOUR / "guest.config"
 DEBUG_CONFIG = SOURCE_FOLDER / DEBUG_FLAVOUR / "guest.config"
 SCRIPT_ERROR = "kernel: error: "  # begins the last line but one of a script that failed
@@ -58,19 +59,19 @@ def custom_folder(name: str) -> Path:
     return cache_folder() / "own" / checked_name(name)
 
 
-def built_folder(name: str, *, machine: bool = False) -> Path | None:
+def built_folder(name: str, flavour: str = "") -> Path | None:
     """Return the folder of a kernel, or None if it is not built.
 
-    Each of Debian's versions has three images: the small one of scenarios, with `machine` the one
-    that has what whole programs use, and by the name VERSION-debug one that looks for errors of
-    the kernel's. The user's own kernels have one.
+    Each of Debian's versions has four images: the small one of scenarios, by the flavour those that
+    have what whole programs and Linux's own tests use, and by the name VERSION-debug one that looks
+    for errors of the kernel's. The user's own kernels have one.
     """
     if name not in debian_names():
         folder = custom_folder(name)
         return folder if (folder / "base").exists() else None
-    if installed := installed_kernels().get(f"{name}-{MACHINE_FLAVOUR}" if machine else name):
+    if installed := installed_kernels().get(f"{name}-{flavour}" if flavour else name):
         return installed
-    done = _ask_script(*_image(name, machine))
+    done = _ask_script(*_image(name, flavour))
     folder = Path(done.stdout.strip())
     return folder if done.status == 0 and (folder / "base").exists() else None
 
@@ -97,10 +98,10 @@ def _scripts_environment() -> Iterator[dict[str, str]]:
         yield environment
 
 
-def _image(name: str, machine: bool) -> list[str]:
+def _image(name: str, flavour: str = "") -> list[str]:
     """Return the words by which image.sh knows an image."""
     version = name.removesuffix(f"-{DEBUG_FLAVOUR}")
-    flavour = DEBUG_FLAVOUR if name != version else MACHINE_FLAVOUR if machine else ""
+    flavour = DEBUG_FLAVOUR if name != version else flavour
     return [*(("--flavour", flavour) if flavour else ()), version]
 
 
@@ -140,7 +141,7 @@ def why_not_found(name: str) -> str:
     """Return what kept the script from looking for a kernel; empty if nothing did."""
     if name not in debian_names():
         return ""
-    said = _ask_script(*_image(name, machine=False)).stderr.strip()
+    said = _ask_script(*_image(name)).stderr.strip()
     return said.split("\n")[0].removeprefix(SCRIPT_ERROR)
 
 
@@ -204,16 +205,18 @@ class CustomKernel:
     config: Path | None = None
     add: Path | None = None
     like: str = ""  # the kernel whose compiled files the first build starts from
+    flavour: str = ""  # what an image of Debian's versions has besides
 
     def arguments(self) -> list[str]:
         """Return the arguments of own.sh."""
         paths = {"--patches": self.patches, "--config": self.config, "--add": self.add}
         options = [(name, str(path)) for name, path in paths.items() if path is not None]
         options += [("--like", self.like)] if self.like else []
+        options += [("--flavour", self.flavour)] if self.flavour else []
         return [self.name, self.source, *(word for option in options for word in option)]
 
 
-def build_version(name: str, progress: Progress, *, machine: bool = False) -> Path:
+def build_version(name: str, progress: Progress, flavour: str = "") -> Path:
     """Build an image of one of Debian's kernels, which takes minutes, unless it is built already.
 
     A source that is not here is fetched first.
@@ -223,7 +226,7 @@ def build_version(name: str, progress: Progress, *, machine: bool = False) -> Pa
             f"no patches for Linux {name.removesuffix(f'-{DEBUG_FLAVOUR}')}",
             f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
         )
-    return _run_build([str(IMAGE_SCRIPT), *_image(name, machine)], progress)
+    return _run_build([str(IMAGE_SCRIPT), *_image(name, flavour)], progress)
 
 
 def symbols_of(name: str, progress: Progress) -> Path:
@@ -247,6 +250,11 @@ def build_custom(kernel: CustomKernel, progress: Progress) -> Path:
     if kernel.name in debian_names():
         raise UsageError(f"{kernel.name} is Debian's", "give yours another --name")
     return _run_build([str(CUSTOM_SCRIPT), *kernel.arguments()], progress)
+
+
+def userland(progress: Progress) -> Path:
+    """Return the folder of the programs of Linux's own tests, which are fetched once."""
+    return _run_build([str(USERLAND_SCRIPT)], progress)
 
 
 def require_known(names: Iterable[str]) -> None:

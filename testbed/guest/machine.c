@@ -2,7 +2,7 @@
  * Runs one command in the guest as on a machine of its own, as root: any file can be changed, and
  * every change but those in its folder is gone when the guest ends.
  *
- *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES SAMPLES_MS [terminal]
+ *     testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES SAMPLES_MS [terminal|unobserved]
  *
  *   FOLDER     the command's working folder
  *   PROGRAMS   a folder of programs that come before the machine's own: sudo, service, …; the one
@@ -12,6 +12,7 @@
  *   PROCESSES  how many processes and threads it may have at once: with one more it is ended
  *   SAMPLES_MS how often queues and sockets are sampled; 0: never
  *   terminal   the command is at the guest's console
+ *   unobserved what it sets up is not written down
  *
  * Its own working directory is the trial's.  There it reads
  *
@@ -20,6 +21,7 @@
  *   guest.stdin        its input; without this file it is empty
  *   guest.judge        a command, with the path of its program, that judges what is observed
  *                      (judge.c): the run ends at a finding; without this file nothing does
+ *   guest.root         the folder that is its root, in place of the host's; without this file it is that
  *   guest.paths        folders below /tmp, /run or /dev/shm that the command has to see (init.c)
  *
  * and writes
@@ -125,6 +127,20 @@ static void make_folder(const char *path)
 		fail("cannot make %s", path);
 }
 
+/* Goes where the root's files are. */
+static void enter_lower(void)
+{
+	char lower[4096] = "/";
+	int file = openat(trial, "guest.root", O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? 0 : read(file, lower, sizeof(lower) - 1);
+
+	if (length > 0)
+		lower[length] = '\0';
+	close(file);
+	if (chdir(lower))
+		fail("%s", lower);
+}
+
 /* The paths of overlays' options are relative or ours: a comma or a colon in one would end it. */
 static void make_root(void)
 {
@@ -138,8 +154,9 @@ static void make_root(void)
 		fail(OVER);
 	for (part = 0; part < sizeof(parts) / sizeof(*parts); part++)
 		make_folder(parts[part]);
+	enter_lower();
 	attach("overlay", ROOT, "overlay", MS_NOSUID,
-	       "lowerdir=/,upperdir=" OVER "/upper,workdir=" OVER "/work");
+	       "lowerdir=.,upperdir=" OVER "/upper,workdir=" OVER "/work");
 }
 
 /* A fresh folder, open to all if it is for what is temporary. */
@@ -361,7 +378,7 @@ static void begin_to_observe(pid_t pid, int its)
 		fail("cannot observe");
 }
 
-static pid_t start(const char *folder, int at_terminal)
+static pid_t start(const char *folder, int at_terminal, int observed)
 {
 	char **program = read_words("guest.program"), **environment = read_words("guest.environment");
 	int ends[2];
@@ -371,7 +388,7 @@ static pid_t start(const char *folder, int at_terminal)
 		fail("cannot fork");
 	close(ends[pid > 0]);
 	if (pid) {
-		if (!at_terminal)
+		if (observed)
 			begin_to_observe(pid, ends[0]);
 		close(ends[0]);
 		return pid;
@@ -383,7 +400,7 @@ static pid_t start(const char *folder, int at_terminal)
 	open_input(at_terminal);
 	if (chdir(folder))
 		fail("%s", folder);
-	if (!at_terminal)
+	if (observed)
 		let_observe(ends[1]);
 	/* after reboot(2) the guest would begin again, and so would the command */
 	if (prctl(PR_CAPBSET_DROP, CAP_SYS_BOOT, 0, 0, 0))
@@ -627,13 +644,14 @@ static void report(long long took_ns, int status, const struct brought *brought)
 int main(int count, char **words)
 {
 	int at_terminal = count == 8 && !strcmp(words[7], "terminal"), status, folder;
+	int unobserved = count == 8 && !strcmp(words[7], "unobserved");
 	struct brought brought = { 0, 0, 0 };
 	long long started_ns, took_ns, samples_ns;
 	pid_t child;
 
-	if (count != 7 && !at_terminal) {
+	if (count != 7 && !at_terminal && !unobserved) {
 		fputs("usage: testbed-machine FOLDER PROGRAMS BEGIN_NS LIMIT_S PROCESSES SAMPLES_MS "
-		      "[terminal]\n",
+		      "[terminal|unobserved]\n",
 		      stderr);
 		return CANNOT;
 	}
@@ -652,7 +670,8 @@ int main(int count, char **words)
 	folder = open(OVER "/folder", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	enter_root();
 	set_kernel();
-	prepare();
+	if (!unobserved)
+		prepare();
 	if (faccessat(trial, "guest.judge", F_OK, 0) == 0)
 		start_judge(read_words("guest.judge"), trial);
 	block_child_signal(SIG_BLOCK);
@@ -661,7 +680,7 @@ int main(int count, char **words)
 	samples_ns = strtoll(words[6], NULL, 10) * (NS / 1000);
 	if (samples_ns)
 		begin_samples(trial);
-	child = start(words[1], at_terminal);
+	child = start(words[1], at_terminal, !at_terminal && !unobserved);
 	status = wait_for(child, strtoll(words[4], NULL, 10) * NS, samples_ns);
 	took_ns = monotonic_ns() - started_ns;
 	end_samples();

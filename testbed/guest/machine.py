@@ -8,6 +8,7 @@ its output and how it went are in a folder of results afterwards.
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from testbed.store.names import (
     GUEST_OBSERVED,
     GUEST_PROGRAM,
     GUEST_REPORT,
+    GUEST_ROOT,
     GUEST_SAMPLED,
     GUEST_STATUS,
     MACHINE_FILES,
@@ -89,6 +91,8 @@ class MachineProgram:
     shown: Sequence[Path] = ()  # folders below /tmp and the like that it sees, besides its own
     captured: Sequence[str] = ()  # interfaces of Mininet's, its nodes, their ports, or `all`
     judge: Sequence[str] = ()  # a command that judges what is observed: it ends at a finding
+    root: Path | None = None  # the folder that it has in place of the host's files
+    observed: bool = True  # what it sets up is written down: no process of many is fast then
 
     @property
     def most_processes(self) -> int:
@@ -113,12 +117,14 @@ class MachineEnd:
     warnings: Sequence[str]
 
 
-def machine_kernel(name: str, progress: kernels.Progress) -> Path:
+def machine_kernel(
+    name: str, progress: kernels.Progress, flavour: str = kernels.MACHINE_FLAVOUR
+) -> Path:
     """Return the folder of a kernel on which whole programs run, and build it if it is Debian's."""
     name = name or kernels.default_kernel()
-    folder = kernels.built_folder(name, machine=True)
+    folder = kernels.built_folder(name, flavour)
     if name in kernels.versions() and not (folder and kernels.is_whole(folder)):
-        folder = kernels.build_version(name, progress, machine=True)
+        folder = kernels.build_version(name, progress, flavour)
     if folder is None:
         raise kernels.not_built(name)
     if problem := kernels.why_unusable(name, folder):
@@ -174,11 +180,13 @@ def run_on_machine(
         shutil.copyfile(program.input, place / GUEST_INPUT)
     if program.judge:
         (place / GUEST_JUDGE).write_bytes(_packed(program.judge))
+    if program.root:
+        (place / GUEST_ROOT).write_bytes(os.fsencode(program.root))
     begin_ns = BOOT_NS + MACHINE_AGE_S * NS
     samples_ms = SAMPLES_MS if program.captured else 0
     numbers = (begin_ns, program.limit_s, program.most_processes, samples_ms)
     argv = [str(MACHINE), str(program.folder), str(PROGRAMS), *map(str, numbers)]
-    argv += ["terminal"] if program.at_terminal else []
+    argv += ["terminal"] if program.at_terminal else [] if program.observed else ["unobserved"]
     time = CONSOLE if program.at_terminal else VIRTUAL_TIME
     options = guest_options(program.seed, program.memory_mb, time)
     with reserve_core(core_locks()) as core:
@@ -188,7 +196,7 @@ def run_on_machine(
             options,
             program.patience_s,
             cancelled,
-            shown=(program.folder, *program.shown),
+            shown=(program.folder, *program.shown, *((program.root,) if program.root else ())),
             runs_programs=True,
             at_terminal=program.at_terminal,
         )

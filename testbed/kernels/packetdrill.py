@@ -7,12 +7,10 @@ and of packetdrill's run_all.py.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from testbed.guest.machine import (
     run_on_machine,
 )
 from testbed.guest.worker import HIDDEN
+from testbed.kernels.side_by_side import side_by_side
 from testbed.machine import atomic, safe_files
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.store.names import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
@@ -176,14 +175,8 @@ def run_scripts(
     A failed run is repeated, with its packets in `out`.
     """
     folders = {name: machine_kernel(name, progress) for name in {run.kernel for run in runs}}
-    with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
-        machines = _Machines(tool, folders, out)
-        try:
-            yield from pool.map(machines.run, runs)
-        except BaseException:
-            machines.stopped.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+    machines = _Machines(tool, folders, out)
+    yield from side_by_side(runs, machines.run, jobs)
 
 
 class _Machines:
@@ -191,40 +184,42 @@ class _Machines:
 
     def __init__(self, tool: PacketdrillTool, folders: Mapping[str, Path], out: Path) -> None:
         self._tool, self._folders, self._out = tool, folders, out
-        self.stopped = threading.Event()
 
-    def run(self, script_run: ScriptRun) -> ScriptEnd:
+    def run(self, script_run: ScriptRun, stopped: threading.Event) -> ScriptEnd:
         """Run a script, and again if it fails, with all packets recorded."""
         try:
-            return self._run(script_run)
+            return self._run(script_run, stopped)
         except (Cancelled, UsageError):
             raise
         except TestbedError as error:  # of this guest: others run
             return ScriptEnd(script_run, False, 0.0, (error.message,))
 
-    def _run(self, script_run: ScriptRun) -> ScriptEnd:
+    def _run(self, script_run: ScriptRun, stopped: threading.Event) -> ScriptEnd:
         with atomic.workplace(PACKETDRILL) as place:
             words = ["unshare", "-n", *self._tool.words(script_run)]
-            end = self._on_machine(script_run, words, place)
+            end = self._on_machine(script_run, words, place, stopped)
             if end.status == 0:
                 return ScriptEnd(script_run, True, end.took_s)
             said = output_lines(script_run, place)
-        return ScriptEnd(script_run, False, end.took_s, said, self._keep_packets(script_run))
+        kept = self._keep_packets(script_run, stopped)
+        return ScriptEnd(script_run, False, end.took_s, said, kept)
 
-    def _keep_packets(self, script_run: ScriptRun) -> Path:
+    def _keep_packets(self, script_run: ScriptRun, stopped: threading.Event) -> Path:
         tool = self._tool.words(script_run, "--verbose")
         safe_files.make_folder(self._out)
         kept = self._out / re.sub(r"[^\w.-]", "-", script_run.name)
         with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept, private=True) as new:
             words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
-            self._on_machine(script_run, words, place)
+            self._on_machine(script_run, words, place, stopped)
             said = output_lines(script_run, place)
             (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in said))
             if (place / MACHINE_FILES / CAPTURE).exists():
                 shutil.copyfile(place / MACHINE_FILES / CAPTURE, new / CAPTURE)
         return kept
 
-    def _on_machine(self, script_run: ScriptRun, words: Sequence[str], place: Path) -> MachineEnd:
+    def _on_machine(
+        self, script_run: ScriptRun, words: Sequence[str], place: Path, stopped: threading.Event
+    ) -> MachineEnd:
         folder = script_run.script.parent
         shown = map(_folder_to_show, (folder, self._tool.program))
         program = MachineProgram(
@@ -236,7 +231,7 @@ class _Machines:
             shown=tuple({path for path in shown if path}),
         )
         kernel = self._folders[script_run.kernel]
-        return run_on_machine(program, kernel, place, self.stopped.is_set)
+        return run_on_machine(program, kernel, place, stopped.is_set)
 
 
 def output_lines(script_run: ScriptRun, place: Path) -> tuple[str, ...]:

@@ -50,6 +50,17 @@ def print_error(error: TestbedError, status: int) -> int:
     return status
 
 
+def say(line: str) -> None:
+    """Print a line of a build's output as it comes: a build takes minutes."""
+    errors.print(line, soft_wrap=True)
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines as they are, however long."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
 def wide_console() -> Console:
     """Return a console for tables with one column per trial, whose lines a log must not break."""
     return console if console.is_terminal else _console(width=2000)

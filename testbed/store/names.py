@@ -47,6 +47,7 @@ GUEST_PROGRAM = "guest.program"  # a whole program's command, environment and in
 GUEST_ENVIRONMENT = "guest.environment"
 GUEST_INPUT = "guest.stdin"
 GUEST_JUDGE = "guest.judge"  # the command that judges what it sets up
+GUEST_ROOT = "guest.root"  # the name of the folder that is its root
 GUEST_REPORT = "guest.report"  # … how it went, and what our programs beside it have to say
 GUEST_NOTES = "guest.notes"
 GUEST_OBSERVED = "guest.observed"

@@ -23,8 +23,14 @@ ANSWER = {
     "differing": [{"condition": "red", "variant": "cubic"}],
     "failed_conditions": {"cake": "the guest hung"},
 }
+SELFTESTS = [{"test": "diag.sh", "group": "net/mptcp", "result": "pass", "folder": "diag"}]
 PROGRAM = """#!/bin/sh
 echo "$@" >>{calls}
+for out; do :; done # the last word
+case $* in
+*--for-selftests) exit 0 ;;
+*--out*) mkdir "$out" && cp {tests} "$out/results.json" && exit 1 ;;
+esac
 case $* in *json) cat {answer} ;; *) echo Subject: other packets ;; esac
 echo "kernel: x.c:1: error" >&2
 exit {status}
@@ -34,7 +40,9 @@ exit {status}
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
 
 
-def executed(root: Path, folder: Path, status: int, answer: str) -> list[dict[str, str]]:
+def executed(
+    root: Path, folder: Path, status: int, answer: str, *more: str
+) -> list[dict[str, str]]:
     """Run the executor for two branches, and return the results of the newer one."""
     (folder / "results").mkdir(exist_ok=True)
     (folder / "remote").mkdir()
@@ -44,18 +52,20 @@ def executed(root: Path, folder: Path, status: int, answer: str) -> list[dict[st
     ]
     (folder / "branches").write_text(json.dumps(branches))
     (folder / "answer").write_text(answer)
+    (folder / "tests").write_text(json.dumps(SELFTESTS))
     remote = str(folder / "remote")
     for act in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["branch", "new"]):
         subprocess.run([*GIT, "-C", remote, *act], check=True)
     subprocess.run([*GIT, "clone", "-q", remote, str(folder / "tree")], check=True)
     program = folder / "testbed"
-    words = {"calls": folder / "calls", "answer": folder / "answer", "status": status}
+    files = {name: folder / name for name in ("calls", "answer", "tests")}
+    words = {**files, "status": status}
     program.write_text(PROGRAM.format(**words))
     program.chmod(0o755)
     argv = [sys.executable, str(root / "contrib/nipa/executor.py"), "--base", "main"]
     argv += ["--branches", str(folder / "branches"), "--tree", str(folder / "tree")]
     argv += ["--results", str(folder / "results"), "--url", "x", "--testbed", str(program)]
-    subprocess.run(argv, check=True)
+    subprocess.run([*argv, *more], check=True)
     manifest = json.loads((folder / "results/results.json").read_text())
     assert manifest[0]["branch"] == "new"
     name = Path(manifest[0]["url"]).name
@@ -81,6 +91,20 @@ def test_a_condition_is_a_test(root: Path, tmp_path: Path, status: int) -> None:
     argv = ["git", "-C", str(tree), "rev-parse", "origin/new"]  # no branch of the clone's
     new = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     assert first == f"kernel compare {tree}@main {tree}@{new} --format json"
+
+
+def test_a_branchs_own_tests_run_on_its_kernel(root: Path, tmp_path: Path) -> None:
+    """And the clone has no other worktree afterwards."""
+    *_, last = executed(root, tmp_path, 0, json.dumps(ANSWER), "--selftests", "net/mptcp")
+    assert (last["test"], last["group"], last["result"]) == ("diag.sh", "net/mptcp", "pass")
+    assert re.fullmatch(r"x/\d+-selftests/diag", last["link"])
+    _, _, built, tested = (tmp_path / "calls").read_text().splitlines()
+    assert re.fullmatch(r"kernel build --source (\S+) --name nipa --for-selftests", built)
+    assert re.match(r"kernel test nipa selftests net/mptcp --source \S+ --out ", tested)
+    worktrees = subprocess.run(
+        ["git", "-C", str(tmp_path / "tree"), "worktree", "list"], capture_output=True, check=True
+    )
+    assert len(worktrees.stdout.splitlines()) == 1
 
 
 def test_a_kernel_that_cannot_be_built(root: Path, tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def test_a_guest_that_died_of_something_else(tmp_path: Path) -> None:
 
 def test_the_name_of_the_image_that_looks_for_errors() -> None:
     assert "6.1-debug" in kernels.debian_names() and "6.1-debug" not in kernels.versions()
-    assert kernels._image("6.1-debug", machine=False) == ["--flavour", "debug", "6.1"]
-    assert kernels._image("6.1", machine=True) == ["--flavour", "machine", "6.1"]
-    assert kernels._image("6.1", machine=False) == ["6.1"]
+    assert kernels._image("6.1-debug") == ["--flavour", "debug", "6.1"]
+    assert kernels._image("6.1", "machine") == ["--flavour", "machine", "6.1"]
+    assert kernels._image("6.1") == ["6.1"]
     assert kernels.not_built("6.1-debug").hint == "testbed kernel build 6.1-debug"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.programs.suite_results import (
+from testbed.runs.suite_results import (
     TEST_FAILED,
     TEST_PASSED,
     TEST_SKIPPED,

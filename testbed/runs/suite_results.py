@@ -17,7 +17,7 @@ from testbed.machine import safe_files
 
 TEST_PASSED, TEST_FAILED, TEST_SKIPPED = TEST_OUTCOMES = ("passed", "failed", "skipped")
 _WORDS = {
-    TEST_PASSED: ("ok", "PASS", "PASSED", "XFAIL", "XPASS", "expected failure"),
+    TEST_PASSED: ("ok", "OK", "PASS", "PASSED", "XFAIL", "XPASS", "expected failure"),
     TEST_FAILED: ("not ok", "FAIL", "FAILED", "ERROR", "unexpected success"),
     TEST_SKIPPED: ("SKIP", "SKIPPED", "skipped", "ignored"),
 }
@@ -29,6 +29,8 @@ _FORMS = (
     re.compile(
         r"\s*(?P<word>ok|not ok) \d+ (?:- )?(?P<name>[^#]*?)\s*(?:(?P<skip># (?:SKIP|skip))|#|$)"
     ),
+    # Linux's scripts: `TEST: ping out    [ OK ]`
+    re.compile(r"\s*TEST: (?P<name>.*?)\s+\[ ?(?P<word>OK|PASS|FAIL|SKIP|XFAIL|XPASS)\s*\]"),
     # cargo test: `test net::dial ... ok`
     re.compile(r"test (?P<name>\S.*?) \.\.\. (?P<word>ok|FAILED|ignored)\b"),
     # pytest -v: `tests/test_dial.py::test_udp[4] PASSED   [ 10%]`
