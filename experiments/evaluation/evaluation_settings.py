@@ -157,7 +157,7 @@ def trial(
     """Return a trial of an evaluation; `words` distinguish it from the others."""
     return Scenario(
         experiment=experiment,
-        label=re.sub(r"[^\w.-]+", "-", "-".join(words)),  # quinn:bbr
+        label=re.sub(r"[^\w.-]+", "-", "-".join(words).replace("./", "")),  # quinn:bbr
         network=network,
         flows=flows,
         duration_s=duration_s,

@@ -30,6 +30,7 @@ from testbed.stacks.flows import is_stack
 FULL_COLOUR = 50.0  # points away from an even share: the whole colour
 WHITE_LETTERS = 0.72  # of the colour, from which on letters are white
 HALF_CELL = 0.48
+FEWEST = 3  # networks, of which an interval says something
 LIKE_THE_KERNELS, APART = 0.75, 0.25  # conformance: full colour above, none below
 GREY_POINTS = "#bbbbbb"
 
@@ -94,13 +95,15 @@ def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
     colours = [style.BLUE if is_stack(name) else style.BLACK for name in names]
     beside = Axis("… beside", names=names, rotation=45, grid=False, name_colours=colours)
     own = Axis("share of …", names=names, grid=False, name_colours=colours)
-    networks = max(len(each.percent) for each in found)
+    counts = sorted({len(each.percent) for each in found})
+    networks = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     yield Figure(
         stem=cases.stem(results.key, "matrix"),
         title="Who shares with whom: percent of both flows' goodput",
         panels=[[Panel((box,), beside, own)]],
         reading="A row is who has the share, a column beside whom: blue has more than half, orange "
-        "less. Below each mean is half of its 95 % interval over the networks that seeds drew.",
+        "less. Below a mean is half of its 95 % interval over the networks that seeds drew, of "
+        "three or more.",
         foot=f"{networks} drawn networks a pair · engine {results.engine}",
         row_inches=0.62 + 0.42 * len(names),
         data=pd.DataFrame(
@@ -112,7 +115,8 @@ def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def _share_words(each: PairShare) -> str:
-    return f"{each.mean:.0f}" + (f"\n±{each.half:.0f}" if np.isfinite(each.half) else "")
+    is_known = len(each.percent) >= FEWEST and np.isfinite(each.half)
+    return f"{each.mean:.0f}" + (f"\n±{each.half:.0f}" if is_known else "")
 
 
 def sharing_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:

@@ -54,7 +54,8 @@ class StandardEvaluation:
     def name(self) -> str:
         """The name of its runs, and of the folder with its report."""
         words = ("evaluate", self.subject, self.kernel, "realistic" if self.realistic else "")
-        return re.sub(r"[^\w.-]+", "-", "-".join(filter(None, words)))  # quinn:bbr
+        name = "-".join(filter(None, words)).replace("./", "")
+        return re.sub(r"[^\w.-]+", "-", name)  # quinn:bbr
 
     def selection(self, experiment: Experiment, *, quick: bool) -> RunSelection:
         """Return what is run of an experiment."""

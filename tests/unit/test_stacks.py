@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
+from testbed.evaluate.evaluation import standard_evaluation, taking_part
 from testbed.own_files.scenario_file import document_from_options, in_document
 from testbed.plan.plan import make_plan
 from testbed.runs.selection import select_scenarios
@@ -84,6 +86,20 @@ def test_the_command_line_and_sweeps_name_stacks(mine: Path) -> None:
     )
     commands = [each.flows[0].command for each in selection.scenarios(1)]
     assert [each.stack for each in commands if each] == ["mine:half", "mine:gentle"]
+
+
+def test_an_evaluation_takes_what_a_stack_can_do(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mine.parent)
+    evaluation = standard_evaluation("./mine:half", "", ("cubic",))
+    assert evaluation.name == "evaluate-mine-half"
+    chosen = [EXPERIMENTS[name] for name in ("latecomer", "completion")]
+    able, unable = taking_part(evaluation, chosen)
+    assert ([each.name for each in able], unable) == (["latecomer"], ["completion"])
+    assert taking_part(standard_evaluation("bbr", "", ("cubic",)), chosen) == (chosen, [])
+    with pytest.raises(UsageError, match="mine has no congestion control 'bbr'"):
+        standard_evaluation("./mine:bbr", "")
 
 
 def test_only_a_network_with_programs_of_udp_stops_to_segment_it(mine: Path) -> None:

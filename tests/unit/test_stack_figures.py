@@ -1,0 +1,88 @@
+"""Envelopes and conformance, whose definition is QUICbench's, and the matrix of shares."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.figures.figure import Boxes
+from experiments.stacks.envelope import Points, conformance, envelope
+from experiments.stacks.stack_figures import shares, sharing_figures
+from experiments.stacks.stack_trials import kernels_own, sharing_trial
+from testbed.errors import UsageError
+
+
+def grid(left: float, bottom: float, side: int = 20) -> Points:
+    """A square of points, one unit apart, with twenty more far outside that do not count."""
+    places = np.arange(side, dtype=float)
+    x, y = (each.ravel() for each in np.meshgrid(left + places, bottom + places))
+    square = np.column_stack((x, y))
+    far = np.array([[1000.0, 1000.0], [-1000.0 + 2 * left + side, -1000.0 + 2 * bottom + side]])
+    return np.concatenate((square, np.repeat(far, 10, axis=0)))
+
+
+def test_outliers_are_no_part_of_an_envelope() -> None:
+    found = envelope(grid(0, 0))
+    assert len(found.points) == 420 and len(found.nearest) == 399
+    assert found.hull.min() == 0 and found.hull.max() == 19
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"),
+    [(0, 1.0), (100, 0.0), (10, 0.5)],  # half of each square is in the other one
+)
+def test_conformance_is_the_share_of_points_in_the_others_hull(
+    right: float, expected: float
+) -> None:
+    one, other = envelope(grid(0, 0)), envelope(grid(right, 0))
+    assert conformance(one, other) == pytest.approx(expected, abs=0.02)
+    assert conformance(other, one) == conformance(one, other)
+
+
+def test_points_on_a_line_have_an_envelope() -> None:
+    line = np.column_stack((np.arange(40.0), np.zeros(40)))
+    assert conformance(envelope(line), envelope(line)) == 1
+
+
+def results(*rows: tuple[str, str, float]) -> Any:
+    names = ("axis_pair", "flow", "share")
+    return SimpleNamespace(
+        good=pd.DataFrame(rows, columns=names), engine="guest", key="stack-sharing"
+    )
+
+
+def test_a_pair_is_two_cells_and_one_beside_itself() -> None:
+    found = results(
+        ("cubic/quinn:bbr", "one", 0.1),
+        ("cubic/quinn:bbr", "other", 0.9),
+        ("cubic/quinn:bbr", "one", 0.2),
+        ("cubic/quinn:bbr", "other", 0.8),
+        ("cubic/cubic", "one", 0.6),
+        ("cubic/cubic", "other", 0.4),
+    )
+    percent = {(each.one, each.other): round(each.mean) for each in shares(found)}
+    assert percent == {
+        ("cubic", "quinn:bbr"): 15,
+        ("quinn:bbr", "cubic"): 85,
+        ("cubic", "cubic"): 60,
+    }
+    (figure,) = sharing_figures(found)
+    (panel,) = figure.all_panels
+    assert (panel.x.names, panel.y.names) == (["cubic", "quinn:bbr"],) * 2
+    (box,) = panel.marks
+    assert isinstance(box, Boxes) and [each.split("\n")[0] for each in box.texts] == [
+        "15",
+        "85",
+        "60",
+    ]
+    assert not list(sharing_figures(results()))
+
+
+def test_what_a_pair_and_a_counterpart_cannot_be() -> None:
+    assert kernels_own("cubic") == "cubic"
+    with pytest.raises(UsageError, match="not ONE/OTHER"):
+        sharing_trial(pair="cubic", rate_mbit=1, rtt_ms=9, buffer_bdp=1, duration_s=2, seed=1)
