@@ -520,9 +520,10 @@ def _kernel_options(parser: Parser) -> None:
         "--debug": "build: VERSION-debug, which looks for the kernel's own errors",
         "--for-selftests": "build: the image of Linux's own tests of the network",
     }
+    one = parser.add_mutually_exclusive_group()
     for option, about in flavours.items():
         flavour = option.removeprefix("--for").lstrip("-")
-        parser.add_argument(
+        one.add_argument(
             option, dest="flavour", action="store_const", const=flavour, default="", help=about
         )
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from testbed.cli.entry import main
 from testbed.cli.kernel_selftests import junit, nipa_result, summary
 from testbed.errors import UsageError
 from testbed.guest import kernels
@@ -129,6 +131,22 @@ def test_the_lines_of_linuxs_scripts_name_tests() -> None:
 def ended(test: Selftest, status: SelftestStatus, seed: int = 1, **more: Any) -> SelftestEnd:
     end = SelftestEnd(test, "7.3", seed, status, "why" if status != "pass" else "", 2.0, 1.0)
     return dataclasses.replace(end, **more)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["build", "7.3", "--for-selftests", "--debug"],
+            "--debug and --for-selftests: only one of them",
+        ),
+        (["test", "7.3", "selftests", "--busy"], "--busy is for --repeat"),
+    ],
+)
+def test_wrong_requests(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.suppress(SystemExit):
+        assert main(["kernel", *words]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_results_for_nipa_and_junit() -> None:
