@@ -36,6 +36,7 @@ from analysis.metrics.video_columns import VIDEO_GROUP
 from analysis.trials.labels import queue_label
 from analysis.trials.packets import NAN
 from testbed.scenario.model import Flow, Scenario, plain
+from testbed.scenario.program_numbers import MEASURED_PREFIX
 from testbed.scenario.variations import axes_of
 from testbed.store.names import VERDICT_FILE
 from testbed.store.reading import Trial
@@ -169,6 +170,21 @@ NUMBER_COLUMNS = tuple(name for name in METRIC_COLUMNS if name not in TEXT_COLUM
 
 # Rows that agree in these are one cell: the same trial except for its seed.
 CELL_COLUMNS = ("experiment", "topology", "queue", "engine", "variant", "flow", "setting")
+
+
+def number_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of a table of flows that have numbers, those of programs last."""
+    return [*frame.columns.intersection(list(NUMBER_COLUMNS)), *measured_columns(frame.columns)]
+
+
+def measured_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns that have numbers which programs printed."""
+    return sorted({name for name in names if name.startswith(MEASURED_PREFIX)})
+
+
+def is_number_column(name: str) -> bool:
+    """Return whether a column of this name, if there is one, has numbers."""
+    return name in NUMBER_COLUMNS or name.startswith(MEASURED_PREFIX)
 
 
 def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:

@@ -24,13 +24,15 @@ from analysis.metrics import digest, links
 from analysis.metrics.columns import (
     COUNT_COLUMNS,
     METRIC_COLUMNS,
-    NUMBER_COLUMNS,
     TEXT_COLUMNS,
     flow_table,
+    measured_columns,
+    number_columns,
 )
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
 from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
+from analysis.metrics.program_output import numbers_of
 from analysis.results import page_series, stored_tables
 from analysis.results.stored_tables import StoredReduction, as_arrow, decoded, encoded
 from analysis.transfers import transfer_rows
@@ -113,9 +115,11 @@ class Reduction:
 def typed_flows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of metrics.csv in their order, with NaN for unknown numbers."""
     # not by a type for each column: pandas would put seventy frames of one column together
-    frame = frame.reindex(columns=list(METRIC_COLUMNS))
-    parts = frame[list(TEXT_COLUMNS)].astype("str"), frame[list(NUMBER_COLUMNS)].astype("float64")
-    return pd.concat(parts, axis=1)[list(METRIC_COLUMNS)]
+    names = [*METRIC_COLUMNS, *measured_columns(frame.columns)]
+    frame = frame.reindex(columns=names)
+    numbers = number_columns(frame)
+    parts = frame[list(TEXT_COLUMNS)].astype("str"), frame[numbers].astype("float64")
+    return pd.concat(parts, axis=1)[names]
 
 
 def revision() -> str:
@@ -170,12 +174,15 @@ def _reduced(
     if packets and samples:
         measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
     flows = flow_table(trial, measured)
+    printed, missing = numbers_of(trial) if measured else ({}, [])
+    for flow, numbers in printed.items():
+        flows.loc[flows["flow"] == flow, [*numbers]] = [*numbers.values()]
     if verdict:
         flows[["verdict", "why"]] = str(verdict.verdict), verdict.why
     series = digest.series_table(measured)
     of_links = links.link_table(trial, packets)
     transfers = transfer_rows.transfer_table(trial, packets)
-    said = packets.warnings if packets else ()
+    said = [*packets.warnings, *missing] if packets else ()
     warnings = tuple(f"{trial.path.name}: {text}" for text in said)
     tables = {
         "flows": _flows_as_arrow(flows),
@@ -188,7 +195,8 @@ def _reduced(
 
 def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
     """Build the flows' Arrow table directly: pandas is slow for a hundred columns."""
-    columns = frame.reindex(columns=list(METRIC_COLUMNS)).to_numpy(dtype=object).T
+    names = [*METRIC_COLUMNS, *measured_columns(frame.columns)]
+    columns = frame.reindex(columns=names).to_numpy(dtype=object).T
     arrays = [
         pa.array(
             [None if pd.isna(value) else str(value) for value in column],
@@ -196,9 +204,9 @@ def _flows_as_arrow(frame: pd.DataFrame) -> pa.Table:
         )
         if name in TEXT_COLUMNS
         else pa.array(column.astype(np.float64), from_pandas=True)
-        for name, column in zip(METRIC_COLUMNS, columns, strict=True)
+        for name, column in zip(names, columns, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, list(METRIC_COLUMNS))
+    return pa.Table.from_arrays(arrays, names)
 
 
 def reduction_of(trial: Trial, *, is_fresh: bool = False) -> Reduction:
@@ -307,7 +315,17 @@ def _is_of(tables: Mapping[str, pa.Table], trial: Trial) -> bool:
         and not any(table[each].null_count for each in NEVER_UNKNOWN & STORED_COLUMNS[name])
         for name, table in tables.items()
         if len(table) or name == "flows"
-    ) and (tables["flows"]["flow"].to_pylist() == flows)
+    ) and (
+        tables["flows"]["flow"].to_pylist() == flows
+        and {*measured_columns(tables["flows"].column_names)} == _measured(trial)
+    )
+
+
+def _measured(trial: Trial) -> set[str]:
+    """Return the columns of numbers that the trial's programs print, if it ran."""
+    commands = [flow.command for flow in trial.scenario.flows if flow.command]
+    has_run = trial.record.status is Status.OK
+    return {each.column for command in commands for each in command.measure if has_run}
 
 
 def _named(flows: pa.Table, trial: Trial) -> pa.Table:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.columns import CELL_COLUMNS, NUMBER_COLUMNS
+from analysis.metrics.columns import CELL_COLUMNS, NUMBER_COLUMNS, is_number_column
 from analysis.metrics.metric_rows import counted
 from testbed.errors import UsageError, nearest, quoted
 from testbed.machine.safe_files import UnfitFile, read_bytes
@@ -78,7 +78,7 @@ def parse_expected(text: str) -> ExpectedMetric:
             f"--expect {quoted(text)}: not METRIC >= NUMBER * baseline", EXPECTATION_HINT
         )
     metric, relation, absolute, factor = match.groups()
-    if metric not in NUMBER_COLUMNS:
+    if not is_number_column(metric):
         raise UsageError(f"--expect: no metric {quoted(metric)}", nearest(metric, NUMBER_COLUMNS))
     try:
         number = float(absolute or factor or 1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.metrics.columns import CELL_COLUMNS, NUMBER_COLUMNS
+from analysis.metrics.columns import CELL_COLUMNS, number_columns
 from analysis.metrics.metric_rows import all_axes, counted, read_axes, write_axes
 from analysis.statistics.intervals import half_width
 from analysis.trials.labels import variant_key
@@ -56,7 +56,7 @@ class CellSummary:
     @cached_property
     def is_repeated(self) -> bool:
         """Whether its seeds gave the same numbers, so that an interval would mean nothing."""
-        numbers = self.counted[self.rows.columns.intersection(list(NUMBER_COLUMNS))]
+        numbers = self.counted[number_columns(self.rows)]
         return len(numbers) > 1 and bool(
             numbers.drop(columns="seed").nunique(dropna=False).le(1).all()
         )

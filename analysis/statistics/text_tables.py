@@ -13,12 +13,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.metrics.columns import ALL_METRICS, NUMBER_COLUMNS
+from analysis.metrics.columns import (
+    ALL_METRICS,
+    NUMBER_COLUMNS,
+    is_number_column,
+    measured_columns,
+    number_columns,
+)
 from analysis.metrics.metric_rows import invalid
-from analysis.statistics.intervals import CONFIDENCE
+from analysis.statistics.intervals import CONFIDENCE, MIN_SEEDS_OF_A_SPREAD
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, near, printable_lines
+from testbed.scenario.program_numbers import MEASURED_PREFIX
 from testbed.store.names import LINKS_CSV, METRICS_CSV
 from testbed.store.writing import spreadsheet_frame
 
@@ -99,6 +106,7 @@ SUMMARY_COLUMNS = (
     SummaryColumn("goodput_mbps", "goodput Mbit/s"),
     SummaryColumn("share", "share %", factor=100, decimals=1),
     SummaryColumn("drop_rate", "dropped %", factor=100, decimals=2),
+    SummaryColumn("loss_rate", "lost in all %", factor=100, decimals=2),
     SummaryColumn("mark_rate", "marked %", factor=100, decimals=2),
     SummaryColumn("retransmitted", "retrans.", decimals=0),
     SummaryColumn("timeouts", "timeouts", decimals=0),
@@ -109,6 +117,8 @@ SUMMARY_COLUMNS = (
     SummaryColumn("datagram_loss_rate", "lost %", factor=100, decimals=2),
     SummaryColumn("jitter_ms", "jitter ms"),
 )
+SEEN_LOSS_RATE = 5e-4
+ON_THE_WAY = 0.2  # of the drops: the queue counts packets later than the sender
 USUAL_METRICS = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
 # of datagrams, and of flows of a number of bytes: where a flow of the run has them
 WHERE_KNOWN = ("completion_s", "datagram_loss_rate", "jitter_ms")
@@ -129,7 +139,7 @@ def variant_means(metrics: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for _, flows in groups:
         row = flows.iloc[0].copy()
-        for name in metrics.columns.intersection(list(NUMBER_COLUMNS)):
+        for name in number_columns(metrics):
             row[name] = (
                 flows[name].sum(min_count=1) if name in SUMMED_METRICS else flows[name].mean()
             )
@@ -149,8 +159,17 @@ def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
         "share" if metrics["share"].notna().any() else "rtt_p95_ms",
         *(("mark_rate",) * bool(marked)),
         *(name for name in WHERE_KNOWN if metrics[name].notna().any()),
+        *(("loss_rate",) * _loses_behind_queues(metrics)),
     }
-    return tuple(column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
+    usual = (column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
+    return (*usual, *measured_columns(metrics.columns))
+
+
+def _loses_behind_queues(metrics: pd.DataFrame) -> bool:
+    """Tell whether flows of TCP lost packets that no queue dropped."""
+    few = SEEN_LOSS_RATE + ON_THE_WAY * metrics["drop_rate"]
+    lost = (metrics["loss_rate"] - metrics["drop_rate"]).gt(few)
+    return bool((metrics["kind"].eq("tcp") & lost).any())
 
 
 def every_column() -> tuple[str, ...]:
@@ -169,16 +188,18 @@ def parse_columns(text: str) -> tuple[str, ...]:
     """Read the columns of metrics.csv that the user names: `goodput_mbps,jain`."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
-        if name not in NUMBER_COLUMNS and any(metric.name == name for metric in ALL_METRICS):
+        if not is_number_column(name) and any(metric.name == name for metric in ALL_METRICS):
             hint = f"leave it out: rows are named by what differs; {METRICS_CSV} has all columns"
             raise UsageError(f"--columns {name}: a column of texts, not of numbers", hint)
-        if name not in NUMBER_COLUMNS:
+        if not is_number_column(name):
             raise UsageError(f"--columns {name}: no such column", _column_hint(name))
     return names
 
 
 def _column(name: str) -> SummaryColumn:
     columns = {column.metric: column for column in SUMMARY_COLUMNS}
+    if name.startswith(MEASURED_PREFIX):
+        return SummaryColumn(name, name.removeprefix(MEASURED_PREFIX).replace("_", " "))
     unit = next((metric.unit for metric in ALL_METRICS if metric.name == name), "")
     return columns.get(name) or SummaryColumn(name, f"{name} ({unit})" if unit else name)
 
@@ -210,8 +231,11 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
             row += [_grades(cell), _statuses(cell)]
         rows.append(tuple(row))
     notes = []
-    if any(len(cell.counted) > 1 and not cell.is_repeated for cell in run.cells):
+    several = [cell for cell in run.cells if len(cell.counted) > 1 and not cell.is_repeated]
+    if any(len(cell.counted) >= MIN_SEEDS_OF_A_SPREAD for cell in several):
         notes.append(f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds")
+    elif several:
+        notes.append(f"means of two seeds: {MIN_SEEDS_OF_A_SPREAD} or more have an interval")
     if any(cell.is_repeated for cell in run.cells):
         notes.append(REPEATED_NOTE)
     if many:
@@ -233,7 +257,8 @@ def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Text
 
 
 def _mean_of(cell: CellSummary, column: SummaryColumn) -> str:
-    half = math.nan if cell.is_repeated else cell.half_width(column.metric)
+    few = len(cell.counted) < MIN_SEEDS_OF_A_SPREAD  # the interval of two says nothing
+    half = math.nan if cell.is_repeated or few else cell.half_width(column.metric)
     return column.text(cell.mean(column.metric), half)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from analysis.metrics.columns import NUMBER_COLUMNS
 from testbed.errors import UsageError, nearest
+from testbed.scenario.program_numbers import MEASURED_PREFIX
 
 
 @dataclass(frozen=True)
@@ -77,5 +78,5 @@ def _tolerance(text: str) -> tuple[str, Tolerance]:
 
 
 def _known_metric(name: str) -> None:
-    if name not in COMPARABLE:
+    if name not in COMPARABLE and not name.startswith(MEASURED_PREFIX):
         raise UsageError(f"no metric {name!r} to compare", nearest(name, COMPARABLE))

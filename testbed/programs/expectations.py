@@ -6,48 +6,31 @@ a capture, as `testbed reduce` has them.
 
 from __future__ import annotations
 
-import array
 import contextlib
 import csv
-import enum
 import json
 import math
 import re
 import signal
 import tomllib
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from analysis.metrics.program_output import MAX_MATCHING_S, lines, matches, taken
 from testbed.errors import TestbedError, UsageError, nearest, quoted, short
 from testbed.faults import Fault, unknown, usage_error
-from testbed.machine import safe_files
 from testbed.machine.safe_files import UnfitFile, plain_file, read_bytes
+from testbed.scenario.program_numbers import Take, pattern_faults
 from testbed.scenario.reading import checked
 from testbed.store.names import CAPTURES_FOLDER, MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 
 MAX_EXPECTATIONS_BYTES = 1 << 16
 MAX_DOTS = 200  # in a line: a dotted key takes the square of its parts in time and memory
-MAX_MATCHING_S = 10.0  # of processor time, for a pattern in all files
 MAX_MEASURED_BYTES = 1 << 26  # of a file with numbers
-MAX_MEASURED_LINE = 1 << 20  # characters
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap")
 EXPECTATIONS_HINT = "experiments/course/bufferbloat.toml is an example; docs/mininet.md"
-
-
-class Take(enum.StrEnum):
-    """The way to make one number of several; without a word there has to be one."""
-
-    ONLY = "only"
-    FIRST = "first"
-    LAST = "last"
-    MIN = "min"
-    MAX = "max"
-    MEAN = "mean"
-    SUM = "sum"
-    COUNT = "count"
 
 
 @dataclass(frozen=True)
@@ -178,18 +161,7 @@ def _faults_of(each: Expectation) -> Iterator[Fault]:
         yield Fault(("pattern",), "a capture has columns")
     if not is_capture and (each.src, each.dst) != ("*", "*"):
         yield Fault(("file",), "only captures have src and dst")
-    try:
-        with warnings.catch_warnings(action="error"):
-            groups = re.compile(each.pattern).groups
-    except re.error as error:
-        yield Fault(("pattern",), f"{error}")
-    except FutureWarning as warning:  # a later Python may read it differently
-        words = f"{warning}: put a backslash before a character that means itself"
-        yield Fault(("pattern",), words)
-    else:
-        if each.pattern and groups != 1 and each.take is not Take.COUNT:
-            words = f"{groups} groups: the number's is the only one, others are (?:…)"
-            yield Fault(("pattern",), words)
+    yield from pattern_faults(each.pattern, each.take)
     if Path(each.file).is_absolute() or ".." in Path(each.file).parts:
         yield Fault(("file",), "not in the script's folder")
 
@@ -199,7 +171,7 @@ def measure(expectation: Expectation, run: Path) -> MeasuredNumber:
     try:
         texts = _texts(expectation, _files(expectation, run))
         with _limited_time() if expectation.pattern else contextlib.nullcontext():
-            return MeasuredNumber(expectation, _taken(expectation.take, texts))
+            return MeasuredNumber(expectation, taken(expectation.take, texts))
     except TestbedError as error:
         return MeasuredNumber(expectation, missing=error.message)
 
@@ -222,7 +194,7 @@ def _texts(expectation: Expectation, files: Sequence[Path]) -> Iterator[str]:
     """Yield the numbers as text, one for each line, row or flow."""
     for path in files:
         if expectation.pattern:
-            yield from _matches(re.compile(expectation.pattern), path)
+            yield from matches(re.compile(expectation.pattern), path)
         elif path.name.endswith(CAPTURE_SUFFIXES):
             yield from _cells_of_flows(expectation, path)
         else:
@@ -248,21 +220,8 @@ def _limited_time() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _matches(pattern: re.Pattern[str], path: Path) -> Iterator[str]:
-    for line in _lines(path):
-        for match in pattern.finditer(line.rstrip("\n")):
-            yield match[1] if pattern.groups else match[0]
-
-
-def _lines(path: Path) -> Iterator[str]:
-    for line in safe_files.lines(path, MAX_MEASURED_LINE):
-        if len(line) == MAX_MEASURED_LINE and not line.endswith("\n"):
-            raise TestbedError(f"{path.name}: a line of more than {MAX_MEASURED_LINE:,} characters")
-        yield line
-
-
 def _cells(column: str, path: Path) -> Iterator[str]:
-    rows = csv.DictReader(_lines(path))
+    rows = csv.DictReader(lines(path))
     try:
         if column not in (rows.fieldnames or ()):
             hint = nearest(column, rows.fieldnames or ())
@@ -281,32 +240,3 @@ def _cells_of_flows(expectation: Expectation, path: Path) -> Iterator[str]:
     for src, dst, value in zip(*(table[name] for name in columns), strict=True):
         if fnmatchcase(src, expectation.src) and fnmatchcase(dst, expectation.dst):
             yield str(value)
-
-
-def _taken(take: Take, texts: Iterator[str]) -> float:
-    if take is Take.COUNT:
-        return sum(1 for _text in texts)
-    numbers = array.array("d", map(_number, texts))  # millions of texts would fill the memory
-    if not numbers:
-        raise TestbedError("nothing matches")
-    match take:
-        case Take.ONLY if len(numbers) > 1:
-            raise TestbedError(f"{len(numbers)} numbers match: `take` says which")
-        case Take.MIN:
-            return min(numbers)
-        case Take.MAX:
-            return max(numbers)
-        case Take.SUM | Take.MEAN:
-            return sum(numbers) / (len(numbers) if take is Take.MEAN else 1)
-        case _:
-            return numbers[-1 if take is Take.LAST else 0]
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise TestbedError(f"no number: {quoted(text)}")
-    return number

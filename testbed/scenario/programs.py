@@ -13,6 +13,7 @@ from testbed.errors import quoted
 from testbed.faults import Fault, unknown
 from testbed.scenario.limits import Length, Range, Text
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
+from testbed.scenario.program_numbers import ProgramNumbers, number_faults
 
 PLACEHOLDERS = (
     "server_ip",
@@ -63,6 +64,9 @@ class Programs:
     stack: Annotated[str, Text()] = field(default="", repr=False, metadata=OMIT_DEFAULT)
     """What tables call it in place of a variant: a stack and its congestion control."""
 
+    measure: ProgramNumbers = field(default=(), repr=False, metadata=OMIT_DEFAULT)
+    """Numbers that they print, each a column of the tables."""
+
     def with_files(self, place: Callable[[str], str]) -> Programs:
         """Return the programs with their files elsewhere."""
         return replace(self, files=tuple(map(place, self.files)))
@@ -95,6 +99,7 @@ def program_faults(programs: Programs) -> Iterator[Fault]:
     if not (programs.server or programs.port) and _names_port(programs.client):
         yield Fault(("client",), "{port} of no server: say which `port`")
     yield from _file_faults(programs)
+    yield from (fault.inside("measure") for fault in number_faults(programs.measure))
 
 
 def _names_port(words: tuple[str, ...]) -> bool:

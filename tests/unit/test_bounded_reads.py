@@ -67,7 +67,10 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     ("csv.reader", OURS): "machine/installed_packages captures/inspection",
     ("csv.reader", CHECKED): "scenario/trace",
     ("io.FileIO", STREAMED): "parts/pcapng",
-    ("json.loads", OURS): "api/run kernels/comparison_trials kernels/gdb_script runs/behaviour"
+    (
+        "json.loads",
+        OURS,
+    ): "api/run metrics/program_output kernels/comparison_trials kernels/gdb_script runs/behaviour"
     " runs/estimate statistics/comparison statistics/text_tables",
     ("json.loads", CHECKED): "machine/json_files machine/leftovers programs/expectations"
     " scenario/reading video/result results/stored_tables",

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from analysis.metrics import program_output
 from testbed.errors import UsageError
 from testbed.programs import expectations
-from testbed.programs.expectations import Expectation, Take, measure, read_expectations
+from testbed.programs.expectations import Expectation, measure, read_expectations
 from testbed.programs.network_script import read_network
+from testbed.scenario.program_numbers import Take
 from testbed.store.names import MACHINE_ERRORS, MACHINE_FILES, MACHINE_OUTPUT
 from tests.pcap_writer import Endpoints, udp, write_pcap
 
@@ -184,7 +186,7 @@ def test_what_cannot_be_read_whole_is_a_line(run: Path, tmp_path: Path) -> None:
     os.truncate(large, 1 << 30)
     number = measure(Expectation("x", at_most=1, file="large.csv", pattern="(1)"), run)
     assert number.missing == "large.csv: larger than 64 MiB"
-    os.truncate(large, expectations.MAX_MEASURED_LINE + 1)
+    os.truncate(large, program_output.MAX_MEASURED_LINE + 1)
     for pattern, column in (("(1)", ""), ("", "x")):
         wanted = Expectation("x", at_most=1, file="large.csv", pattern=pattern, column=column)
         number = measure(wanted, run)

@@ -120,6 +120,18 @@ def test_marks_where_there_are_any() -> None:
     assert "marked %" not in summary(rows_of({"mark_rate": 0.0})).header
 
 
+def test_losses_on_links_are_a_column_where_there_are_any() -> None:
+    behind = {"kind": "tcp", "loss_rate": 0.0103, "drop_rate": 0.0}
+    assert cells(summary(rows_of(behind)))["lost in all %"] == "1.03"
+    on_the_way = {"kind": "tcp", "loss_rate": 0.0221, "drop_rate": 0.022}
+    assert "lost in all %" not in summary(rows_of(on_the_way)).header
+
+
+def test_numbers_that_programs_print_are_columns() -> None:
+    table = summary(rows_of({}).assign(measured_connect_ms=20.5))
+    assert cells(table)["connect ms"] == "20.5"
+
+
 def test_several_seeds() -> None:
     table = summary(rows_of(*({"rtt_mean_ms": value} for value in (8.0, 10.0, 12.0))))
     # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
@@ -150,7 +162,8 @@ def test_invalid_trials_are_left_out_and_named() -> None:
             {"rtt_mean_ms": 900.0, "verdict": "invalid"},
         )
     )
-    assert cells(table)["RTT ms"].startswith("6.00 ±")
+    assert cells(table)["RTT ms"] == "6.00"
+    assert "means of two seeds: 3 or more have an interval" in table.note
     assert table.rows[0][-3:] == ("2", "1 valid, 1 suspect, 1 invalid", "ok")
     assert "invalid trials are left out" in table.note
 

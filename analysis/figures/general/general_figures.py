@@ -25,6 +25,7 @@ from analysis.figures.general.transfer_times import SERIES
 from analysis.figures.means import DROPS, JITTER, LATENCY, MARKED, THROUGHPUT, Measure
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import digest
+from analysis.metrics.columns import measured_columns
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
@@ -32,6 +33,7 @@ from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
 from testbed.errors import TestbedError
 from testbed.scenario.model import GREEDY, FlowKind
+from testbed.scenario.program_numbers import MEASURED_PREFIX
 from testbed.store.records import Status
 
 SHARE_OF_GOODPUT = Measure("share_percent", "share of goodput (%)")
@@ -160,7 +162,11 @@ def measures(rows: pd.DataFrame) -> list[means.Measure]:
     """Return the main measures that this experiment has."""
     marks = (MARKED,) if rows[MARKED.metric].gt(0).any() else ()
     chosen = (THROUGHPUT, DROPS, *marks, LATENCY, JITTER)
-    return [measure for measure in chosen if rows[measure.metric].notna().any()]
+    printed = [
+        means.Measure(name, name.removeprefix(MEASURED_PREFIX).replace("_", " "))
+        for name in measured_columns(rows.columns)
+    ]
+    return [each for each in (*chosen, *printed) if rows[each.metric].notna().any()]
 
 
 def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
