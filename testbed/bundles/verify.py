@@ -26,7 +26,7 @@ from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import run_all
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, Scenario
-from testbed.store.names import REDUCED, RUN_FILE, RUNS, SAMPLES_FOLDER, VERDICT_FILE
+from testbed.store.names import FIGURES, REDUCED, RUN_FILE, RUNS, SAMPLES_FOLDER, VERDICT_FILE
 from testbed.store.reading import Trial, readable, trial_paths
 from testbed.store.records import CaptureRecord, Status
 
@@ -57,6 +57,7 @@ class Verification:
     compared: tuple[ComparedKind, ...]
     not_repeated: tuple[str, ...]  # why trials that were chosen are not among them
     machine: tuple[str, ...]  # what differs between the two machines
+    not_compared: tuple[str, ...] = ()  # files of figures that need captures of all trials
 
     @property
     def agrees(self) -> bool:
@@ -108,8 +109,10 @@ def verify(
     of_trials = (_captures(pairs), _samples(pairs))
     differs = tuple(dict.fromkeys(_machines(bundle, pairs)))
     listener.say("making the tables and figures again")
-    of_runs = _made_again(bundle, pairs, definitions)
-    return Verification((*of_trials, *of_runs), tuple(not_repeated), differs)
+    every = len(pairs) == len(repeatable(bundle))
+    needing = () if bundle.manifest.has_captures or every else _need_captures(bundle, definitions)
+    of_runs = _made_again(bundle, pairs, definitions, needing)
+    return Verification((*of_trials, *of_runs), tuple(not_repeated), differs, tuple(needing))
 
 
 def _repeat(
@@ -258,8 +261,30 @@ def _differing(kind: str, there: Mapping[str, str], here: Mapping[str, str]) -> 
             yield f"{kind}{key}: {a} there, {b} here"
 
 
+def _need_captures(bundle: Bundle, definitions: Mapping[str, Experiment]) -> list[str]:
+    """Return the files of figures that are others where the captures are left out."""
+    made, listed = _made(bundle, definitions), bundle.manifest.files
+    names = (*bundle.manifest.tables, *bundle.manifest.figures)
+    drawn = (name for name in names if PurePath(name).parent.name == FIGURES)
+    return [name for name in drawn if made.get(name) != listed.get(name)]
+
+
+def _made(bundle: Bundle, definitions: Mapping[str, Experiment]) -> dict[str, BundledFile]:
+    """Make all tables and figures of a bundle's runs from its trials as they are now."""
+    made = dict[str, BundledFile]()
+    for store in bundle.stores:
+        for run in sorted((store / RUNS).glob(f"*/{RUN_FILE}")):
+            for path in make_tables(run.parent, definitions):
+                name = str(path.relative_to(bundle.folder))
+                made[name] = BundledFile(path.stat().st_size, hash_of(path))
+    return made
+
+
 def _made_again(
-    bundle: Bundle, pairs: Sequence[Pair], definitions: Mapping[str, Experiment]
+    bundle: Bundle,
+    pairs: Sequence[Pair],
+    definitions: Mapping[str, Experiment],
+    needing_captures: Sequence[str],
 ) -> tuple[ComparedKind, ComparedKind]:
     """Put what ran here into the place of the bundle's, and make all tables and figures again."""
     for theirs, ours in pairs:
@@ -271,16 +296,14 @@ def _made_again(
             for name in (VERDICT_FILE, REDUCED):
                 if (path / name).exists():
                     remove_file(path / name)
-    made = dict[str, BundledFile]()
-    for store in bundle.stores:
-        for run in sorted((store / RUNS).glob(f"*/{RUN_FILE}")):
-            for path in make_tables(run.parent, definitions):
-                name = str(path.relative_to(bundle.folder))
-                made[name] = BundledFile(path.stat().st_size, hash_of(path))
-    manifest = bundle.manifest
+    made, manifest = _made(bundle, definitions), bundle.manifest
+    tables, figures = (
+        [name for name in names if name not in needing_captures]
+        for names in (manifest.tables, manifest.figures)
+    )
     return (
-        _compare_files("tables", manifest.tables, manifest.files, made),
-        _compare_files("figures", manifest.figures, manifest.files, made),
+        _compare_files("tables", tables, manifest.files, made),
+        _compare_files("figures", figures, manifest.files, made),
     )
 
 

@@ -77,6 +77,9 @@ def verify(options: argparse.Namespace) -> int:
     if any(each.random for each in done.compared):
         count = sum(each.random for each in done.compared)
         console.print(f"{count} more have the same times and lengths: only ciphertext differs")
+    if done.not_compared:
+        count = number_of(len(done.not_compared), "file")
+        console.print(f"not compared: {count} of figures that need captures of all trials: --all")
     return 0 if done.agrees else 1
 
 

@@ -88,6 +88,14 @@ def test_all_of_it_again(bundle: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert all(same == total for same, _, total in counts)
 
 
+def test_some_of_it_again(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two trials without captures one runs again: no figure is said to differ for that."""
+    assert main(["verify", str(bundle), "--trials", "1", "--nonce", "word"]) == 0
+    printed = capsys.readouterr().out
+    assert "the word word chooses 1 of 2" in printed
+    assert "same bytes: 4 of 4 captures" in printed
+
+
 def test_a_word_chooses_trials_that_nobody_could_foresee(bundle: Path) -> None:
     with unpacked(bundle) as read:
         by_word = {word: chosen(read, word, 1)[0].path.name for word in map(str, range(20))}
@@ -148,6 +156,7 @@ def test_the_crate_names_what_is_there(bundle: Path) -> None:
         names, crate = archive.namelist(), json.loads(archive.read(BUNDLE_CRATE))
         manifest = read_manifest(archive.read(BUNDLE_MANIFEST), "the bundle")
         assert archive.read(BUNDLE_CITATION).startswith(b"cff-version: 1.2.0\n")
+    assert {"CITATION.cff", "ro-crate-metadata.json", "ro-crate-preview.html"} <= {*names}
     entities = {each["@id"]: each for each in crate["@graph"]}
     assert len(entities) == len(crate["@graph"])
 

@@ -300,7 +300,7 @@ def as_user(monkeypatch: pytest.MonkeyPatch, uid: int, host_lacks: list[Need]) -
 @pytest.mark.parametrize(
     ("uid", "lacks", "engine", "reason"),
     [
-        (1000, [], "guest", "the host engine runs with sudo only"),
+        (1000, [], "guest", "virtual time, no root needed"),
         (0, [], "host", "has everything"),
         (0, [VEGAS, RED], "guest", "lacks congestion control vegas, queue discipline red"),
     ],
