@@ -9,9 +9,16 @@ from collections.abc import Iterable, Sequence
 from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
-from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
+from analysis.trials.labels import (
+    losses_label,
+    path_rtt_ms,
+    queue_label,
+    rate_label,
+    variation_label,
+)
 from testbed.errors import number_of
 from testbed.scenario.named_networks import described
+from testbed.scenario.network import Link
 from testbed.store.names import RUN_FILE, RUNS, SCENARIO
 from testbed.store.reading import Trial, listed_trials, run_command
 
@@ -42,7 +49,8 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     )
     rows = (
         ("network", _several(map(described, networks))),
-        ("bottleneck", _several(rate_label(each.bottleneck_link) for each in networks)),
+        ("bottleneck", _several(_bottleneck(each.bottleneck_link) for each in networks)),
+        ("losses on links", _several(map(losses_label, networks))),
         ("queue", _several(queue_label(each.bottleneck_queue) for each in networks)),
         ("path RTT", _several(f"{path_rtt_ms(s):g} ms, and serialisation" for s in scenarios)),
         ("profile", _several(str(scenario.profile) for scenario in scenarios)),
@@ -54,6 +62,10 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
         ("versions", ", ".join(versions)),
     )
     return [(name, words) for name, words in rows if words]
+
+
+def _bottleneck(link: Link) -> str:
+    return ", ".join(filter(None, (rate_label(link), variation_label(link))))
 
 
 def _several(texts: Iterable[str], most: int = MAX_WRITTEN_VALUES) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from analysis.trials.labels import BETWEEN, in_lines, queue_label, rate_label
+from analysis.trials.labels import BETWEEN, in_lines, queue_label, rate_label, variation_label
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.network import PLAIN_QUEUE, Graph, Link, NodeKind, shortest_paths
 
@@ -227,7 +227,8 @@ def _link_words(link: Link) -> tuple[str, str]:
     ahead = f"{100 * one.reorder:.2g} % overtake" if one.reorder else ""
     delay = f"{one.delay_ms:g}{jitter} ms" if one.delay_ms else ""
     busy = f"{100 * one.radio.busy:g} % others'" if one.radio and one.radio.busy else ""
-    return rate_label(link), ", ".join(filter(None, (delay, loss, ahead, busy)))
+    parts = (variation_label(link), delay, loss, ahead, busy)
+    return rate_label(link), ", ".join(filter(None, parts))
 
 
 def _several(texts: Iterable[str], what: str) -> str:

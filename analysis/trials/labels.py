@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
-from testbed.scenario.network import Link, Queue
+from testbed.scenario.network import Graph, Link, Queue
 from testbed.store.reading import Trial
 
 # The customary order; others follow alphabetically.
@@ -75,6 +75,25 @@ def rate_label(link: Link) -> str:
     is_other = reverse.rate_mbit not in (None, forward.rate_mbit)
     other = f"/{reverse.rate_mbit:g}" if is_other else ""
     return f"{forward.rate_mbit:g}{other} Mbit/s"
+
+
+def variation_label(link: Link) -> str:
+    """Describe a rate that does not stay: `by a trace`, `changes`; empty for one that does."""
+    if link.forward.trace:
+        return "by a trace"
+    changes = any(each.rate_mbit is not None for each in link.forward.schedule)
+    return "changes" if changes else ""
+
+
+def losses_label(network: Graph) -> str:
+    """Describe the losses of links, as `1 % lost from router to receiver`; empty without any."""
+    parts = [
+        f"{100 * one.loss.loss_rate:.2g} % lost from {begin} to {end}"
+        for link in network.links
+        for one, (begin, end) in zip(link.directions, (link.ends, link.ends[::-1]), strict=True)
+        if one.loss
+    ]
+    return ", ".join(dict.fromkeys(parts))
 
 
 def in_lines(parts: Iterable[str], letters: int) -> str:

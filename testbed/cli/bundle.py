@@ -78,8 +78,8 @@ def verify(options: argparse.Namespace) -> int:
         count = sum(each.random for each in done.compared)
         console.print(f"{count} more have the same times and lengths: only ciphertext differs")
     if done.not_compared:
-        count = number_of(len(done.not_compared), "file")
-        console.print(f"not compared: {count} of figures that need captures of all trials: --all")
+        files = number_of(len(done.not_compared), "file")
+        console.print(f"not compared: {files} of figures that need captures of all trials: --all")
     return 0 if done.agrees else 1
 
 

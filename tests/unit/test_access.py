@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from analysis.report.network_drawing import drawing
-from analysis.trials.labels import path_rtt_ms, rate_label
+from analysis.trials.labels import losses_label, path_rtt_ms, rate_label, variation_label
 from analysis.verdict import links
 from analysis.verdict.checks import Grade
 from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED_NETEM, NETWORKS
@@ -22,7 +22,7 @@ from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
-from testbed.scenario.network import Direction, Link, Queue
+from testbed.scenario.network import Change, Direction, Graph, Link, Node, Queue
 from testbed.scenario.reading import read_scenario
 from testbed.store.names import COUNTERS_FILE, IDLE_RTTS
 from testbed.store.writing import write_table
@@ -154,6 +154,7 @@ def test_how_it_is_shown() -> None:
     assert described(scenario.network) == "access-link, 1 station"
     assert rate_label(NETWORKS["shaped"].bottleneck_link) == "1.024/0.512 Mbit/s"
     assert rate_label(Link(("a", "b"))) == ""
+
     assert path_rtt_ms(scenario) == 44
     drawn = drawing([scenario])
     assert ">1.89/0.01 Mbit/s<" in drawn
@@ -241,3 +242,13 @@ def test_wrong_checksums_are_those_of_what_flows_send(
     )
     (check,) = links.damage(evidence)
     assert check.verdict is expected
+
+
+def test_what_decides_beside_the_rate_is_named() -> None:
+    changing = Direction(rate_mbit=8, schedule=(Change(2.0, rate_mbit=4),))
+    assert variation_label(Link(("a", "b"), changing)) == "changes"
+    assert variation_label(Link(("a", "b"), Direction(rate_mbit=8, trace="phone"))) == "by a trace"
+    assert variation_label(Link(("a", "b"), Direction(rate_mbit=8))) == ""
+    lossy = Direction(loss=GilbertElliott(to_bad=0.01, to_good=1))
+    graph = Graph((Node("a"), Node("b")), (Link(("a", "b"), Direction(), lossy),))
+    assert losses_label(graph) == "0.99 % lost from b to a"
