@@ -71,6 +71,11 @@ class Told:
         return self.manifest.authors or (ANONYMOUS,)
 
     @property
+    def measured(self) -> list[Answer]:
+        """The answers for which there were numbers."""
+        return [each for each in self.answers if each.is_measured]
+
+    @property
     def made(self) -> datetime:
         """When the bundle was made."""
         return datetime.fromtimestamp(self.manifest.made_s, UTC)

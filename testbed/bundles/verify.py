@@ -197,7 +197,8 @@ def _captures(pairs: Sequence[Pair]) -> ComparedKind:
             random += len(differing)
         elif differing:
             told = "; ".join(capture_differences(theirs, ours))
-            sentences.append(f"{theirs.path.name}: {told or 'other captures'}")
+            told = told or "other captures"
+            sentences.append(f"{theirs.path.name} (A: the bundle's, B: ours): {told}")
     return ComparedKind("captures", same, total, tuple(sentences), random)
 
 
