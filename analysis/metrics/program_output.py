@@ -151,7 +151,8 @@ def main() -> None:
     limit_s = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
     for request in json_files.parse(sys.stdin.buffer.read(json_files.MAX_RECORD_BYTES)):
-        print(json.dumps(answer(*request)), flush=True)
+        sys.stdout.write(json.dumps(answer(*request)) + "\n")
+        sys.stdout.flush()  # what is answered stays, if the next pattern takes too long
 
 
 if __name__ == "__main__":
