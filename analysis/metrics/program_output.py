@@ -146,14 +146,14 @@ def _number(text: str) -> float:
     return number
 
 
-def main() -> None:
-    """Answer the requests of `numbers_of`, each as a line of JSON."""
-    limit_s = int(sys.argv[1])
+def answers_to(requests: bytes, limit_s: int) -> Iterator[str]:
+    """Yield the answer to each request of `numbers_of`, as a line of JSON."""
     resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
-    for request in json_files.parse(sys.stdin.buffer.read(json_files.MAX_RECORD_BYTES)):
-        sys.stdout.write(json.dumps(answer(*request)) + "\n")
-        sys.stdout.flush()  # what is answered stays, if the next pattern takes too long
+    for request in json_files.parse(requests):
+        yield json.dumps(answer(*request))
 
 
 if __name__ == "__main__":
-    main()
+    asked = sys.stdin.buffer.read(json_files.MAX_RECORD_BYTES)
+    for line in answers_to(asked, int(sys.argv[1])):
+        print(line, flush=True)  # it stays, if the next pattern takes too long
