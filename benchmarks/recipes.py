@@ -139,6 +139,7 @@ def scenarios() -> list[Scenario]:
     groups = (queue_trials, loss_trials, flow_trials, background_trials, access_trials)
     documents = {name: data for group in groups for name, data in group()}
     documents |= dict(capture_trials())
+    documents |= dict(change_trials())
     return [*experiment_trials(EXPERIMENT_TRIALS), *map(_read, documents.items())]
 
 
@@ -177,6 +178,7 @@ def features(scenario: Scenario) -> frozenset[str]:
     """Return what a change of the code may touch in a trial: what is set in it, in words."""
     directions = [d for link in scenario.network.links for d in (link.forward, link.reverse) if d]
     queues = [direction.queue for direction in directions if direction.queue]
+    parts = (scenario, *scenario.network.nodes, *scenario.flows, *directions)
     return frozenset(
         {
             f"experiment {scenario.experiment}",
@@ -186,7 +188,7 @@ def features(scenario: Scenario) -> frozenset[str]:
             *(f"video by {flow.video.transport}" for flow in scenario.flows if flow.video),
             *(f"queue {queue.discipline} {queue.ecn}" for queue in queues),
             *(f"{each.kind} at its own queue" for each in _queued_where_sent(scenario)),
-            *(name for part in (scenario, *scenario.flows, *directions) for name in _set_in(part)),
+            *(name for part in parts for name in _set_in(part)),
         }
     )
 
@@ -431,3 +433,18 @@ def capture_trials() -> Iterator[tuple[str, Json]]:
     yield "network realistic", router(PFIFO_20, tcp("bbr"), realistic=True, network_jitter=0.02)
     slow = {"reverse": {"rate_mbit": 0.05, "queue": queue("bfifo", limit_bytes=3000)}}
     yield "bottleneck slow reverse", router(PFIFO_20, tcp(), bottleneck=slow)
+
+
+def change_trials() -> Iterator[tuple[str, Json]]:
+    """Yield a queue, a host and a socket that change while the flow runs."""
+    red = queue("red", limit_bytes=60_000, options={"min_bytes": 5000, "max_bytes": 20_000})
+    later = [{"at_s": 0.5, "options": {"probability": 0.2}}, {"at_s": 2, "limit_bytes": 30_000}]
+    live = [{"at_s": 1, "sysctl": "net.ipv4.ip_default_ttl", "value": "33"}]
+    links = [
+        {"ends": ["h1", "r1"], "forward": {"delay_ms": 10}},
+        {"ends": ["r1", "h2"], "forward": {"rate_mbit": 4, "queue": red, "schedule": later}},
+    ]
+    nodes = [{"name": "h1", "schedule": live}, {"name": "r1", "kind": "router"}, {"name": "h2"}]
+    flow = tcp(src="h1", dst="h2", schedule=[{"at_s": 1.5, "control": "bbr"}])
+    network = {"nodes": nodes, "links": links}
+    yield "changes while flows run", {"network": network, "flows": [flow], "duration_s": 3}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import itertools
 import os
 import zlib
@@ -24,7 +25,7 @@ from analysis.watch.journeys import UNSEEN, FlowPath, Integers, Journeys
 from analysis.watch.reasons import SocketHistory, changes, reasons
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
-from testbed.scenario.network import Direction, Queue
+from testbed.scenario.network import PLAIN_QUEUE, Direction, Queue
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store.names import WATCH_PAGE
 from testbed.store.reading import Trial
@@ -210,24 +211,34 @@ def _queues(trial: Trial) -> Iterator[dict[str, Any]]:
     files, directions = capture_files(trial), _directions(trial)
     for record in trial.record.queues:
         if record.interface in files:
-            queue = directions[record.interface].queue if record.interface in directions else None
+            direction = directions.get(record.interface, Direction())
             yield {
                 "node": record.node,
                 "interface": record.interface,
                 "label": f"{record.discipline}, {record.rate_mbit:g} Mbit/s",
-                "limit": record.limit,
                 "unit": record.unit,
                 "drops_old": DISCIPLINES[record.discipline].drops_old,
-                "thresholds": [*_thresholds(record, queue)],
+                "bounds": [*_bounds(record, direction)],
             }
 
 
-def _thresholds(record: QueueRecord, queue: Queue | None) -> Iterator[tuple[str, float]]:
+def _bounds(record: QueueRecord, direction: Direction) -> Iterator[tuple[int, int, list[Any]]]:
+    """Yield a queue's limit and its thresholds, with the nanosecond from which they hold."""
+    queue, limit = direction.queue or PLAIN_QUEUE, record.limit
+    yield 0, limit, [*_thresholds(record, queue)]
+    for change in direction.schedule:
+        if change.changes_discipline:
+            queue = dataclasses.replace(queue, options={**queue.options, **(change.options or {})})
+            limit = limit if change.limit is None else change.limit
+            yield round(change.at_s * 1e9), limit, [*_thresholds(record, queue)]
+
+
+def _thresholds(record: QueueRecord, queue: Queue) -> Iterator[tuple[str, float]]:
     """Yield the places in a queue, in bytes, at which its discipline begins to act."""
     row = DISCIPLINES.get(record.discipline)
     for name, label in THRESHOLDS.items():
         option = row.options.get(name) if row else None
-        value = (queue.options.get(name) if queue else None) or (option.default if option else None)
+        value = queue.options.get(name) or (option.default if option else None)
         if option and value:
             in_time = name.endswith("_ms")
             shown = f"{label} {value:g} {'ms' if in_time else 'bytes'}"

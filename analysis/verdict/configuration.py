@@ -66,8 +66,10 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
             yield unknown("variant", flow.name, NEVER_CONNECTED)
             yield unknown("options", flow.name, NEVER_CONNECTED)
             continue
-        note = CHOSEN if of_program else another_variant(flow.variant_seen, flow.control)
-        yield same("variant", flow.name, flow.variant_seen, flow.control, note)
+        scenario = evidence.trial.scenario
+        control = scenario.flow(flow.name).control_at(flow.stopped_s, flow.control)
+        note = CHOSEN if of_program else another_variant(flow.variant_seen, control)
+        yield same("variant", flow.name, flow.variant_seen, control, note)
         if _never_answered(evidence, flow):
             yield unknown("options", flow.name, NEVER_CONNECTED)
             continue

@@ -207,6 +207,7 @@ def _changes(evidence: Evidence, network: Graph) -> Iterator[Check]:
         for name, (number, end) in interfaces(network).items()
         for each in network.links[number].directions[end].schedule
     }
+    wanted |= {f"{name} at {each.at_s:g} s" for name, each in evidence.scenario.host_changes}
     table = read_samples(evidence.trial, LINK_CHANGES)
     rows = [] if table is None else zip(table["interface"], table["planned_s"], strict=True)
     planned = {f"{name} at {at_s:g} s" for name, at_s in rows}

@@ -88,12 +88,13 @@ class TrialResult(Trial):
         """Run the trial again, as it was and with one thing changed, and compare.
 
         `set` has fields of the scenario with their new values, which hold from `at_s` on (a link's
-        rate_mbit, delay_ms, loss, up, and its queue's limit) or from the beginning. `drop` is
-        the number of one packet of the flow's capture `bottleneck-out` that is lost instead, `mark`
-        of one that gets a CE mark, `delay` such a number and the milliseconds by which that packet
-        is later; `spare` is the number, in `bottleneck-in`, of one that the queue then has room
-        for. `queue` names another queue of the flow by its interface or link. The trials are in
-        `pairs`, the differences of metrics in `effects`.
+        rate_mbit, delay_ms, loss, up, its queue's limit, ecn and options, a node's sysctls, a
+        flow's control) or from the beginning. `drop` is the number of one packet of the flow's
+        capture `bottleneck-out` that is lost instead, `mark` of one that gets a CE mark, `delay`
+        such a number and the milliseconds by which that packet is later; `spare` is the number, in
+        `bottleneck-in`, of one that the queue then has room for. `queue` names another queue of the
+        flow by its interface or link. The trials are in `pairs`, the differences of metrics in
+        `effects`.
         """
         texts = {
             place: value if isinstance(value, str) else json.dumps(value)

@@ -477,7 +477,8 @@ def _delayed_packet(text: str) -> tuple[int, float]:
 def _what_if_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
-    about = "from this second on: a link's rate_mbit, delay_ms, loss, up, or its FIFO's limit"
+    about = "from this second on: a link's rate_mbit, delay_ms, loss, up, its queue's limit, ecn "
+    about += "and options, a node's sysctl, a flow's control"
     _value(parser, "--at", "S", about, type=_seconds)
     about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
     one = parser.add_mutually_exclusive_group()

@@ -105,6 +105,9 @@ def _traffic_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
 
 def _queue_faults(hop: Hop) -> Iterator[str]:
     yield from queues.refusals(hop.queue, hop.full, hop.rate_mbit)
+    for change, queue, limit in hop.changed_queues:
+        for words in queues.refusals(queue, limit, hop.rate_mbit):
+            yield f"from {change.at_s:g} s on: {words}"
     drain_s = hop.drain_s
     if drain_s > MAX_SECONDS:
         yield (

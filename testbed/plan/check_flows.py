@@ -13,6 +13,7 @@ from typing import assert_never
 
 from testbed.errors import UsageError
 from testbed.faults import Fault, Keys, unknown
+from testbed.plan.check_network import time_faults
 from testbed.plan.control_network import server_ports
 from testbed.plan.ect1_filters import relabelled_flows
 from testbed.plan.flows import SESSION_PORTS, mixed_senders, most_parallel, session_count
@@ -26,7 +27,7 @@ MIN_FLOW_S = 0.1
 MAX_IPERF3_S = 86_400.0 - 10  # MAX_TIME of iperf3, whose client has 10 s more than it needs
 STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms"})
 FIELDS_OF_KIND = {  # beyond those that every flow has
-    FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel", "receiver"},
+    FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel", "receiver", "schedule"},
     FlowKind.CBR: frozenset({"rate_mbit", "packet_bytes", "jitter", "on_s", "off_s"}),
     FlowKind.VIDEO: frozenset({"variant", "video"}),
     FlowKind.WORKLOAD: STACK_FIELDS | {"workload"},
@@ -96,6 +97,8 @@ def _time_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
         yield Fault(("start_s",), words, hint)
     elif scenario.stop_s(flow) - latest_s < MIN_FLOW_S:
         yield Fault((), f"runs for less than {MIN_FLOW_S:g} s, and then says nothing of TCP")
+    span_s = (latest_s, scenario.stop_s(flow))
+    yield from time_faults([each.at_s for each in flow.schedule], span_s, "the flow's time")
     is_iperf3 = flow.kind in (FlowKind.TCP, FlowKind.CBR)
     if is_iperf3 and scenario.stop_s(flow) - flow.start_s > MAX_IPERF3_S:
         yield Fault((), f"runs for more than {MAX_IPERF3_S:g} s, which iperf3 cannot")

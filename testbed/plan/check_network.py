@@ -44,6 +44,7 @@ _NO_ADDRESS = "not a host's address with the length of its network, like"
 ADDRESS_FORMS = {4: f"{_NO_ADDRESS} 10.0.0.1/8", IPV6: f"{_NO_ADDRESS} 2001:db8:1::2/64"}
 Address = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
+Span = tuple[float, float]  # the first and the last second
 
 
 def network_faults(scenario: Scenario, taken: Collection[str]) -> list[Fault]:
@@ -72,6 +73,11 @@ def _link_faults(scenario: Scenario) -> Iterator[Fault]:
             if direction is not None:
                 for fault in direction_faults(direction, scenario.duration_s):
                     yield fault.inside("links", index, side)
+    for index, node in enumerate(graph.nodes):
+        times_s = [each.at_s for each in node.schedule]
+        span_s = (0.0, scenario.duration_s)
+        for fault in time_faults(times_s, span_s, "the trial", together=True):
+            yield fault.inside("nodes", index)
     yield from _radio_places(graph)
 
 
@@ -147,41 +153,56 @@ def _change_faults(direction: Direction) -> Iterator[Fault]:
         if each.mark is not None and direction.loses_packets:
             words = "the link loses packets, too: give one of them"
             yield Fault(("schedule", index, "mark"), words)
-        yield from (fault.inside("schedule", index) for fault in _limit_faults(direction, each))
+        yield from (fault.inside("schedule", index) for fault in _queue_faults(direction, each))
 
 
-def _limit_faults(direction: Direction, change: Change) -> Iterator[Fault]:
-    """Yield a change of a limit that the link's queue does not have."""
+FIELDS_OF_QUEUES = ("limit_bytes", "limit_packets", "ecn", "options")  # of a change
+
+
+def _queue_faults(direction: Direction, change: Change) -> Iterator[Fault]:
+    """Yield changes that the link's queue cannot make."""
     queue = direction.queue or PLAIN_QUEUE
-    row = queues.DISCIPLINES.get(queue.discipline)
-    for unit in ("bytes", "packets"):
-        name = f"limit_{unit}"
-        if getattr(change, name) is None or row is None:
-            continue
-        if direction.rate_mbit is None:
-            yield Fault((name,), "there is no rate_mbit, which a queue waits for")
-        elif not row.tail_drop or row.counts != unit:
-            words = f"the queue is a {row.name}: only limit_bytes of a bfifo can change, and "
-            yield Fault((name,), f"{words}limit_packets of a pfifo")
+    if not change.changes_discipline or queue.discipline not in queues.DISCIPLINES:
+        return
+    if direction.rate_mbit is None:
+        given = (n for n in FIELDS_OF_QUEUES if getattr(change, n) is not None)
+        yield Fault((next(given),), "there is no rate_mbit, which a queue waits for")
+    elif not queues.polices(queue.discipline):
+        yield from queues.change_faults(queue, change)
 
 
 def _schedule_faults(schedule: Sequence[Change], duration_s: float) -> Iterator[Fault]:
     """Yield changes that are not within the trial, not in order, or change nothing."""
-    before_s = 0.0
+    yield from time_faults([each.at_s for each in schedule], (0.0, duration_s), "the trial")
     for index, each in enumerate(schedule):
-        if each.at_s >= duration_s:
-            words = f"{each.at_s:g} is not within the trial: above 0 and below {duration_s:g}"
-            yield Fault(("schedule", index, "at_s"), words)
         if not each.changes_wire and not each.changes_queue:
-            words = "changes nothing: give rate_mbit, delay_ms, loss, up, mark or a limit"
-            yield Fault(("schedule", index), words)
-        if index and each.at_s <= before_s:
             words = (
-                f"{each.at_s:g} is not after {before_s:g}, the change before it: put them in "
+                "changes nothing: give rate_mbit, delay_ms, loss, up, mark, a limit, ecn or options"
+            )
+            yield Fault(("schedule", index), words)
+
+
+def time_faults(
+    times_s: Sequence[float], span_s: Span, what: str, *, together: bool = False
+) -> Iterator[Fault]:
+    """Yield the times of a schedule that are not within a span, or not in order.
+
+    `together`: several changes may have the same time.
+    """
+    first_s, last_s = span_s
+    before_s = -1.0
+    for index, at_s in enumerate(times_s):
+        keys = ("schedule", index, "at_s")
+        if not first_s < at_s < last_s:
+            words = f"{at_s:g} is not within {what}: above {first_s:g} and below {last_s:g}"
+            yield Fault(keys, words)
+        if at_s < before_s or (at_s == before_s and not together):
+            words = (
+                f"{at_s:g} is not after {before_s:g}, the change before it: put them in "
                 "order of time, one for each time"
             )
-            yield Fault(("schedule", index, "at_s"), words)
-        before_s = each.at_s
+            yield Fault(keys, words)
+        before_s = at_s
 
 
 def _radio_faults(direction: Direction) -> Iterator[Fault]:

@@ -18,6 +18,7 @@ from testbed.scenario.discipline import Limit
 from testbed.scenario.model import Flow
 from testbed.scenario.network import (
     PLAIN_QUEUE,
+    Change,
     Direction,
     Graph,
     Link,
@@ -123,6 +124,15 @@ class Hop:
     def queue_changes(self) -> Schedule:
         """The scheduled changes of the rate, and of the queue before it."""
         return queue_changes(self.direction.schedule)
+
+    @property
+    def changed_queues(self) -> Iterator[tuple[Change, Queue, Limit]]:
+        """Each scheduled change of the queue's discipline, with what the queue is from then on."""
+        queue, limit = self.queue, self.full
+        for change in self.queue_changes:
+            if change.changes_discipline:
+                queue, limit = queues.changed(queue, limit, self.rate_mbit, change)
+                yield change, queue, limit
 
     @property
     def rates_mbit(self) -> list[tuple[float, float]]:

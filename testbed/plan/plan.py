@@ -330,6 +330,7 @@ def plan_network(scenario: Scenario) -> NetworkPlan:
     """Return what makes the network; raise if it has what ip and tc alone do not make."""
     fields = [name for name in RUNNERS_FIELDS if _is_used(scenario, name)]
     fields += [name for name in TRIALS_FIELDS if getattr(scenario, name)]
+    fields += ["schedule"] if any(node.schedule for node in scenario.network.nodes) else []
     if fields:
         raise UsageError(f"not for whole programs: {', '.join(fields)}", "leave them out")
     scenario = replace(scenario, flows=(), network=shaped_by_htb(scenario.network))

@@ -75,6 +75,8 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
                 yield Need("program", words[0])
     for recipe in recipes(scenario):
         yield from variant_needs(recipe)
+    later = (change.control for flow in scenario.flows for change in flow.schedule)
+    yield from map(control_need, later)
     if any(relabelled_flows(scenario.flows)):
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
         yield Need("classifier", "u32", "CONFIG_NET_CLS_U32", "cls_u32")

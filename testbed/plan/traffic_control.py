@@ -14,11 +14,12 @@ from testbed.scenario.discipline import (
     MICROSECOND_TICKS,
     TICKS_PER_MICROSECOND,
     Field,
+    Limit,
     Setting,
     whole_microseconds,
 )
 from testbed.scenario.model import Flow
-from testbed.scenario.network import FRAME_BYTES
+from testbed.scenario.network import FRAME_BYTES, Queue
 from testbed.scenario.trace import Trace, parse_trace
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
@@ -51,12 +52,16 @@ class ChangePlan:
     """A scheduled change of a discipline or class.
 
     It has a time, the new settings, the interface that the packets leave by, and words for people.
+    Where the kernel does not report all that it must be told again, tc's commands make the change,
+    and set it back.
     """
 
     at_s: float
     target: TcObject
     interface: str
     words: str
+    command: Command | None = None
+    undoing: Command | None = None
 
 
 @dataclass(frozen=True)
@@ -189,21 +194,30 @@ def _rated(queue: QueuePlan, rate_mbit: float) -> TcObject:
 
 
 def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
-    """Yield the scheduled rates and limits; a packet being sent leaves at the rate before.
+    """Yield the scheduled rates, and the changes of the discipline before them.
 
-    What a FIFO holds beyond a lower limit stays there.
+    A packet being sent leaves at the rate before. What a FIFO holds beyond a lower limit stays
+    there; other disciplines drop it.
     """
     hop = queue.hop
     for each in hop.queue_changes:
         if each.rate_mbit is not None:
             words = f"rate {each.rate_mbit:g} Mbit/s"
             yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, words)
-        if each.limit is not None:
-            row = queues.DISCIPLINES[hop.queue.discipline]
-            limit = tuple(row.limit.settings(each.limit))
-            leaf = TcObject(queue.node, queue.interface, LEAF, row.name, limit)
-            words = f"limit {each.limit} {row.counts}"
-            yield ChangePlan(each.at_s, leaf, queue.interface, words)
+    undoing = _discipline_command(queue, hop.queue, hop.full)
+    for change, then, limit in hop.changed_queues:
+        numbers = tuple(queues.settings(then, limit, hop.rate_mbit))
+        leaf = TcObject(queue.node, queue.interface, LEAF, then.discipline, numbers)
+        command = _discipline_command(queue, then, limit)
+        words = " ".join(queues.change_words(hop.queue, change))
+        yield ChangePlan(change.at_s, leaf, queue.interface, words, command, undoing)
+
+
+def _discipline_command(queue: QueuePlan, then: Queue, limit: Limit) -> Command:
+    parent = ONLY_CLASS if queue.hop.is_exact or queue.hop.direction.trace else HTB_CLASS
+    place = ("dev", queue.interface, "parent", str(parent), "handle", str(LEAF))
+    words = queues.change_arguments(then, limit, queue.hop.rate_mbit)
+    return Command(queue.node, ("tc", "qdisc", "change", *place, *words))
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:

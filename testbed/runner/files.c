@@ -78,6 +78,68 @@ void write_file(struct words words)
 		fail("%s", strerror(calls[made].result < 0 ? (int)-calls[made].result : EIO));
 }
 
+static struct swapped { /* a setting that is to be what it was */
+	const char *node, *file;
+	char text[FILE_BYTES];
+	size_t size;
+} *all_swapped;
+static size_t swapped_count;
+
+/* The content of a setting in the node that the runner is in; its size. */
+static size_t content_of(const char *file, char *text)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, FILE_BYTES);
+
+	if (size < 0)
+		fail("%s", errno == ENOENT ? "there is none in this network namespace" :
+					     strerror(errno));
+	close(fd);
+	return (size_t)size;
+}
+
+static void overwrite(const char *file, const char *text, size_t size)
+{
+	int fd = open(file, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail("%s", errno == EACCES ? "it can only be read" : strerror(errno));
+	if (write(fd, text, size) != (ssize_t)size)
+		fail("the kernel does not take the value %.*s (%s)", (int)size, text, strerror(errno));
+	close(fd);
+}
+
+/* swap NODE FILE TEXT: write a setting, keep what it was; answers what it is then, as `run` does. */
+void swap_file(struct words words)
+{
+	char now[FILE_BYTES];
+	int32_t head[2] = { 0 };
+	struct swapped *each;
+
+	all_swapped = grown(all_swapped, swapped_count, sizeof(*all_swapped));
+	each = &all_swapped[swapped_count++];
+	each->node = words.at[1];
+	each->file = words.at[2];
+	enter(each->node);
+	each->size = content_of(each->file, each->text);
+	overwrite(each->file, words.at[3], strlen(words.at[3]));
+	head[1] = (int32_t)content_of(each->file, now);
+	answer(head, sizeof(head));
+	answer(now, (size_t)head[1]);
+}
+
+/* unswap: write what settings were before they were swapped, the last first. */
+void unswap_files(struct words words)
+{
+	(void)words;
+	while (swapped_count) {
+		const struct swapped *each = &all_swapped[--swapped_count];
+
+		enter(each->node);
+		overwrite(each->file, each->text, each->size);
+	}
+}
+
 static void answer_named(const char *path, const void *content, size_t size)
 {
 	answer(path, strlen(path) + 1);

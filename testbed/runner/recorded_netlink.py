@@ -18,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.netlink import RTM_NEWLINK, TCA_OPTIONS, attribute
 from testbed.machine.process import run
+from testbed.runner.programme import LogEntry, Programme
 
 NETLINK_RECORDER = LIBRARIES / "testbed-spoken-netlink.so"  # built from spoken_netlink.c
 IP, TC = LIBRARIES / "testbed-ip", LIBRARIES / "testbed-tc"  # built from Debian's source
@@ -86,6 +87,13 @@ def netlink_of(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
     if len(found) != len(lines):
         raise TestbedError(f"{tool} made {len(found)} messages of {len(lines)} commands")
     return tuple(map(_with_options, found, lines))
+
+
+def send_command(programme: Programme, node: str, argv: Sequence[str], message: Message) -> None:
+    """Add the message of a command to a programme, which logs it as the command."""
+    places = (("index", offset, name) for offset, name in message.indexes)
+    entry = LogEntry(node, tuple(argv))
+    programme.send(node, message.kind, message.flags, message.content, *places, entry=entry)
 
 
 def _known_to_tc(line: str) -> str:

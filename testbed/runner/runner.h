@@ -71,6 +71,8 @@ void copy_template(struct words words);
 /* files.c */
 void write_file(struct words words);
 void read_files(struct words words);
+void swap_file(struct words words);
+void unswap_files(struct words words);
 void offloads(struct words words);
 char *with_pids(const char *text); /* {pid:ID} is a program's process id */
 
@@ -84,6 +86,9 @@ void dump_objects(struct words words);
 void ask_object(struct words words);
 void keep_object(struct words words);
 void change_object(struct words words);
+
+/* sockets.c */
+void set_control(struct words words);
 
 /* bpf.c */
 void make_array(struct words words);

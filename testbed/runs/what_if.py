@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -47,8 +47,8 @@ from testbed.runs.orchestration import (
 from testbed.runs.selection import DEFAULT_METRIC, RunSelection
 from testbed.scenario import file_sweep
 from testbed.scenario.limits import MAX_NAME
-from testbed.scenario.model import Scenario, plain
-from testbed.scenario.network import Change, Direction
+from testbed.scenario.model import Flow, FlowChange, Scenario, plain
+from testbed.scenario.network import Change, Direction, Node, NodeChange
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store.reading import Trial, open_trial
 from testbed.store.records import FlowRecord, Status
@@ -57,8 +57,12 @@ WHAT_IF = "what-if"  # the results folder, unless another is named
 CHANGE_AXIS = "change"
 NO_CHANGE = "none"
 DIRECTION_NAMES = ("forward", "reverse")
-NOT_SET = ("at_s", "mark")  # a stretch of marks loses what is sent again, which is not of ECN
+# a stretch of marks loses what is sent again, which is not of ECN; options are set one by one
+NOT_SET = ("at_s", "mark", "options")
 CHANGED_FIELDS = tuple(e.name for e in dataclasses.fields(Change) if e.name not in NOT_SET)
+QUEUE_PREFIX = "queue."  # of fields that a queue has in a scenario, and a change by itself
+OPTIONS_PREFIX = "options."
+Scheduled = TypeVar("Scheduled", Node, Flow)
 SET_EXAMPLE = "--at 3.2 --set links.1.forward.rate_mbit=5"
 
 DEFAULT_GAP_NS = 1_000_000  # taken for a packet that no other one precedes or follows
@@ -231,30 +235,70 @@ def _changed(trial: Trial, change: Intervention) -> Scenario:
         return _checked(scenario, trial.path)
     scenario = trial.scenario
     for place, text in change.settings.items():
-        number, side, field = _link_field(scenario, place)
-        values: dict[str, Any] = {field: file_sweep.parsed(text)}
-        scenario = _with_changes(scenario, number, side, {change.at_s: values})
+        scenario = _with_setting(scenario, change.at_s, place, text)
     return _checked(scenario, trial.path)
+
+
+def _with_setting(scenario: Scenario, at_s: float, place: str, text: str) -> Scenario:
+    """Return the scenario in which a field has another value from an instant on."""
+    kind, _, rest = place.removeprefix("network.").partition(".")
+    name, _, field = rest.partition(".")
+    if kind == "links":
+        number, side, field = _link_field(scenario, place, rest)
+        value: Any = file_sweep.parsed(text)
+        if field.startswith(OPTIONS_PREFIX):
+            field, value = "options", {field.removeprefix(OPTIONS_PREFIX): value}
+        return _with_changes(scenario, number, side, {at_s: {field: value}})
+    if kind == "nodes":
+        node = NodeChange(at_s, field.removeprefix("sysctls."), text)
+        nodes = _with_scheduled(scenario.network.nodes, name, node, place)
+        return dataclasses.replace(
+            scenario, network=dataclasses.replace(scenario.network, nodes=nodes)
+        )
+    if kind == "flows" and field == "control":
+        flow = FlowChange(at_s, text)
+        return dataclasses.replace(
+            scenario, flows=_with_scheduled(scenario.flows, name, flow, place)
+        )
+    raise UsageError(
+        f"--set {place}: only {', '.join(CHANGED_FIELDS)} and options of a link, sysctls of a node "
+        "and a flow's control can change while flows run",
+        f"{SET_EXAMPLE}, or nodes.h1.net.ipv4.tcp_recovery=0, or flows.tcp.control=bbr",
+    )
+
+
+def _with_scheduled(
+    parts: tuple[Scheduled, ...], name: str, change: Any, place: str
+) -> tuple[Scheduled, ...]:
+    """Return nodes or flows, of which the one of that name or number has one change more."""
+    numbers = {each.name: n for n, each in enumerate(parts)}
+    numbers |= {str(n): n for n in numbers.values()}
+    if name not in numbers:
+        raise UsageError(f"--set {place}: no {quoted(name)} there", nearest(name, numbers))
+    part: Any = parts[numbers[name]]
+    schedule = tuple(sorted((*part.schedule, change), key=lambda each: each.at_s))
+    changed = list(parts)
+    changed[numbers[name]] = dataclasses.replace(part, schedule=schedule)
+    return tuple(changed)
 
 
 def _checked(scenario: Scenario, folder: Path) -> Scenario:
     return in_document(Document(plain(scenario)), "--set", folder).scenario
 
 
-def _link_field(scenario: Scenario, place: str) -> tuple[int, int, str]:
-    """Return the link's number, its direction's, and the field of `links.1.forward.rate_mbit`."""
+def _link_field(scenario: Scenario, place: str, rest: str) -> tuple[int, int, str]:
+    """Return the link's number, its direction's, and the field of `1.forward.rate_mbit`."""
     links = scenario.network.links
-    parts = place.removeprefix("network.").split(".")
-    if len(parts) != 4 or parts[0] != "links":
-        fields = f"{', '.join(CHANGED_FIELDS)} of a link"
-        raise UsageError(f"--set {place}: only {fields} can change while flows run", SET_EXAMPLE)
     numbers = {str(n): n for n in range(len(links))} | {
         each.name: n for n, each in enumerate(links)
     }
-    for part, known in zip(parts[1:], (numbers, DIRECTION_NAMES, CHANGED_FIELDS), strict=True):
+    link, direction, field = (*rest.split(".", 2), "", "")[:3]
+    field = field.removeprefix(QUEUE_PREFIX)
+    fields = (*CHANGED_FIELDS, *([field] if field.startswith(OPTIONS_PREFIX) else []))
+    for part, known in ((link, numbers), (direction, DIRECTION_NAMES), (field, fields)):
         if part not in known:
             raise UsageError(f"--set {place}: no {quoted(part)} there", nearest(part, known))
-    return numbers[parts[1]], DIRECTION_NAMES.index(parts[2]), parts[3]
+    return numbers[link], DIRECTION_NAMES.index(direction), field
 
 
 def _with_changes(
@@ -268,7 +312,9 @@ def _with_changes(
     both: list[Direction] = list(links[number].directions)  # one may stand for both: part them
     schedule = {each.at_s: each for each in both[side].schedule}
     for at_s, values in changes.items():
-        schedule[at_s] = dataclasses.replace(schedule.get(at_s, Change(at_s)), **values)
+        there = schedule.get(at_s, Change(at_s))
+        options = {**(there.options or {}), **values.get("options", {})} or None
+        schedule[at_s] = dataclasses.replace(there, **{**values, "options": options})
     ordered = tuple(schedule[at_s] for at_s in sorted(schedule))
     both[side] = dataclasses.replace(both[side], schedule=ordered)
     links[number] = dataclasses.replace(links[number], forward=both[0], reverse=both[1])

@@ -117,6 +117,8 @@ class Option:
     least: float = 1
     most: float | None = None  # where 32 bits would hold more
     whole: bool = False
+    from_start: bool = False  # the kernel takes it only as it makes the discipline
+    unset: str = ""  # what tc is told so that there is none again
 
     @property
     def highest(self) -> float:
@@ -151,6 +153,7 @@ class Marking:
     switch: Field | None = None  # None: it always marks
     on: tuple[str, ...] = ("ecn",)  # tc's words
     off: tuple[str, ...] = ()
+    off_again: tuple[str, ...] = ("noecn",)  # where it marked until now
     counted_at: int | None = None  # offset in its statistics (xstats); None: tin by tin, as cake
     step_counted_at: int | None = None  # the same, of marks for waiting longer than a step
     may_drop: bool = False  # a marked packet may still find the queue full

@@ -15,15 +15,32 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from testbed.indented import indented
 from testbed.scenario.call import Call
-from testbed.scenario.limits import NAME_OR_NONE, SAFE_NAME, Length, Range, Text, Unique
+from testbed.scenario.limits import (
+    NAME_OR_NONE,
+    SAFE_NAME,
+    Length,
+    Pattern,
+    Range,
+    Text,
+    Unique,
+)
 from testbed.scenario.losses import MAX_PACKETS, Loss
-from testbed.scenario.network import IP_VERSIONS, MAX_SECONDS, MTU_BYTES, Graph, RateMbit
+from testbed.scenario.network import (
+    IP_VERSIONS,
+    MAX_CHANGES,
+    MAX_SECONDS,
+    MTU_BYTES,
+    ChangeTimeS,
+    Graph,
+    NodeChange,
+    RateMbit,
+)
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults, serialized_names
 from testbed.scenario.programs import Programs
 from testbed.scenario.video import Viewing
@@ -107,6 +124,16 @@ class CapturePoint(enum.StrEnum):
     BOTTLENECK = "bottleneck"  # both sides of it: before the queue and after it
 
 
+@dataclass(frozen=True)
+class FlowChange:
+    """Another congestion control of a flow, by its sockets."""
+
+    at_s: ChangeTimeS
+    """When it takes over."""
+    control: Annotated[str, Pattern(r"[a-z][a-z0-9_]{0,14}", "not a congestion control's name")]
+    """What the kernel calls it; the settings of the host stay as they are."""
+
+
 @repr_without_defaults
 @dataclass(frozen=True)
 class Flow:
@@ -171,6 +198,10 @@ class Flow:
     stack: str | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
     """The transport in user space that sends, with `variant` as its congestion control: one of
     `testbed stack list`, or the folder of another."""
+    schedule: Annotated[tuple[FlowChange, ...], Length(0, MAX_CHANGES, "changes")] = field(
+        default=(), repr=False, metadata=OMIT_DEFAULT
+    )
+    """What changes while it runs; flows of kind tcp."""
 
     @property
     def protocol(self) -> str:
@@ -179,6 +210,10 @@ class Flow:
             return str(self.command.protocol)
         quic = self.video is not None and self.video.transport is Transport.QUIC
         return "udp" if quic or self.kind in (FlowKind.CBR, FlowKind.CALL) else "tcp"
+
+    def control_at(self, second: float, first: str) -> str:
+        """Return the congestion control that it has then, beginning with the first."""
+        return [first, *(each.control for each in self.schedule if each.at_s <= second)][-1]
 
     @property
     def sort(self) -> FlowKind:
@@ -286,6 +321,14 @@ class Scenario:
     def runs_programs(self) -> bool:
         """Whether programs of the user's run in the trial, besides the testbed's own."""
         return any(flow.command is not None for flow in self.flows)
+
+    @property
+    def host_changes(self) -> Iterator[tuple[str, NodeChange | FlowChange]]:
+        """What changes of nodes and flows while these run, each with its name."""
+        for node in self.network.nodes:
+            yield from ((node.name, change) for change in node.schedule)
+        for flow in self.flows:
+            yield from ((flow.name, change) for change in flow.schedule)
 
     def flow(self, name: str) -> Flow:
         """Return the flow of that name."""

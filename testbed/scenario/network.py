@@ -22,7 +22,7 @@ from itertools import combinations, permutations
 from typing import Annotated
 
 from testbed.scenario.discipline import MAX_TC_NUMBER
-from testbed.scenario.limits import SAFE_NAME, Length, Microseconds, OneOf, Pattern, Range
+from testbed.scenario.limits import SAFE_NAME, Length, Microseconds, OneOf, Pattern, Range, Text
 from testbed.scenario.losses import GilbertElliott, SmallChance
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults
 
@@ -62,6 +62,13 @@ NodeName = Annotated[
         f"a letter, then letters, digits and _, at most {MAX_NODE_NAME} of them",
     ),
 ]
+Sysctl = Annotated[
+    str,
+    Pattern(
+        r"net(\.[A-Za-z0-9_-]+)+",
+        "no sysctl of a host's network, as net.ipv4.tcp_recovery is; others are the whole kernel's",
+    ),
+]
 NO_MORE = " can be emulated, because a guest's memory of 256 MB holds no more"
 TWO_ENDS = 'a link joins two nodes: "ends": ["h1", "r1"]'
 
@@ -86,9 +93,13 @@ class Change:
     """Whether it marks all packets that leave its queue with CE; others than ECN's flows' data are
     lost, and the trial is invalid: it is for single packets (`testbed whatif --mark`)."""
     limit_bytes: LimitBytes | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
-    """The most that its queue, a bfifo, holds."""
+    """The most that its queue holds, of a discipline that counts bytes."""
     limit_packets: LimitPackets | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
-    """The most that its queue, a pfifo, holds."""
+    """The most that its queue holds, of a discipline that counts packets."""
+    ecn: bool | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """Whether its queue marks packets; flows ask for ECN only if one marks from the beginning."""
+    options: Mapping[str, float] | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """Other values of its queue's options."""
 
     @property
     def limit(self) -> int | None:
@@ -98,7 +109,12 @@ class Change:
     @property
     def changes_queue(self) -> bool:
         """Whether it changes the rate, or what waits for it."""
-        return (self.rate_mbit, self.limit) != (None, None)
+        return self.rate_mbit is not None or self.changes_discipline
+
+    @property
+    def changes_discipline(self) -> bool:
+        """Whether it changes the queue's limit, its options, or whether it marks."""
+        return any((self.limit is not None, self.ecn is not None, self.options))
 
     @property
     def changes_wire(self) -> bool:
@@ -127,7 +143,9 @@ def queue_changes(schedule: Schedule) -> Schedule:
 def wire_changes(schedule: Schedule) -> Schedule:
     """Return the changes of what happens behind the queue."""
     return tuple(
-        dataclasses.replace(each, rate_mbit=None, limit_bytes=None, limit_packets=None)
+        dataclasses.replace(
+            each, rate_mbit=None, limit_bytes=None, limit_packets=None, ecn=None, options=None
+        )
         for each in schedule
         if each.changes_wire
     )
@@ -273,6 +291,19 @@ class Route:
 
 
 @dataclass(frozen=True)
+class NodeChange:
+    """Another value of one of a node's sysctls, which is set back when all flows have ended."""
+
+    at_s: ChangeTimeS
+    """When it holds from."""
+    sysctl: Sysctl
+    """Its name."""
+    value: Annotated[str, Text()]
+    """What is written, and must be read back."""
+
+
+@repr_without_defaults
+@dataclass(frozen=True)
 class Node:
     """A node of a network; flows begin and end at hosts and routers."""
 
@@ -282,6 +313,10 @@ class Node:
     """What it does with packets of others."""
     routes: tuple[Route, ...] = ()
     """Its routes; computed unless given."""
+    schedule: Annotated[tuple[NodeChange, ...], Length(0, MAX_CHANGES, "changes")] = field(
+        default=(), repr=False, metadata=OMIT_DEFAULT
+    )
+    """What changes while flows run."""
 
 
 @dataclass(frozen=True)

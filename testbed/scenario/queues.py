@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
+from testbed.errors import nearest
 from testbed.faults import Fault, unknown
 from testbed.scenario import red
 from testbed.scenario.discipline import (
@@ -24,13 +26,14 @@ from testbed.scenario.discipline import (
     pie_time,
     timer_ticks,
 )
-from testbed.scenario.network import FRAME_BYTES, Queue
+from testbed.scenario.network import FRAME_BYTES, Change, Queue
 
 ONE_LIMIT = '"queue": {"discipline": "pie", "limit_packets": 1000}'
 MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
 LATE_TIMER_S = 200e-6  # on a busy host
 MIN_QUEUE_TIME_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
 CODEL_MAX_MS = 2_199_000  # it compares times of 32 bits, in units of 1024 ns, with a sign
+CODEL_NEVER = "2199023255us"  # the highest of them: CODEL_DISABLED_THRESHOLD
 PIE_MAX_MS = 4294  # its target has 32 bits of nanoseconds
 PIE_TICK_MS = 4  # its timer's, in the guest
 PIE_MAX_TUPDATE_MS = 4_000_000  # more may not fit into 32 bits when the kernel reports it
@@ -75,6 +78,7 @@ def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
         codel_time,
         least=MIN_QUEUE_TIME_MS,
         most=CODEL_MAX_MS,
+        unset=CODEL_NEVER,
     )
 
 
@@ -119,7 +123,12 @@ DISCIPLINES = {
                     most=red.MAX_MARKING_CHANCE,
                 ),
             },
-            Marking(Field((red.RED_PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
+            Marking(
+                Field((red.RED_PARAMETERS,), 15, "B", mask=1),
+                off_again=(),
+                counted_at=12,
+                may_drop=True,
+            ),
             rate_keyword="bandwidth",
             complete=red.complete,
             derived=red.derived,
@@ -146,7 +155,9 @@ DISCIPLINES = {
                 "target_ms": codel_option("target", 1, 5),
                 "interval_ms": codel_option("interval", 3, 100),
                 "ce_threshold_ms": codel_option("ce_threshold", 7, None),
-                "flows": Option("flows", at(5), default=1024, most=FQ_CODEL_FLOWS, whole=True),
+                "flows": Option(
+                    *("flows", at(5), "", 1024, int, 1, FQ_CODEL_FLOWS), whole=True, from_start=True
+                ),
                 "quantum_bytes": Option(
                     *("quantum", at(6), "", FRAME_BYTES, int, *FQ_CODEL_QUANTUM), whole=True
                 ),
@@ -277,15 +288,91 @@ def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
         rate = f"{round(rate_mbit * 1e6)}bit"
         bucket = (row.limit.keyword, str(limit.bytes))
         return (queue.discipline, "rate", rate, *bucket, "conform-exceed", "drop/ok")
-    words = [row.limit.keyword, str(in_own_unit(queue, limit))] if row.limit.keyword else []
+    words = _first_words(row, queue, limit)
     for name, value in row.complete(queue.options, limit).items():
         words += row.options[name].words(value)
-    if row.rate_keyword:
-        words += [row.rate_keyword, f"{round(rate_mbit * 1e6)}bit"]
-    words += row.words
+    words += _last_words(row, rate_mbit)
     if row.marking:
         words += row.marking.on if queue.ecn else row.marking.off
     return (queue.discipline, *words)
+
+
+def _first_words(row: Discipline, queue: Queue, limit: Limit) -> list[str]:
+    return [row.limit.keyword, str(in_own_unit(queue, limit))] if row.limit.keyword else []
+
+
+def _last_words(row: Discipline, rate_mbit: float) -> list[str]:
+    rate = [row.rate_keyword, f"{round(rate_mbit * 1e6)}bit"] if row.rate_keyword else []
+    return [*rate, *row.words]
+
+
+def changed(queue: Queue, limit: Limit, rate_mbit: float, change: Change) -> tuple[Queue, Limit]:
+    """Return a queue and its limit after a change; what tc chose at the start stays."""
+    options = {**DISCIPLINES[queue.discipline].complete(queue.options, limit)}
+    ecn = queue.ecn if change.ecn is None else change.ecn
+    queue = replace(queue, ecn=ecn, options=options | dict(change.options or {}))
+    if change.limit is None:
+        return queue, limit
+    queue = replace(
+        queue,
+        limit_bytes=change.limit_bytes,
+        limit_packets=change.limit_packets,
+        limit_bdp=None,
+    )
+    return queue, resolve(queue, rate_mbit, 0.0)
+
+
+def change_arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
+    """Return what makes a queue that is there already like this one, in tc's words."""
+    row = DISCIPLINES[queue.discipline]
+    words = _first_words(row, queue, limit)
+    options = row.complete(queue.options, limit)
+    for name, option in row.options.items():
+        value = options.get(name, option.default)
+        if value is None:
+            words += (option.keyword, option.unset)
+        elif not option.from_start:
+            words += option.words(value)
+    words += _last_words(row, rate_mbit)
+    if row.marking and row.marking.switch:
+        words += row.marking.on if queue.ecn else row.marking.off_again
+    return (queue.discipline, *words)
+
+
+def change_words(queue: Queue, change: Change) -> Iterator[str]:
+    """Yield what a change makes other, for people."""
+    if change.limit is not None:
+        yield f"limit {change.limit} {DISCIPLINES[queue.discipline].counts}"
+    if change.ecn is not None:
+        yield "ecn" if change.ecn else "noecn"
+    for name, value in (change.options or {}).items():
+        yield f"{name} {value:g}"
+
+
+def change_faults(queue: Queue, change: Change) -> Iterator[Fault]:
+    """Yield why a queue of that discipline cannot change so while packets wait in it."""
+    row = DISCIPLINES[queue.discipline]
+    for unit in ("bytes", "packets"):
+        name = f"limit_{unit}"
+        if getattr(change, name) is None:
+            continue
+        if row.counts != unit:
+            words = f"the queue is a {row.name}, whose limit is in {row.counts}"
+            yield Fault((name,), words, f"write limit_{row.counts}")
+        elif not row.limit.keyword:
+            yield Fault((name,), f"the limit of {row.name} cannot change")
+    if change.ecn is not None and not (row.marking and row.marking.switch):
+        words = "always marks" if row.marking else "can't mark packets"
+        yield Fault(("ecn",), f"{row.name} {words}")
+    for name, value in (change.options or {}).items():
+        option, keys = row.options.get(name), ("options", name)
+        if option is None:
+            hint = nearest(name, row.options) if row.options else ""
+            yield Fault(keys, f"{row.name} has no such option", hint)
+        elif option.from_start:
+            yield Fault(keys, f"{row.name} takes it only as it is made")
+        else:
+            yield from (Fault(keys, words) for words in option.faults(value))
 
 
 def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:

@@ -64,7 +64,12 @@ def _says(direction: Direction, fields: tuple[str, ...]) -> bool:
 
 
 def refuse_in_real_time(scenario: Scenario) -> None:
-    """Raise if a scenario asks a real machine to behave like one."""
+    """Raise if a scenario asks a real machine to behave like one, or to change while flows run."""
+    if any(True for _ in scenario.host_changes):
+        raise UsageError(
+            "schedule of a node or a flow: not on the host engine, which changes links alone",
+            "leave it out, or take --engine guest",
+        )
     every = [one for link in scenario.network.links for one in link.directions]
     if scenario.realistic or any(e.aggregates or e.takes_time_to_receive for e in every):
         raise real_time_refusal()

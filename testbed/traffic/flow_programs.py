@@ -17,6 +17,11 @@ READY_S = 10.0
 FLOW_PATIENCE_S = 20.0
 
 
+def program_name(role: str, flow: str) -> str:
+    """Return what a programme calls a flow's program."""
+    return f"{role} {flow}"
+
+
 class FlowPrograms:
     """A flow's server and client; a subclass for each kind of traffic."""
 
@@ -99,7 +104,7 @@ class FlowPrograms:
         return "", ()
 
     def _name(self, role: str) -> str:
-        return f"{role} {self.plan.flow.name}"
+        return program_name(role, self.plan.flow.name)
 
     def _node(self, role: str) -> str:
         return (self.plan.server if role == "server" else self.plan.client).node

@@ -19,7 +19,7 @@ from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.commands import Command, Veth
 from testbed.plan.plan import NO_OFFLOADS, Task
 from testbed.runner.programme import BOOT_NS, HOME, NS, Answers, LogEntry, Programme
-from testbed.runner.recorded_netlink import netlink_of
+from testbed.runner.recorded_netlink import netlink_of, send_command
 from testbed.scenario.programs import PROGRAM_PATH
 from testbed.store.names import ANSWERS, NETWORK_UP, PROGRAMME
 from testbed.store.records import DAMAGED, Record, Status
@@ -282,6 +282,4 @@ def _add_group(programme: Programme, node: str, tool: str, commands: list[Comman
         return
     lines = tuple(" ".join(command.argv[1:]) for command in commands)
     for command, message in zip(commands, netlink_of(tool, lines), strict=True):
-        places = (("index", offset, name) for offset, name in message.indexes)
-        entry = LogEntry(node, command.argv)
-        programme.send(node, message.kind, message.flags, message.content, *places, entry=entry)
+        send_command(programme, node, command.argv, message)

@@ -14,15 +14,17 @@ import pytest
 from analysis.captures.tcp import CE
 from analysis.results.tables import write_metrics
 from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
+from analysis.trials.samples import read_samples
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runs.orchestration import RunListener, RunOptions
 from testbed.runs.what_if import NO_CHANGE, Fate, Intervention, WhatIf, what_if
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
+from testbed.store.names import LINK_CHANGES
 from testbed.store.reading import Trial, open_trial
 from tests.browser import Tab, browser
-from tests.lab import run_trials
+from tests.lab import packets, run_trials
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 
@@ -57,8 +59,10 @@ def answer(trial: Trial, change: Intervention, out: Path, seeds: int = 1) -> Wha
         {"links.0.forward.delay_ms": "30", "links.0.reverse.delay_ms": "5"},
         {"links.0.reverse.up": "false"},
         {"links.1.forward.limit_packets": "5"},
+        {"nodes.sender1.net.ipv4.ip_default_ttl": "33"},
+        {"flows.tcp.control": "reno"},
     ],
-    ids=["rate", "loss", "delays", "outage", "limit"],
+    ids=["rate", "loss", "delays", "outage", "limit", "sysctl", "control"],
 )
 def test_packets_are_the_same_until_the_change(
     trial: Trial, settings: dict[str, str], out: Path
@@ -68,8 +72,60 @@ def test_packets_are_the_same_until_the_change(
     (pair,) = found.pairs
     assert pair.before.scenario.axes["change"] == NO_CHANGE
     assert pair.first is not None and AT_S <= pair.first.earliest_s < AT_S + 0.2
-    assert pair.same_packets > 1000
+    assert pair.same_packets > 1000 and not found.invalid
     assert {each.metric for each in found.effects} >= {"goodput_mbps", "rtt_mean_ms"}
+
+
+def test_a_queue_has_other_options_from_then_on(tmp_path: Path) -> None:
+    queue = Queue("red", limit_bytes=60_000, options={"min_bytes": 5000, "max_bytes": 15_000})
+    scenario = router(variant="cubic", rate_mbit=4, queue=queue, delay_ms=10, duration_s=3)
+    (made,) = run_trials([scenario], tmp_path / "stored")
+    change = Intervention({"links.1.forward.queue.options.probability": "0.5"}, AT_S)
+    found = answer(made, change, tmp_path / "out")
+    (pair,) = found.pairs
+    assert found.differs_from_stored is None and not found.invalid
+    assert pair.first is not None and AT_S <= pair.first.earliest_s < AT_S + 0.2
+    table = read_samples(pair.after, LINK_CHANGES)
+    assert table is not None
+    (row,) = table.to_dict("records")
+    assert (row["time_s"], row["change"]) == (AT_S, "probability 0.5")
+
+
+def test_packets_have_the_sysctl_from_then_on(trial: Trial, out: Path) -> None:
+    settings = {"nodes.sender1.net.ipv4.ip_default_ttl": "33"}
+    (pair,) = answer(trial, Intervention(settings, AT_S), out).pairs
+    source = f"ip.src == {trial.record.flows[0].src_address}"
+    usual, other = (
+        [each.time_s for each in packets(pair.after, "sender:tcp", f"{source} && ip.ttl == {life}")]
+        for life in (64, 33)
+    )
+    assert max(usual) < AT_S <= min(other) < AT_S + 0.2
+
+
+def test_a_socket_has_the_congestion_control_from_then_on(trial: Trial, out: Path) -> None:
+    (pair,) = answer(trial, Intervention({"flows.tcp.control": "reno"}, AT_S), out).pairs
+    (flow,) = pair.after.record.flows
+    assert (flow.control, flow.variant_seen) == ("cubic", "reno")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"nodes.sender1.net.ipv4.nothing": "1"}, "there is none in this network namespace"),
+        ({"nodes.sender1.net.ipv4.tcp_recovery": "x"}, "does not take the value x"),
+        (
+            {"nodes.sender1.net.ipv4.tcp_available_congestion_control": "x"},
+            "it can only be read",
+        ),
+        ({"flows.tcp.control": "dctcp"}, "'dctcp-reno', not 'dctcp'"),  # it has no ECN
+        ({"flows.tcp.control": "nosuch"}, "nosuch"),
+    ],
+)
+def test_what_the_kernel_refuses_is_said(
+    trial: Trial, settings: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TestbedError, match=reason):
+        answer(trial, Intervention(settings, AT_S), tmp_path / "out")
 
 
 def test_a_change_that_reaches_nothing_changes_no_packet(trial: Trial, out: Path) -> None:
@@ -234,6 +290,9 @@ def test_the_command_says_what_is_the_same(
         (Intervention(packet=50, fate=Fate.MARKED), "is not of ECN", "a flow with ECN"),
         (Intervention(packet=50, queue="nowhere"), "passes no such queue", "router-receiver"),
         (Intervention({"links.1.forward.limit_bytes": "9000"}, 1), "queue is a pfifo", ""),
+        (Intervention({"nodes.nobody.net.ipv4.ip_default_ttl": "9"}, 1), "no 'nobody'", "router"),
+        (Intervention({"nodes.router.kernel.pid_max": "9"}, 1), "the whole kernel's", ""),
+        (Intervention({"flows.tcp.control": "bbr"}, 99), "not within the flow's time", ""),
     ],
 )
 def test_what_cannot_be_is_said(

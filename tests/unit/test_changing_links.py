@@ -19,7 +19,7 @@ from testbed.plan.plan import make_plan
 from testbed.runs.sources import kernel_sources, parts_of
 from testbed.scenario.file_sweep import fields, sweep
 from testbed.scenario.make_traces import TRACES, text_of
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import FlowChange, Scenario
 from testbed.scenario.network import Change, Direction, Queue, Shaping
 from testbed.scenario.reading import ScenarioDocument, read_scenario
 from testbed.scenario.trace import (
@@ -120,10 +120,97 @@ def test_a_direction_of_a_graph_is_looked_at_too() -> None:
     limit = (Change(1, limit_packets=9),)
     bare = Direction(delay_ms=1, schedule=limit)
     assert "limit_packets: there is no rate_mbit" in fault_of(of(bare))
-    red = Direction(5, 1, Queue("codel", limit_packets=9), schedule=limit)
-    assert "limit_packets: the queue is a codel" in fault_of(of(red))
+    red = Direction(5, 1, Queue("red", limit_bytes=60_000), schedule=limit)
+    assert "limit_packets: the queue is a red, whose limit is in bytes" in fault_of(of(red))
     both = Direction(5, 1, QUEUE, trace="5", schedule=STEP)
     assert "a rate_mbit beside a trace" in fault_of(of(both))
+
+
+RED = Queue("red", limit_bytes=60_000, options={"min_bytes": 5000, "max_bytes": 15_000})
+FQ_CODEL = Queue("fq_codel", limit_packets=900, options={"flows": 64})
+
+
+@pytest.mark.parametrize(
+    ("queue", "change", "words", "back"),
+    [
+        (
+            RED,
+            Change(1, options={"probability": 0.1}),
+            "red limit 60000 min 5000 max 15000 avpkt 1000 burst 9 probability 0.1 "
+            "bandwidth 1000000bit",
+            "red limit 60000 min 5000 max 15000 avpkt 1000 burst 9 probability 0.02 "
+            "bandwidth 1000000bit",
+        ),
+        (
+            FQ_CODEL,  # its flows, which only a new one takes, are not repeated
+            Change(1, limit_packets=50, options={"ce_threshold_ms": 2}),
+            "fq_codel limit 50 target 5ms interval 100ms ce_threshold 2ms quantum 1514 noecn",
+            "fq_codel limit 900 target 5ms interval 100ms ce_threshold 2199023255us quantum 1514 "
+            "noecn",
+        ),
+        (
+            Queue("codel", limit_packets=9, ecn=True),
+            Change(1, ecn=False),
+            "codel limit 9 target 5ms interval 100ms ce_threshold 2199023255us noecn",
+            "codel limit 9 target 5ms interval 100ms ce_threshold 2199023255us ecn",
+        ),
+        (QUEUE, Change(1, limit_packets=5), "pfifo limit 5", "pfifo limit 20"),
+    ],
+    ids=["red", "fq_codel", "codel", "pfifo"],
+)
+def test_tc_changes_a_queue_and_sets_it_back(
+    queue: Queue, change: Change, words: str, back: str
+) -> None:
+    plan = make_plan(changed(router(), queue=queue, schedule=(change,)))
+    made = next(each for each in plan.changes if each.interface == "router-eth1")
+    place = "tc qdisc change dev router-eth1 parent 1:1 handle 30: "
+    told = [" ".join(each.argv) for each in (made.command, made.undoing) if each]
+    assert told == [place + each for each in (words, back)]
+
+
+def test_changes_of_a_queue_add_up() -> None:
+    later = (Change(1, options={"max_bytes": 30_000}), Change(2, limit_bytes=90_000))
+    (hop, *_) = build_network(changed(router(), queue=RED, schedule=later).network).shaped
+    first, second = ((queue.options, limit.bytes) for _, queue, limit in hop.changed_queues)
+    assert first == second[:1] + (60_000,) and second[1] == 90_000
+    assert (first[0]["min_bytes"], first[0]["max_bytes"]) == (5000, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("queue", "change", "fault"),
+    [
+        (QUEUE, Change(1, options={"target_ms": 3}), "options.target_ms: pfifo has no such option"),
+        (QUEUE, Change(1, ecn=True), "ecn: pfifo can't mark packets"),
+        (Queue("cake", limit_bytes=90_000), Change(1, ecn=True), "ecn: cake always marks"),
+        (FQ_CODEL, Change(1, options={"flows": 9}), "options.flows: fq_codel takes it only as"),
+        (FQ_CODEL, Change(1, options={"target_ms": 0}), "options.target_ms: 0 is below 0.02"),
+        (RED, Change(1, options={"min_bytes": 20_000}), "from 1 s on: RED's lower threshold"),
+        (
+            Queue("dualpi2", limit_packets=10_000),
+            Change(1, limit_packets=9),
+            "limit_packets: the limit of dualpi2 cannot change",
+        ),
+    ],
+)
+def test_what_a_queue_cannot_become_is_said(queue: Queue, change: Change, fault: str) -> None:
+    assert fault in fault_of(changed(router(), queue=queue, schedule=(change,)))
+
+
+def test_hosts_and_sockets_change_in_virtual_time_alone() -> None:
+    base = router()
+    flow = dataclasses.replace(base.flows[0], schedule=(FlowChange(1, "bbr"),))
+    changing = dataclasses.replace(base, flows=(flow,))
+    make_plan(changing)
+    with pytest.raises(UsageError, match="not on the host engine"):
+        make_plan(changing, virtual_time=False)
+
+
+def test_a_control_holds_until_the_next() -> None:
+    flow = dataclasses.replace(
+        router().flows[0], schedule=(FlowChange(1, "bbr"), FlowChange(2, "vegas"))
+    )
+    found = [flow.control_at(second, "cubic") for second in (0.5, 1, 1.5, 2)]
+    assert found == ["cubic", "bbr", "bbr", "vegas"]
 
 
 @pytest.mark.parametrize(

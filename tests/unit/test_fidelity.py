@@ -663,7 +663,12 @@ def socket_evidence(
 @pytest.mark.parametrize(("answers", "grade"), [(0, Grade.UNKNOWN), (1, Grade.INVALID)])
 def test_a_flow_that_never_connected_has_no_options(answers: int, grade: Grade, side: str) -> None:
     flow = SimpleNamespace(
-        name="tcp", variant_seen="reno", control="reno", options_seen=(), options=("sack",)
+        name="tcp",
+        stopped_s=1,
+        variant_seen="reno",
+        control="reno",
+        options_seen=(),
+        options=("sack",),
     )
     variant, options = configuration.sockets(socket_evidence(flow, answers, (side,)))
     assert (variant.verdict, options.verdict) == (Grade.VALID, grade)
@@ -679,7 +684,7 @@ def test_a_flow_that_never_connected_has_no_options(answers: int, grade: Grade, 
 )
 def test_a_flow_that_ran_another_variant_says_why_and_what_to_do(seen: str, said: str) -> None:
     flow = SimpleNamespace(
-        name="tcp", variant_seen=seen, control="dctcp", options_seen=(), options=()
+        name="tcp", stopped_s=1, variant_seen=seen, control="dctcp", options_seen=(), options=()
     )
     variant, options = configuration.sockets(socket_evidence(flow, answers=2))
     assert (variant.verdict, options.verdict) == (Grade.INVALID, Grade.VALID)
@@ -688,7 +693,12 @@ def test_a_flow_that_ran_another_variant_says_why_and_what_to_do(seen: str, said
 
 def test_a_flow_whose_connections_were_reset_ran_no_variant() -> None:
     flow = SimpleNamespace(
-        name="tcp", variant_seen="", control="cubic", options_seen=(), options=("sack",)
+        name="tcp",
+        stopped_s=1,
+        variant_seen="",
+        control="cubic",
+        options_seen=(),
+        options=("sack",),
     )
     evidence = socket_evidence(flow, answers=2, flags=RST | ACK)
     assert [each.verdict for each in configuration.sockets(evidence)] == [Grade.UNKNOWN] * 2

@@ -131,10 +131,13 @@ const watching = (async () => {
       count[at] = packets += one; held[at] = total += bytes_;
       most = Math.max(most, total); mostPackets = Math.max(mostPackets, packets);
     });
-    const limit = record.unit === "bytes" ? record.limit : record.limit * Math.max(1, most / Math.max(1, mostPackets));
-    const far = Math.max(most * 1.15, 8000, ...record.thresholds.map(([, at]) => at * 1.05).filter((at) => at < 4 * most));
-    return { ...record, row, enter, leave, ends, time, count, held, limitBytes: limit, scale: Math.min(far, limit * 1.06) || far, drops: entries.filter(([i, from]) => isLost(i) && reached(i) < M && from === last[i]).map(([i]) => i) };
+    const each_ = record.unit === "bytes" ? 1 : Math.max(1, most / Math.max(1, mostPackets));
+    const bounds = record.bounds.map(([since, limit, thresholds]) => ({ since, limit, bytes: limit * each_, thresholds }));
+    const limit = Math.max(...bounds.map(({ bytes }) => bytes));
+    const far = Math.max(most * 1.15, 8000, ...bounds.flatMap(({ thresholds }) => thresholds.map(([, at]) => at * 1.05)).filter((at) => at < 4 * most));
+    return { ...record, row, enter, leave, ends, time, count, held, bounds, scale: Math.min(far, limit * 1.06) || far, drops: entries.filter(([i, from]) => isLost(i) && reached(i) < M && from === last[i]).map(([i]) => i) };
   }).filter((queue) => queue.row.length);
+  const bound = (queue, t) => queue.bounds.findLast(({ since }) => since <= t) ?? queue.bounds[0];
   const waiting = (queue, t) => {
     const found = [], limit = after(queue.enter, t);
     for (let block = 0; block * BLOCK < limit; block++) {
@@ -429,10 +432,13 @@ const watching = (async () => {
   pane("queue", 130, (own, context, width) => {
     const queue = focus.queue;
     if (!shown(own, queue)) return;
-    const y = axes(own, context, width, [0, queue.scale], `queue of ${queue.node} (${queue.interface}), bytes: ╌ limit  ${queue.thresholds.map(([label]) => `┈ ${label}  `).join("")}✕ dropped`);
+    const y = axes(own, context, width, [0, queue.scale], `queue of ${queue.node} (${queue.interface}), bytes: ╌ limit  ${bound(queue, state.t).thresholds.map(([label]) => `┈ ${label}  `).join("")}✕ dropped`);
     inside(context, own, () => {
       curve(context, own, queue.time, queue.held, y, ink.blue);
-      for (const [dash, at] of [[[7, 3], queue.limitBytes], ...queue.thresholds.map(([, value]) => [[2, 3], value])]) { context.strokeStyle = ink.ink; context.lineWidth = 1; context.setLineDash(dash); context.beginPath(); context.moveTo(own.low, y(at)); context.lineTo(own.high, y(at)); context.stroke(); }
+      queue.bounds.forEach(({ since, bytes, thresholds }, number) => {
+        const from = number ? own.place(since) : own.low, to = number + 1 < queue.bounds.length ? own.place(queue.bounds[number + 1].since) : own.high;
+        for (const [dash, at] of [[[7, 3], bytes], ...thresholds.map(([, value]) => [[2, 3], value])]) { context.strokeStyle = ink.ink; context.lineWidth = 1; context.setLineDash(dash); context.beginPath(); context.moveTo(from, y(at)); context.lineTo(to, y(at)); context.stroke(); }
+      });
       context.setLineDash([]);
       const [low, high] = own.limits();
       own.hits = [];
@@ -585,9 +591,10 @@ const watching = (async () => {
       if (i === state.packet) { context.strokeStyle = ink.accent; context.lineWidth = 2; context.strokeRect(left, 6, wide, 24); }
     }
     context.strokeStyle = ink.rule; context.lineWidth = 1; context.strokeRect(3.5, 5.5, own.width - 8, 25);
-    for (const [at, dash, wide] of [[queue.limitBytes, [], 3], ...queue.thresholds.map(([, value]) => [value, [3, 2], 1.5])]) if (at <= queue.scale) { context.strokeStyle = ink.ink; context.lineWidth = wide; context.setLineDash(dash); context.beginPath(); context.moveTo(4 + at * k, 2); context.lineTo(4 + at * k, height - 1); context.stroke(); context.setLineDash([]); }
+    const { limit, bytes, thresholds } = bound(queue, state.t);
+    for (const [at, dash, wide] of [[bytes, [], 3], ...thresholds.map(([, value]) => [value, [3, 2], 1.5])]) if (at <= queue.scale) { context.strokeStyle = ink.ink; context.lineWidth = wide; context.setLineDash(dash); context.beginPath(); context.moveTo(4 + at * k, 2); context.lineTo(4 + at * k, height - 1); context.stroke(); context.setLineDash([]); }
     for (let at = after(queue.dropTimes ??= Float64Array.from(queue.drops, (i) => until[i]), state.t - fall()); at < queue.drops.length && queue.dropTimes[at] <= state.t; at++) cross(context, Math.min(x + 8, own.width - 12), 10 + clamp((state.t - queue.dropTimes[at]) / fall(), 0, 1) * 20, 5);
-    const text = `${queue.node} → ${queue.interface}: ${queue.label}: ${packetsOf(count)}, ${held} bytes wait or are being sent; limit ${queue.limit} ${queue.unit}`;
+    const text = `${queue.node} → ${queue.interface}: ${queue.label}: ${packetsOf(count)}, ${held} bytes wait or are being sent; limit ${limit} ${queue.unit}`;
     if (!state.playing || state.frames % 6 === 0) own.words.textContent = text;
   };
 
