@@ -224,7 +224,7 @@ ADDITIONS = (
                     '        Metric(\n            "jain"',
                     '        Metric("others", "", "1 - share"),\n',
                 ),
-                ('    tcp = rows[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
+                ('    greedy = rows[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
             ),
         },
     ),

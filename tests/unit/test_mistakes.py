@@ -200,7 +200,7 @@ new router-bottleneck | testbed new my_router-bottleneck
 new a/b | testbed new buffer_size
 kernel frob | known: build, compare
 kernel build | testbed kernel build 6.12
-kernel build 6.1 --machine --debug | build one after the other
+kernel build 6.1 --machine --debug | leave out --debug
 kernel build 6.1-debug --machine | build one after the other
 kernel remove nosuch | known: 6.1
 kernel compare 6.1 | testbed kernel compare ~/linux

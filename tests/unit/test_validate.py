@@ -126,7 +126,7 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (cbr(name="tcp"), "the name 'tcp' is used twice"),
         (
             cbr(variant="reno"),
-            "variant: of flows of kind tcp or video or workload or command; this is cbr",
+            "variant: of flows of kind tcp or video or workload or command or stack; this is cbr",
         ),
         (router(duration_s=0), "duration_s: 0"),
         (router(sample_interval_ms=-1.0), "sample_interval_ms: -1"),

@@ -374,6 +374,7 @@ def test_a_node_is_read_from_its_kernel(tmp_path: Path) -> None:
         nodes=("it",),
         tc_objects=(),
         plain_interfaces=(("it", "d0"),),
+        flows=(),
     )
     taken = snapshot.Snapshot(plan, programme)
     found = taken.read(obeyed(tmp_path, programme))
