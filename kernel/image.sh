@@ -126,9 +126,10 @@ main() { # a function, so that all of the script is read before it runs for minu
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
         die "unknown argument: $*" "usage: image.sh [--path|--whole|--symbols] [--flavour NAME] [VERSION]"
     fi
-    versions | grep -qxF -- "$version" ||
+    # not grep -q: it ends before the names do, and their writer by SIGPIPE
+    versions | grep -xF -- "$version" >/dev/null ||
         die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
-    [ -z "$flavour" ] || flavours | grep -qxF -- "$flavour" ||
+    [ -z "$flavour" ] || flavours | grep -xF -- "$flavour" >/dev/null ||
         die "no flavour $flavour" "there are $(flavours | paste -sd ' ')"
     if [ "$only_path" ]; then
         find_source "$version" ||

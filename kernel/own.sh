@@ -52,7 +52,7 @@ nearest_version() { # the tree's
 }
 
 choose_source() {
-    if versions | grep -qxF -- "$source"; then
+    if versions | grep -xF -- "$source" >/dev/null; then
         version=$source origin=$source
         need_source "$version"
         [ ! -e "$here/$flavour/suites" ] || asked_of "$version"
