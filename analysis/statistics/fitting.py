@@ -28,7 +28,7 @@ MIN_FITTED_SEGMENTS = 100  # of data: with fewer, the flow hardly leaves its sta
 FIT_RTTS = 4  # round trips in which a rate is measured: longer than what acknowledgements come in
 MIN_RATE_WINDOW_S = 0.1
 MIN_BUSY = 3  # such windows
-WAITING = 0.1  # of the least round trip: so much more, and packets wait
+WAITING = 0.1  # a share of the least round trip: with this much more, packets wait
 FULL = 0.7  # of the longest wait: a loss there is the buffer's
 MTU_FRAME = 1514  # a longer frame is several packets that the sender's card cut later
 HEADERS = 66  # of such a packet: Ethernet, IP, TCP with timestamps
@@ -228,8 +228,9 @@ def _waits_when_full(
     if not len(full):
         return full
     share = float(np.mean(wait_ms >= FULL * longest_ms))
-    by_chance = beta_share(len(full), len(waits_ms) - len(full) + 1, share)  # as many or more
-    return full if by_chance < MAX_CHANCE else full[:0]
+    # of as many losses or more, if chance chose when they happen
+    probability = beta_share(len(full), len(waits_ms) - len(full) + 1, share)
+    return full if probability < MAX_CHANCE else full[:0]
 
 
 def _rate(flow: _FlowPackets, rtt_ms: float) -> tuple[FittedNumber, float, tuple[str, ...]]:

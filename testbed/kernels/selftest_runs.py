@@ -1,4 +1,4 @@
-"""Linux's own tests of the network, each in a guest of its own: how they run, and how they end."""
+"""Linux's own tests of the network, each in a separate guest: how they run, and how they end."""
 
 from __future__ import annotations
 

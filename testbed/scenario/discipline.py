@@ -118,7 +118,7 @@ class Option:
     most: float | None = None  # where 32 bits would hold more
     whole: bool = False
     from_start: bool = False  # the kernel takes it only as it makes the discipline
-    unset: str = ""  # what tc is told so that there is none again
+    unset: str = ""  # what tc is told to remove the setting
 
     @property
     def highest(self) -> float:

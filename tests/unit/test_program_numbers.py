@@ -1,4 +1,4 @@
-"""Numbers that programs print: a column each, or a sentence on why there is none."""
+"""Numbers that programs print: a column each, or a sentence that says why one is missing."""
 
 from __future__ import annotations
 
