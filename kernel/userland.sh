@@ -19,6 +19,7 @@ root=$cache/userland/$(cat "$list" "${BASH_SOURCE[0]}" | sha256sum | cut -c 1-16
 settle() { # the root
     ln -sf mawk "$1/usr/bin/awk"
     ln -sf nc.openbsd "$1/usr/bin/nc"
+    ln -sf which.gnu "$1/usr/bin/which"
     ln -sf traceroute.db "$1/usr/bin/traceroute"
     ln -sf traceroute6.db "$1/usr/bin/traceroute6"
     local name
@@ -30,6 +31,8 @@ settle() { # the root
     printf 'root:x:0:0::/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n' >"$1/etc/passwd"
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$1/etc/hosts"
+    echo 'hosts: files dns' >"$1/etc/nsswitch.conf"
+    rmdir "$1/var/run" && ln -s /run "$1/var/run" # where iproute2 and tests look for namespaces
 }
 
 fetch() {
