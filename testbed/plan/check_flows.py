@@ -25,7 +25,7 @@ from testbed.scenario.video import PlayerKind
 
 MIN_FLOW_S = 0.1
 MAX_IPERF3_S = 86_400.0 - 10  # MAX_TIME of iperf3, whose client has 10 s more than it needs
-STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms"})
+STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms", "initcwnd"})
 FIELDS_OF_KIND = {  # beyond those that every flow has
     FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel", "receiver", "schedule"},
     FlowKind.CBR: frozenset({"rate_mbit", "packet_bytes", "jitter", "on_s", "off_s"}),
@@ -343,7 +343,7 @@ def _one_route_per_pair(scenario: Scenario) -> Iterator[Fault]:
     for flow in scenario.flows:
         if flow.protocol == "tcp":
             first = firsts.setdefault((flow.src, flow.dst), flow)
-            for name in ("window_bytes", "rto_min_ms"):
+            for name in ("window_bytes", "rto_min_ms", "initcwnd"):
                 if getattr(first, name) != getattr(flow, name):
                     yield _of_all(f"{first.name} and {flow.name}: one {name} per pair of hosts")
 

@@ -119,7 +119,15 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         # the only way to tell a browser which port to come from
         port = own_port(scenario.flows.index(browser))
         settings[browser.dst]["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
-    return settings
+    return {node: own | _given_sysctls(scenario, node) for node, own in settings.items()}
+
+
+def _given_sysctls(scenario: Scenario, name: str) -> dict[str, str]:
+    """Return the sysctls that the scenario names for a node."""
+    ends = hosts(scenario.flows)
+    given = dict(scenario.sysctls or {}) if name in ends else {}
+    node = next((each for each in scenario.network.nodes if each.name == name), None)
+    return given | dict(node.sysctls or {} if node else {})
 
 
 def _ipv6_settings(network: Network, node: str) -> dict[str, str]:
@@ -203,6 +211,8 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
             forward["congctl"] = recipe.control
         if flow.rto_min_ms is not None:
             forward["rto_min"] = flow.rto_min_ms
+        if flow.initcwnd is not None:
+            forward["initcwnd"] = flow.initcwnd
         reverse = found.setdefault((flow.dst, flow.src, version), {})
         reverse.update(profile.receiver_route)
         reverse.update(recipe.receiver_route)

@@ -14,6 +14,7 @@ from testbed.own_files.python_file import PYTHON_SUFFIX
 from testbed.own_files.scenario_file import JSON_SUFFIX, in_document, in_file
 from testbed.runs.experiment_file import ExperimentFile, load
 from testbed.scenario import file_sweep
+from testbed.scenario.common_axes import COMMON_AXES
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.reading import ScenarioDocument
@@ -143,6 +144,10 @@ def select_scenarios(
     axes = tuple(
         SettableAxis(name, (text,), "", file_sweep.is_default(first, name))
         for name, text in file_sweep.fields(first).items()
+    )
+    axes += tuple(
+        SettableAxis(name, (), each.about, name not in settings)
+        for name, each in COMMON_AXES.items()
     )
 
     def swept(seeds: int) -> list[Scenario]:

@@ -2,7 +2,8 @@
 
 A place is the keys that lead to the field, with dots between: `topology.bottleneck.rate_mbit`,
 `network.links.0.forward.rate_mbit`. In a list it is the number from 0 or, of flows, the name:
-`flows.0.variant`, `flows.tcp.variant`.
+`flows.0.variant`, `flows.tcp.variant`; `flows.*.variant` is that of all flows which have one. What
+people vary most has a short name besides (`common_axes.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import Any, TypeVar
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.faults import Fault, Keys, collected, of_axes, usage_error
+from testbed.scenario.common_axes import COMMON_AXES, NetworkForm
 from testbed.scenario.experiment import refuse_too_many
 from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.model import Scenario
+from testbed.scenario.network import Graph
 from testbed.scenario.reading import TOPOLOGY_KEY, ScenarioDocument, field_faults
 from testbed.scenario.trace import TRACE_FIELD, trace_summary, traces_by_name
 
 JSON_CONSTANTS = {"true": True, "false": False, "null": None}
-OPEN_OBJECT = "options"  # the one object whose fields a file need not have: a queue's
+EVERY = "*"  # in a place: every one of a list
+SYSCTLS_FIELD = "sysctls"  # whose keys have dots themselves
+OPEN_OBJECTS = ("options", SYSCTLS_FIELD)  # whose fields a file need not have
 NOT_AN_AXIS = {  # fields that are not an axis, and what to do instead
     "kernel": "--set kernel=… names kernels",
     "seed": "--seeds N makes N trials with seeds of their own",
@@ -38,16 +43,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class FieldAxis:
-    """A field of the file with the values that it takes in turn."""
+    """A field of the file, or of several alike, with the values that it takes in turn."""
 
     name: str  # in tables and figures
-    keys: Keys
+    fields: tuple[Keys, ...]  # none: a common axis
     values: tuple[str, ...]
     contents: Mapping[str, str] = field(default_factory=dict)  # of traces, by their names
     holds_text: bool = False
 
     def value(self, text: str) -> Any:
         """Return what the field holds for one of the values."""
+        if not self.fields:
+            return COMMON_AXES[self.name].value(self.name, text)
         if text in self.contents:
             return self.contents[text]
         return text if self.holds_text and text != "null" else parsed(text)
@@ -87,7 +94,7 @@ def fields(document: ScenarioDocument) -> Mapping[str, str]:
 
 def is_default(document: ScenarioDocument, place: str) -> bool:
     """Return whether a field has the value that it has where a file says nothing."""
-    first, *rest = _find(document.data, place)
+    ((first, *rest),) = _find(document.data, place)
     at: Any = document.scenario
     if first == TOPOLOGY_KEY:
         first, *rest = rest
@@ -105,8 +112,9 @@ def values(
 ) -> Mapping[str, str]:
     """Return every field by its place, with its value in one of the sweep's scenarios."""
     changed = {
-        ".".join(map(str, axis.keys)): scenario.axes[axis.name]
+        ".".join(map(str, keys)): scenario.axes[axis.name]
         for axis in _axes(document, settings)
+        for keys in axis.fields or ((axis.name,),)
     }
     return {**fields(document), **changed}
 
@@ -130,76 +138,98 @@ def _axes(
 ) -> tuple[FieldAxis, ...]:
     """Return the settings as axes of their fields, each field once, with the shortest names."""
     data, faults = document.data, list[Fault]()
-    places: dict[Keys, str] = {}
+    places: dict[str, tuple[Keys, ...]] = {}
     for place in settings:
         with collected(faults, f"--set {place}"):
-            keys = _find(data, place)
-            if keys in places:
-                hint = f"join the values: --set {place}=VALUE,VALUE"
-                raise UsageError(f"the same field as {places[keys]}", hint)
-            places[keys] = place
+            found = () if place in COMMON_AXES and place not in data else _find(data, place)
+            for other, taken in places.items():
+                if set(taken) & set(found):
+                    hint = f"join the values: --set {place}=VALUE,VALUE"
+                    raise UsageError(f"the same field as {other}", hint)
+            places[place] = found
     if faults:
         raise usage_error(faults)
-    names = _shortest_names(tuple(places), document.scenario.axes, data)
+    firsts = {place: found[0] for place, found in places.items() if found}
+    names = dict(zip(firsts, _shortest_names(tuple(firsts.values()), document, data), strict=True))
     return tuple(
-        _axis(name, keys, settings[place], isinstance(_value_at(data, keys), str))
-        for (keys, place), name in zip(places.items(), names, strict=True)
+        _axis(names.get(place, place), found, settings[place], data)
+        for place, found in places.items()
     )
 
 
-def _axis(name: str, keys: Keys, values: Sequence[str], holds_text: bool) -> FieldAxis:
-    """Return the field with its values; a trace's values are names, for a folder all its files."""
-    if keys[-1] != TRACE_FIELD or tuple(values) == ("null",):
-        return FieldAxis(name, keys, tuple(values), holds_text=holds_text)
+def _axis(name: str, fields: tuple[Keys, ...], values: Sequence[str], data: Any) -> FieldAxis:
+    """Return fields with their values; a trace's values are names, for a folder all its files."""
+    first = fields[0] if fields else ()
+    holds_text = SYSCTLS_FIELD in first or (fields and isinstance(_value_at(data, first), str))
+    if not fields or first[-1] != TRACE_FIELD or tuple(values) == ("null",):
+        return FieldAxis(name, fields, tuple(values), holds_text=bool(holds_text))
     contents = dict(traces_by_name(values))
-    return FieldAxis(name, keys, tuple(contents), contents)
+    return FieldAxis(name, fields, tuple(contents), contents)
 
 
-def _find(data: Any, place: str) -> Keys:
-    """Return the keys that lead to a field that holds one value."""
+def _find(data: Any, place: str) -> tuple[Keys, ...]:
+    """Return the keys that lead to a field that holds one value; with `*` in them, to all such."""
     if hint := NOT_AN_AXIS.get(_first(place)):
         raise UsageError("not a field to set", hint)
-    at, keys = data, list[str | int]()
-    for part in place.split("."):
-        key = _resolve_key(at, part, place, keys)
-        keys.append(key)
-        at = at.get(key) if isinstance(at, dict) else at[key]
+    before, star, behind = place.partition(f".{EVERY}.")
+    if star and isinstance(listed := _reached(data, before)[1], list):
+        found = [_find(data, f"{before}.{at}.{behind}") for at in range(len(listed))]
+        all_of = [keys for each in found for keys in each]
+        set_ = tuple(keys for keys in all_of if _value_at(data, keys) is not None)
+        return set_ or tuple(all_of)
+    keys, at = _reached(data, place)
     if isinstance(at, dict | list):
         inner = at if isinstance(at, dict) else map(str, range(len(at)))
         raise UsageError("holds several values", f"name one: {place}.{next(iter(inner), '…')}")
-    return tuple(keys)
+    return (keys,)
+
+
+def _reached(data: Any, place: str) -> tuple[Keys, Any]:
+    """Return the keys of a place, and what is there."""
+    at, keys = data, list[str | int]()
+    *parts, last = place.partition(f"{SYSCTLS_FIELD}.")
+    for part in [*"".join(parts).rstrip(".").split("."), last] if parts[1] else place.split("."):
+        if at is None and keys[-1] in OPEN_OBJECTS:
+            at = {}
+        key = _resolve_key(at, part, place, keys)
+        keys.append(key)
+        at = at.get(key) if isinstance(at, dict) else at[key]
+    return tuple(keys), at
 
 
 def _resolve_key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | int:
     where = ".".join(map(str, before)) or "the scenario"
     if isinstance(at, dict):
-        if part in at or (before and before[-1] == OPEN_OBJECT):
+        if part in at or (before and before[-1] in OPEN_OBJECTS):
             return part
         deeper = (leaf for leaf, _ in _leaves(at, "") if leaf.endswith(f".{place}"))
         full = "" if before else next(deeper, "")
-        hint = f"write its whole place: --set {full}=…" if full else nearest(part, at)
+        known = at if before else (*at, *COMMON_AXES)
+        hint = f"write its whole place: --set {full}=…" if full else nearest(part, known)
         raise UsageError(f"{where} has no {quoted(part)}", hint)
     if isinstance(at, list):
-        known = {str(number): number for number in range(len(at))}
+        numbers = {str(number): number for number in range(len(at))}
         named = [isinstance(each, dict) and "name" in each for each in at]
-        known |= {at[number]["name"]: number for number, has in enumerate(named) if has}
-        if part in known:
-            return known[part]
-        raise UsageError(f"{where} has no {quoted(part)}", nearest(part, known))
+        numbers |= {at[number]["name"]: number for number, has in enumerate(named) if has}
+        if part in numbers:
+            return numbers[part]
+        raise UsageError(f"{where} has no {quoted(part)}", nearest(part, numbers))
     raise UsageError(
         f"{where} is {'null' if at is None else quoted(at)}, without fields",
         "`testbed plan` with the file alone lists the fields that can be set",
     )
 
 
-def _shortest_names(fields: Sequence[Keys], taken: Mapping[str, str], data: Any) -> Iterator[str]:
+def _shortest_names(fields: Sequence[Keys], document: ScenarioDocument, data: Any) -> Iterator[str]:
     """Yield for each field the shortest end of its place that is unique.
 
     It may be the name of an axis of the file only if that axis is the field itself.
     """
     for keys in fields:
         ends = (keys[-length:] for length in range(1, len(keys)))
-        free = (end for end in ends if _is_unambiguous(keys, end, fields, taken, data))
+        free = (
+            end for end in ends if _is_unambiguous(keys, end, fields, document.scenario.axes, data)
+        )
         yield ".".join(map(str, next(free, keys)))
 
 
@@ -214,7 +244,7 @@ def _is_unambiguous(
 
 def _value_at(data: Any, keys: Keys) -> Any:
     for key in keys:
-        data = data.get(key) if isinstance(data, dict) else data[key]
+        data = data.get(key) if isinstance(data, dict) else data and data[key]
     return data
 
 
@@ -233,12 +263,19 @@ def _scenario(
     )
     network = document.named
     for axis, text in zip(axes, point, strict=True):
-        if network is not None and axis.keys[0] == TOPOLOGY_KEY:
-            network = _with(network, axis.keys[1:], axis.value(text))
-        else:
-            scenario = _with(scenario, axis.keys, axis.value(text))
-    if network != document.named and network is not None:
-        scenario = dataclasses.replace(scenario, network=_sound(network, named).graph())
+        for keys in axis.fields:
+            if network is not None and keys[0] == TOPOLOGY_KEY:
+                network = _with(network, keys[1:], axis.value(text))
+            else:
+                scenario = _with(scenario, keys, axis.value(text))
+    form: NetworkForm = network or scenario.network
+    for axis, text in zip(axes, point, strict=True):
+        if not axis.fields:  # of the whole network, as the fields have made it
+            scenario, form = COMMON_AXES[axis.name].set(scenario, form, axis.value(text))
+    if isinstance(form, Graph):
+        scenario = dataclasses.replace(scenario, network=form)
+    elif form != document.named:
+        scenario = dataclasses.replace(scenario, network=_sound(form, named).graph())
     return _sound(scenario, named)
 
 
@@ -248,6 +285,8 @@ def _with(value: Any, keys: Keys, new: Any) -> Any:
         return new
     key, rest = keys[0], keys[1:]
     match value:
+        case None:
+            return {key: new}
         case Mapping():
             return {**value, key: _with(value.get(key), rest, new)}
         case tuple():

@@ -40,6 +40,7 @@ from testbed.scenario.network import (
     Graph,
     NodeChange,
     RateMbit,
+    Sysctls,
 )
 from testbed.scenario.omitted_defaults import OMIT_DEFAULT, repr_without_defaults, serialized_names
 from testbed.scenario.programs import Programs
@@ -202,6 +203,11 @@ class Flow:
         default=(), repr=False, metadata=OMIT_DEFAULT
     )
     """What changes while it runs; flows of kind tcp."""
+    initcwnd: Annotated[int, Range(1, 1000)] | None = field(
+        default=None, repr=False, metadata=OMIT_DEFAULT
+    )
+    """The segments that the sender's TCP may send at first, as a route's `initcwnd`; unless given,
+    what the profile says, or Linux's 10."""
 
     @property
     def protocol(self) -> str:
@@ -284,6 +290,9 @@ class Scenario:
         default=0, repr=False, metadata=OMIT_DEFAULT
     )
     """The guest's memory; 0: what its flows are estimated to need. TCP's limits depend on it."""
+    sysctls: Sysctls | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """Settings of all hosts with flows by their names, as a node's `sysctls`, which override
+    them."""
 
     def to_json(self) -> str:
         """Return the scenario as JSON, complete: every default is written out."""

@@ -69,6 +69,7 @@ Sysctl = Annotated[
         "no sysctl of a host's network, as net.ipv4.tcp_recovery is; others are the whole kernel's",
     ),
 ]
+Sysctls = Mapping[Sysctl, Annotated[str, Text()]]
 NO_MORE = " can be emulated, because a guest's memory of 256 MB holds no more"
 TWO_ENDS = 'a link joins two nodes: "ends": ["h1", "r1"]'
 
@@ -317,6 +318,9 @@ class Node:
         default=(), repr=False, metadata=OMIT_DEFAULT
     )
     """What changes while flows run."""
+    sysctls: Sysctls | None = field(default=None, repr=False, metadata=OMIT_DEFAULT)
+    """Settings of its kernel by their names, such as `net.ipv4.tcp_notsent_lowat`; they come
+    last, after what profile and variants set, and are read back."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,12 @@ import pytest
 
 from experiments.command import main
 from testbed.errors import UsageError
+from testbed.plan.plan import make_plan
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.file_sweep import fields, sweep, values
 from testbed.scenario.limits import MAX_NAME
+from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.model import FlowKind
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Queue
 from testbed.scenario.reading import ScenarioDocument
@@ -109,7 +112,16 @@ def test_every_field_that_plan_lists_can_be_set_to_what_it_is() -> None:
     ("settings", "said", "hint"),
     [
         ({"topology.botleneck.rate_mbit": ["1"]}, "topology has no 'botleneck'", "'bottleneck'"),
-        ({"variant": ["bbr"]}, "the scenario has no 'variant'", "--set flows.0.variant=…"),
+        ({"mss": ["500"]}, "the scenario has no 'mss'", "--set flows.0.mss=…"),
+        ({"rtt": ["20"]}, "the scenario has no 'rtt'", "did you mean 'rtt_ms'?"),
+        ({"rtt_ms": ["20ms"]}, "rtt_ms=20ms: not a number", "--set rtt_ms=20"),
+        ({"loss_percent": ["100"]}, "not a percentage", "below 100"),
+        ({"sysctls.kernel.pid_max": ["9"]}, "'kernel.pid_max': no sysctl of a host's", "correct"),
+        (
+            {"flows.*.mss": ["500"], "flows.tcp.mss": ["600"]},
+            "the same field as flows.*.mss",
+            "join the values",
+        ),
         (
             {"bottleneck.rate_mbit": ["1"]},
             "no 'bottleneck'",
@@ -160,6 +172,60 @@ def test_axes_have_the_shortest_names_that_tell_them_apart() -> None:
     taken = dataclasses.replace(SCENARIO, axes={"delay_ms": "99"})  # of something else
     other = dataclasses.replace(FILE, scenario=taken)
     assert axes("topology.access.delay_ms", file=other) == {"access.delay_ms"}
+
+
+def test_what_people_vary_has_a_name_in_every_network() -> None:
+    settings = {
+        "rtt_ms": ["90"],
+        "loss_percent": ["2"],
+        "buffer_packets": ["7"],
+        "variant": ["bbr"],
+        "initcwnd": ["3"],
+    }
+    for scenario in (SCENARIO, dumbbell()):
+        for document in (ScenarioDocument(scenario), FILE):
+            (made,) = sweep(document, settings, 1)
+            network = made.network
+            assert network.longest_rtt_ms == pytest.approx(90)
+            assert network.bottleneck.loss == GilbertElliott(0.02, 0.98)
+            assert network.bottleneck_link.directions[1].loss is None
+            assert (network.bottleneck_queue.limit_packets, network.bottleneck_queue.limit_bdp) == (
+                *(7, None),
+            )
+            tcp = [flow for flow in made.flows if flow.kind is FlowKind.TCP]
+            assert {(flow.variant, flow.initcwnd) for flow in tcp} == {("bbr", 3)}
+            assert made.axes.items() >= {"rtt_ms": "90", "initcwnd": "3"}.items()
+
+
+def test_a_round_trip_keeps_the_proportions_of_its_delays() -> None:
+    pairs = NamedNetwork(
+        NetworkName.DUMBBELL, LinkSettings(10, 5, queue=CODEL), hosts=2, rtts_ms=(20, 80)
+    )
+    (made,) = sweep(ScenarioDocument(dumbbell(), pairs), {"rtt_ms": ["40"]}, 1)
+    trips = [made.network.path(f"sender{n}", f"receiver{n}").rtt_ms for n in (1, 2)]
+    assert trips == [10, 40]
+    still = dataclasses.replace(NAMED, access=LinkSettings())
+    (made,) = sweep(ScenarioDocument(SCENARIO, still), {"rtt_ms": ["40"]}, 1)
+    assert made.network.longest_rtt_ms == 40 == 2 * made.network.bottleneck.delay_ms
+
+
+def test_a_star_stands_for_all_that_have_the_field() -> None:
+    two = dumbbell()
+    cbr = dataclasses.replace(two.flows[1], kind=FlowKind.CBR, variant=None)
+    mixed = ScenarioDocument(dataclasses.replace(two, flows=(two.flows[0], cbr)))
+    (made,) = sweep(mixed, {"flows.*.variant": ["vegas"]}, 1)
+    assert [flow.variant for flow in made.flows] == ["vegas", None]
+    (made,) = sweep(mixed, {"flows.*.start_s": ["0.5"]}, 1)
+    assert [flow.start_s for flow in made.flows] == [0.5, 0.5]
+
+
+def test_a_sysctl_is_a_field_whose_name_has_dots() -> None:
+    name = "net.ipv4.tcp_notsent_lowat"
+    made = sweep(FILE, {f"sysctls.{name}": ["16384", "1"]}, 1)
+    assert [each.sysctls for each in made] == [{name: "16384"}, {name: "1"}]
+    settings = dict(make_plan(made[0]).sysctls)
+    assert dict(settings["sender1"])[name] == dict(settings["receiver"])[name] == "16384"
+    assert name not in dict(settings["router"])
 
 
 def test_labels_are_names_however_long() -> None:

@@ -16,6 +16,7 @@ from analysis.figures.cases import axes_beside, cell_means
 from analysis.figures.figure import Axis, Figure, Mark, Panel, SegmentSet, in_rows
 from analysis.figures.general import (
     distribution,
+    heat_map,
     load_sweep,
     over_time,
     plane,
@@ -116,6 +117,7 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
         yield from flow_timelines(results)
     yield from shares(results)
     if has_points(results):
+        yield from maps(results)
         yield from sweeps(results)
     yield from over_seconds(results)
     if has_points(results):
@@ -265,6 +267,23 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
             title=f"{results.experiment}: {over}",
             foot=cases.foot(results, own),
             caption=extremes(own, SERIES, words),
+        )
+
+
+def maps(results: ExperimentResults) -> Iterator[Figure]:
+    """Goodput and delay over two numeric axes at once."""
+    rows = few_series(results)
+    axes = None if rows.empty else heat_map.axes_of(rows, axes_beside(rows, SERIES))
+    if axes is None:
+        return
+    for case, own in few_cases(rows, others(rows, *axes)):
+        found = heat_map.figure(own, axes, SERIES)
+        yield dataclasses.replace(
+            found,
+            stem=cases.stem(results.key, "map", *case.values()),
+            title=cases.titled(found.title, case),
+            foot=cases.foot(results, own, "numbers: means; darker is more"),
+            caption=f"{found.title}; each is a mean over the other axis.",
         )
 
 

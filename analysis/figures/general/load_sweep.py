@@ -30,6 +30,7 @@ AXIS_WORDS = {
     "load": "load (share of the link)",
     "lost": "lost segments",
     "ratio": "ratio of round trips",
+    "rtt_ms": "RTT (ms)",
 }
 TOWER = 3  # times the next line: far enough above to dwarf it
 
