@@ -343,7 +343,7 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
     inside = [answer for answer in answers if answer.trials.startswith(SIMULATED)]
     outside = [answer for answer in answers if answer not in inside]
     told, linux = (
-        " / ".join(dict.fromkeys(_verdict_of(answer.answer) for answer in part))
+        " / ".join(dict.fromkeys(verdict_of(answer.answer) for answer in part))
         for part in (inside, outside)
     )
     return f"{SIMULATED}: {told}; {ON_LINUX}: {linux}" if inside else linux
@@ -357,12 +357,12 @@ def _what_may_decide(answers: Sequence[ClaimAnswer]) -> str:
         if is_simulated
         else f"{each.needed:,} networks"
         for each in answers
-        if _verdict_of(each.answer) == "open" and each.needed > each.n
+        if verdict_of(each.answer) == "open" and each.needed > each.n
     )
     return f"Some {' and '.join(needed)} may decide it." if needed else ""
 
 
-def _verdict_of(answer: str) -> str:
+def verdict_of(answer: str) -> str:
     """Return an answer without how it varies; of an undefined word, all of its readings."""
     parts = answer.split(", ")
     return ", ".join(part for part in parts if part.startswith("by ")) or parts[0]
@@ -506,7 +506,7 @@ def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
         hours = sum(guest_seconds(make_plan(each), each) for each in trials) / 3600
         rows = [
             (
-                *(each.id, each.trials, _verdict_of(each.answer)),
+                *(each.id, each.trials, verdict_of(each.answer)),
                 *(str(CLAIMS[each.id].networks), str(each.n), str(each.needed or "–")),
             )
             for each in stored.answers
