@@ -262,7 +262,7 @@ _load = partial(
 _pairs = partial(
     Claim,
     experiment="dumbbell-pairs",
-    networks=22,  # by the spread in the first 13, KS2.5 takes as many; the others are decided by them
+    networks=22,  # as many as KS2.5 takes by the spread in the first 13, which left it open
     window="small",
     where={"second": "n5-n6", "cbr_mbit": PAIR_LOADS},
 )
