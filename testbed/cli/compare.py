@@ -1,4 +1,4 @@
-"""`testbed compare`: compare two results folders cell by cell, or packet by packet."""
+"""`testbed compare`: two results folders by cells or by packets, or what other tools measured."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import argparse
 from rich.table import Table
 
 from testbed.bundles.opened import folder_of
-from testbed.errors import UsageError
-from testbed.runs.console import console, print_folded
+from testbed.errors import UsageError, number_of
+from testbed.runs.console import console, folding_table, print_folded
 
 
 def compare_folders(options: argparse.Namespace) -> int:
@@ -16,6 +16,12 @@ def compare_folders(options: argparse.Namespace) -> int:
     options.a, options.b = folder_of(options.a), folder_of(options.b)
     if options.packets:
         return _compare_packets(options)
+    from analysis.statistics.measurements import is_measurement
+
+    if is_measurement(options.a) or is_measurement(options.b):
+        return _compare_measurements(options)
+    if options.figure:
+        raise UsageError("--figure: is of other tools' files", "testbed report A B draws folders")
     from analysis.statistics.comparison import compare_results
     from analysis.statistics.comparison_table import closing_lines, report_table
     from analysis.statistics.tolerances import choose_tolerances
@@ -49,3 +55,43 @@ def _compare_packets(options: argparse.Namespace) -> int:
     for line in report.lines():
         console.print(line, soft_wrap=True)
     return 0 if report.agrees else 1
+
+
+def _compare_measurements(options: argparse.Namespace) -> int:
+    """Compare what another tool measured, with ours or with another tool's."""
+    from analysis.statistics.measurements import (
+        compare_measurements,
+        measurements_of,
+        series_rows,
+    )
+    from analysis.statistics.tolerances import choose_tolerances
+
+    tolerances = choose_tolerances(options.metric, options.tolerance)
+    sides = measurements_of(options.a), measurements_of(options.b)
+    for letter, runs in zip("AB", sides, strict=True):
+        more = f", and {number_of(len(runs) - 1, 'run')} more" if len(runs) > 1 else ""
+        print_folded(f"{letter}: {runs[0].name} ({runs[0].tool}){more}")
+        table = folding_table("", "", "mean", "5 %", "median", "95 %")
+        for row in series_rows(runs):
+            table.add_row(*row)
+        console.print(table)
+    compared = compare_measurements(*sides, tolerances)
+    table = folding_table("metric", "A", "B", "B − A", "tolerance", "")
+    for each in compared:
+        numbers = (f"{each.a:.4g}", f"{each.b:.4g}", f"{each.b - each.a:+.4g}")
+        verdict = "within" if each.agrees else "beyond"
+        table.add_row(each.metric, *numbers, str(each.tolerance), verdict)
+    console.print(table)
+    print_folded(
+        "goodput of all flows together, both ways; round trips of whatever each has timed"
+        if compared
+        else "no number is known in both"
+    )
+    if options.figure:
+        from analysis.figures.measurement_figure import figure
+        from analysis.figures.static_renderer import save
+
+        firsts = [runs[0] for runs in sides]
+        path, *_ = save(figure(firsts, options.figure.stem), options.figure.parent)
+        console.print(f"figure: {path} (.svg, .csv)", soft_wrap=True)
+    return 0 if compared and all(each.agrees for each in compared) else 1

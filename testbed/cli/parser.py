@@ -643,7 +643,8 @@ def _packetdrill_options(parser: Parser) -> None:
 
 
 def _compare_options(parser: Parser) -> None:
-    _value(parser, "a", "A", "a results folder or a bundle; with --packets also a trial", type=Path)
+    about = "a results folder, a bundle, or a file of Flent or iperf3; with --packets also a trial"
+    _value(parser, "a", "A", about, type=Path)
     _value(parser, "b", "B", "another one", type=Path)
     about = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
     _flag(parser, "--packets", about)
@@ -651,6 +652,8 @@ def _compare_options(parser: Parser) -> None:
     about = "the tolerance of a metric: an amount in its unit, or N%% of A's mean"
     _values(parser, "--tolerance", "KEY=VALUE,…", about)
     _flag(parser, "--all", "all lines, even if many agree")
+    about = "of Flent's and iperf3's files: goodput and delay over time, as PNG, SVG and CSV"
+    _value(parser, "--figure", "FILE.png", about, type=Path)
 
 
 def _completion_options(parser: Parser) -> None:
