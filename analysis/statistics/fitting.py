@@ -38,7 +38,10 @@ MAX_CHANCE = 0.01  # that losses by chance fall so often into the longest waits
 
 @dataclass(frozen=True)
 class FittedNumber:
-    """A number with an interval: what 90 % of its measurements lie in; NaN: no bound above."""
+    """A number with an interval: what 90 % of its measurements lie in.
+
+    NaN above: there is no bound; below, too: the number is not known, and another stands for it.
+    """
 
     value: float
     low: float
@@ -86,7 +89,7 @@ class FittedNetwork:
 
 
 def fit(path: Path, stream: int | None = None, *, tunnels: bool = False) -> FittedNetwork:
-    """FittedNumber the path of a TCP flow: of the one with most data unless a number is given."""
+    """Fit the path of a TCP flow: of the one with most data unless a number is given."""
     capture = read_capture(path, tunnels=tunnels)
     packets = capture.part[capture.part.places("protocol", "tcp")]
     streams, totals = _payloads(packets)
@@ -191,14 +194,17 @@ def _fitted(capture: str, flow: _FlowPackets, notes: tuple[str, ...]) -> FittedN
     wait_ms = flow.rtt_ms - rtt.value
     longest_ms = float(np.quantile(wait_ms, 0.995))
     losses_s = flow.losses_s()
-    full = _waits_when_full(flow, wait_ms, losses_s, longest_ms)
+    waited = not math.isnan(rate.high)  # else a late acknowledgement looks like a wait
+    full = _waits_when_full(flow, wait_ms, losses_s, longest_ms) if waited else losses_s[:0]
     by_chance = len(losses_s) - len(full)
     per_ms = rate.value / 8  # kB
     if len(full):
         low, value, high = np.quantile(full, (0.05, 0.5, 0.95)) * per_ms
         buffer = FittedNumber(float(value), float(low), float(high))
-    else:
+    elif waited:
         buffer = FittedNumber(longest_ms * per_ms, longest_ms * per_ms, math.nan)
+    else:  # a product of rate and round trip stands for it
+        buffer = FittedNumber(rtt.value * per_ms, math.nan, math.nan)
     return FittedNetwork(
         capture,
         flow.name,

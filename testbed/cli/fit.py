@@ -43,12 +43,16 @@ def _lines(fitted: FittedNetwork) -> Iterator[str]:
     full = (
         f"by {fitted.full_losses} losses when it was full" if fitted.full_losses else "never full"
     )
+    if math.isnan(fitted.buffer_kb.low):
+        full = "rate times round trip, in the scenario alone: packets did not wait"
     yield f"buffer      {_interval(fitted.buffer_kb)} kB, {full}"
     yield f"loss        {_interval(fitted.loss_percent)} %, {fitted.chance_losses} by chance"
     yield from (f"note: {each}" for each in fitted.notes)
 
 
 def _interval(estimate: FittedNumber) -> str:
+    if math.isnan(estimate.low):
+        return f"not known; {estimate.value:.3g}"
     if math.isnan(estimate.high):
         return f"at least {estimate.value:.3g}"
     return f"{estimate.value:.3g} ({estimate.low:.3g} to {estimate.high:.3g})"

@@ -581,7 +581,8 @@ def _mininet_options(parser: Parser) -> None:
     _program_options(parser)
     _capture_option(parser)
     about = (
-        "a script, which runs in its own folder, and its arguments; or -- and a command: -- mn …"
+        "a script, which runs in its own folder, and its arguments; a laboratory of Kathará's and "
+        "what to do there (docs/others.md); or -- and a command: -- mn …"
     )
     _value(parser, "words", "SCRIPT", about, nargs=argparse.REMAINDER)
 

@@ -21,6 +21,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.file_hashes import hash_of
 from testbed.machine.process import end_all, start
+from testbed.programs.kathara import KATHARA_EXAMPLE, is_lab, lab_script, read_lab
 from testbed.programs.network_script import network_script, read_network
 from testbed.programs.program_runs import JUDGE, Output, ProgramRun, copy_in_place, run_in_folder
 from testbed.runs.console import console, folding_table, print_folded, say
@@ -66,6 +67,8 @@ def mininet(options: argparse.Namespace) -> int:
         command = _command(words, MININET_EXAMPLE)
         prompts = command[0] == "mn" and "--test" not in command
         return _run(options, command, Path.cwd(), "mininet", prompts=prompts, captured=captured)
+    if is_lab(folder := Path(words[0])):
+        return _run_lab(options, folder, words[1:], captured)
     script = existing_script(words[0], MININET_EXAMPLE)
     prompts = bool(CALLS_CLI.search(safe_files.read_text(script)))
     command = script_command(script, words[1:])
@@ -78,6 +81,21 @@ def mininet(options: argparse.Namespace) -> int:
         prompts=prompts,
         captured=captured,
     )
+
+
+def _run_lab(
+    options: argparse.Namespace, folder: Path, words: Sequence[str], captured: Sequence[str]
+) -> int:
+    """Run a laboratory of Kathará's, and what is to be done in its machines."""
+    lab = read_lab(folder)
+    for line in lab.left_out:
+        _tell(line)
+    script = lab_script(lab, words, captured)
+    if not words:
+        _tell(f"it only starts; what is done there follows its name: {KATHARA_EXAMPLE}")
+    name = lab.folder.name
+    command = ["/bin/bash", "-c", script, NETWORK_SHELL]
+    return _run(options, command, lab.folder, "mininet", name=name, captured=captured)
 
 
 def existing_script(name: str, example: str) -> Path:

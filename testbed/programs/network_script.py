@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +59,12 @@ def read_network(path: Path) -> NetworkPlan:
     return plan_network(without_flows)
 
 
-def started_commands(words: Sequence[str], plan: NetworkPlan) -> list[StartedCommand]:
+def started_commands(words: Sequence[str], nodes: Sequence[str]) -> list[StartedCommand]:
     """Return the commands of lines `NODE@SECONDS: COMMAND`; none if the words are one command."""
     lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
     if not lines or not START.fullmatch(lines[0]):
         return []
-    return [_started(line, plan.network.graph.names(*NodeKind)) for line in lines]
+    return [_started(line, nodes) for line in lines]
 
 
 def _started(line: str, nodes: Sequence[str]) -> StartedCommand:
@@ -83,11 +83,12 @@ def network_script(plan: NetworkPlan, words: Sequence[str], captured: Sequence[s
 
     Captures are of nodes (`client`), their ports (`router:1`), interfaces, or `all`.
     """
-    started = started_commands(words, plan)
+    started = started_commands(words, plan.network.graph.names(*NodeKind))
     captures = list(_captures(captured_interfaces(captured, plan)))
     command = shlex.join(words)
     # a capture lasts as long as the shell: the command might close what it inherits
-    last = _starts(started) if started else [f"{command}; exit" if captures else f"exec {command}"]
+    alone = f"{command}; exit" if captures else f"exec {command}"
+    last = start_lines(started, _in) if started else [alone]
     return "\n".join((*_set_up(plan), *captures, "trap - ERR", *last))
 
 
@@ -145,10 +146,12 @@ def _in(node: str, argv: Sequence[str]) -> str:
     return shlex.join(["ip", "netns", "exec", node, *argv])
 
 
-def _starts(started: Sequence[StartedCommand]) -> Iterator[str]:
+def start_lines(
+    started: Sequence[StartedCommand], inside: Callable[[str, Sequence[str]], str]
+) -> Iterator[str]:
     """Yield lines that start commands in the background; the first status but 0 is the script's."""
     for each in started:
-        command = _in(each.node, ["sh", "-c", each.command])
+        command = inside(each.node, ["sh", "-c", each.command])
         wait = f"sleep {each.at_s}; " if float(each.at_s) else ""
         yield f"({wait}exec {command}) &"
         if not each.is_server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -30,9 +31,16 @@ def path(limit_bytes: int, loss: float = 0.0) -> Scenario:
     return Scenario("fit", Graph(nodes, links), (flow,), duration_s=20)
 
 
+def held_back() -> Scenario:
+    """The same with losses, and a receiver whose window the path never has to hold back."""
+    scenario = path(1_000_000, LOSS)
+    flow = dataclasses.replace(scenario.flows[0], window_bytes=12_000)
+    return dataclasses.replace(scenario, flows=(flow,))
+
+
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    scenarios = [path(50_000), path(1_000_000, LOSS)]
+    scenarios = [path(50_000), path(1_000_000, LOSS), held_back()]
     trials = run_trials(scenarios, tmp_path_factory.mktemp("fit"))
     return [trial.path / "captures" for trial in trials]
 
@@ -51,6 +59,13 @@ def test_losses_by_chance(captures: list[Path]) -> None:
     assert fitted.loss_percent.low < 100 * LOSS < fitted.loss_percent.high
     assert fitted.rate_mbit.high == pytest.approx(8, rel=0.01)
     assert fitted.full_losses == 0 and math.isnan(fitted.buffer_kb.high)
+
+
+def test_where_nothing_waits_no_buffer_is_full(captures: list[Path]) -> None:
+    fitted = fit(captures[2] / "a-eth0.pcapng")
+    assert math.isnan(fitted.rate_mbit.high) and math.isnan(fitted.buffer_kb.low)
+    assert fitted.full_losses == 0
+    assert fitted.loss_percent.low < 100 * LOSS < fitted.loss_percent.high
 
 
 def test_the_scenario_runs_and_is_alike(captures: list[Path], tmp_path: Path) -> None:
