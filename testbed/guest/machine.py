@@ -59,6 +59,10 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SAMPLES_MS = 100  # between two samples of queues and sockets, where packets are captured
 CAPTURE_VARIABLE = "TESTBED_CAPTURE"  # what programs/capture_interfaces.py reads
 PROGRAMS_PATH = "/run/programs"  # where the guest has PROGRAMS
+SECOND_IMAGE = (  # what is said before it is built
+    "whole programs need a second image of Linux {} (netfilter, bridges, overlays), which is built "
+    "now, once: two to four minutes on two idle cores"
+)
 OVERLAYS = "CONFIG_OVERLAY_FS=y"  # a line of the configuration of kernels that can be a machine
 CONSOLE = ("con0=fd:0,fd:1",)  # the kernel's option, instead of those of virtual time
 LEFT_BY_PROGRAMS = (  # what the guest of a whole program may leave
@@ -124,6 +128,7 @@ def machine_kernel(
     name = name or kernels.default_kernel()
     folder = kernels.built_folder(name, flavour)
     if name in kernels.versions() and not (folder and kernels.is_whole(folder)):
+        progress(SECOND_IMAGE.format(name))
         folder = kernels.build_version(name, progress, flavour)
     if folder is None:
         raise kernels.not_built(name)

@@ -30,7 +30,7 @@ LAB_FILE = "lab.conf"
 MAX_LAB_BYTES = 1 << 20
 MAX_LAB_ENTRIES = 20_000  # files and folders
 MAX_LAB_MACHINES = 200
-STARTUP_S = 60  # of virtual time, after which a start-up script is ended
+LAB_STARTUP_S = 60  # of virtual time, after which a start-up script is ended
 LAB_SETTING = re.compile(
     r"(?P<machine>[A-Za-z0-9][A-Za-z0-9_-]{0,29})\[(?P<key>\w+)\]=(?P<value>.+)", re.ASCII
 )
@@ -47,7 +47,7 @@ NOT_DONE = {  # what Kathará does and this does not, for people
     "mem": "mem: --memory is that of all together",
     "cpus": "cpus: there is one processor",
 }
-SILENT = ("num_terms", "shell", "privileged", "ulimit")  # have no meaning here, or are so
+WITHOUT_MEANING = ("num_terms", "shell", "privileged", "ulimit")  # have no meaning here, or are so
 KATHARA_EXAMPLE = "testbed mininet lab/ 'pc1: ping -c 3 10.0.0.2'"
 LAB_SYSCTLS = (  # as in Kathará's containers
     *("net.ipv4.ip_forward=1", "net.ipv4.icmp_ratelimit=0", "net.ipv4.conf.all.rp_filter=0"),
@@ -215,7 +215,7 @@ def _machine(
 
 def _left_out(folder: Path, settings: dict[str, list[tuple[str, str, int]]]) -> Iterator[str]:
     """Yield what the lab asks for and does not get, with the machines that do."""
-    known = {"sysctl", "exec", "env", "ipv6", *SILENT}
+    known = {"sysctl", "exec", "env", "ipv6", *WITHOUT_MEANING}
     asked: dict[str, list[str]] = {}
     for name, own in settings.items():
         for key in dict.fromkeys(key for key, value, _ in own if value.lower() != "false"):
@@ -299,11 +299,11 @@ def _start_ups(lab: KatharaLab) -> Iterator[str]:
     for machine in lab.machines:
         name = machine.name
         commands = "\n".join((*machine.commands, STARTUP_SCRIPT))
-        argv = ["env", *machine.environment, "timeout", str(STARTUP_S)]
+        argv = ["env", *machine.environment, "timeout", str(LAB_STARTUP_S)]
         inside = _inside(name, [*argv, "bash", "-c", commands, "startup", name])
         # a pipe would not end before all that the script leaves running
         yield f"{inside} > >(sed -u 's/^/{name}| /') 2>&1 </dev/null & starting+=($!)"
-    yield 'wait "${starting[@]}"'
+    yield 'wait "${starting[@]}" || true'
 
 
 def _addresses(name: str) -> str:

@@ -15,7 +15,7 @@ FILES = {
     "pc1.startup": "ip address add 10.0.0.2/24 dev eth0\nip route add default via 10.0.0.1\n"
     "echo mine >/etc/own; cp /shared/note /tmp/note; sleep 1000 &\nsystemctl start nothing",
     "r_1.startup": "ip address add 10.0.0.1/24 dev eth0\nip address add 10.0.1.1/24 dev eth1",
-    "pc2.startup": "systemctl restart networking\necho started >/hostlab/started",
+    "pc2.startup": "systemctl restart networking\necho started >/hostlab/started\nexit 3",
     "pc2/etc/network/interfaces": "auto eth0\niface eth0 inet static # plain\n"
     "  address 10.0.1.2\n  netmask 255.255.255.0\n  gateway 10.0.1.1\n",
     "shared/note": "of all",
