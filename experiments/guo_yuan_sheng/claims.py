@@ -600,6 +600,12 @@ CLAIMS: tuple[Claim, ...] = (
                 "{one-way delay, cubic, CoDel}, but so does Reno's, from "
                 "{one-way delay, linux-reno, bfifo} to {one-way delay, linux-reno, CoDel}.",
             ),
+            Sentence(
+                f"modern, {ASKED}",
+                "in part",
+                "With marks Cubic has {one-way delay, cubic, CoDel} and Reno {one-way delay, "
+                "linux-reno, CoDel}; BBR, which ignores them, keeps {one-way delay, bbr, CoDel}.",
+            ),
         ),
     ),
     _four(
@@ -616,6 +622,11 @@ CLAIMS: tuple[Claim, ...] = (
                 "contradicted",
                 "Behind a FIFO BBR has {share of bbr} (the paper: more than 60 %) and Cubic most, "
                 "{share of cubic} (the paper: less than 10 %).",
+            ),
+            Sentence(
+                f"modern, codel, {AS_SET}, starts within 0.1 s",
+                "contradicted",
+                "CoDel as the paper's commands set it gives BBR {share of bbr}.",
             ),
             Sentence(
                 "modern, codel-ecn, ECN asked for, starts within 0.1 s",
@@ -652,6 +663,12 @@ CLAIMS: tuple[Claim, ...] = (
                 "Behind CoDel BBR's is, {mean of the later reports, bbr}, and it is the steadiest: "
                 "its coefficient of variation is {their coefficient of variation, bbr}, Cubic's "
                 "{their coefficient of variation, cubic}.",
+            ),
+            Sentence(
+                f"modern, codel-ecn, {ASKED}, starts within 0.1 s",
+                "in part",
+                "With ECN too: {mean of the later reports, bbr}, and a coefficient of "
+                "{their coefficient of variation, bbr}.",
             ),
         ),
     ),

@@ -378,7 +378,13 @@ CLAIMS: tuple[Claim, ...] = (
                 "supported",
                 "NewReno is ahead before that, too, unless a window of 20 packets keeps all from "
                 "losing: with 1000 it has {throughput, newreno, CBR 2–6 Mbit/s} at low rates, "
-                "Reno {throughput, reno, CBR 2–6 Mbit/s} (ns-2).",
+                "Reno {throughput, reno, CBR 2–6 Mbit/s} in ns-2,",
+            ),
+            Sentence(
+                "ns2, window of 1000",
+                "supported",
+                "{throughput, newreno, CBR 2–6 Mbit/s} and {throughput, reno, CBR 2–6 Mbit/s} on "
+                "Linux.",
             ),
         ),
     ),

@@ -374,9 +374,14 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "in ns-2",
                 "open",
-                "By round trip the four are alike, in ns-2 {RTT, vegas, CBR 2–10 Mbit/s} with "
-                "Vegas and {RTT, reno, CBR 2–10 Mbit/s} with Reno; with the time of repairs it "
-                "depends on the network.",
+                "With the time of repairs it depends on the network. By round trip the four are "
+                "alike, in ns-2 {RTT, vegas, CBR 2–10 Mbit/s} with "
+                "Vegas and {RTT, reno, CBR 2–10 Mbit/s} with Reno,",
+            ),
+            Sentence(
+                "ns2",
+                "open",
+                "on Linux {RTT, vegas, CBR 2–10 Mbit/s} and {RTT, reno, CBR 2–10 Mbit/s}.",
             ),
         ),
     ),
