@@ -126,6 +126,7 @@ class ClaimAnswer:
         tuple[str, str, str], ...
     ] = ()  # name, answer and numbers of what does not decide
     needed: int = 0  # networks with which the plan's power is reached, by the spread in these
+    kernels: tuple[tuple[str, str], ...] = ()  # others that were run, and the answer on each
 
     def sentence(self) -> str:
         """Return the sentence that was written for this answer, with its numbers, or nothing.
@@ -135,7 +136,7 @@ class ClaimAnswer:
         written = [each for each in SENTENCES.get(self.id, ()) if each.trials == self.trials]
         if not written:
             return ""
-        if not f"{self.answer}, ".startswith(f"{written[0].answer}, "):
+        if self.answer != written[0].answer:
             what = f"{self.id} ({self.trials}): the sentence is for {written[0].answer!r}, "
             raise TestbedError(f"{what}and the answer is {self.answer!r}", "write another sentence")
         try:
@@ -317,12 +318,14 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         rows += [
             (f"· {what}", f"{answer}: {_shortened(said)}") for what, answer, said in own[0].beside
         ]
+    kernels = dict.fromkeys(name for answer in answers for name, _ in answer.kernels)
+    none = [""] * len(kernels)
     every = [
         row
         for a in answers
         for row in (
-            (a.id, a.trials, a.answer, a.statement, a.out_of or str(a.n)),
-            *((a.id, f"· {what}", answer, said, "") for what, answer, said in a.beside),
+            (a.id, a.trials, a.answer, *_on(kernels, a), a.statement, a.out_of or str(a.n)),
+            *((a.id, f"· {what}", answer, *none, said, "") for what, answer, said in a.beside),
         )
     ]
     if any(a.trials.startswith(SIMULATED) for a in answers):
@@ -332,10 +335,15 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         "",
         f"<details><summary>All {len(answers)} answers: by profile, setting and reading</summary>",
         "",
-        *markdown_lines(("id", "trials", "answer", "numbers", "n"), every),
+        *markdown_lines(("id", "trials", "answer", *kernels, "numbers", "n"), every),
         "",
         "</details>",
     ]
+
+
+def _on(kernels: Iterable[str], answer: ClaimAnswer) -> list[str]:
+    """Return the answer on each of these kernels, or nothing where it does not matter."""
+    return [dict(answer.kernels).get(name, "") for name in kernels]
 
 
 def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
@@ -657,13 +665,13 @@ def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str
 def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     """Return what is stored of an answer, from the report's JSON."""
     group = ", ".join(filter(None, (data["profile"], data["setting"], data["reading"])))
-    given = data.get("in_words") or data["verdict"]
-    answer = ", ".join(filter(None, (given, data.get("survival", ""))))
+    answer = data.get("in_words") or data["verdict"]
+    kernels = tuple((each["what"], each["verdict"]) for each in data.get("varied", ()))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     words = (data["id"], data["claim"], group, answer, data["statement"])
     beside = tuple((name, verdict, said) for name, verdict, said in data.get("beside", ()))
     out_of, needed = data.get("out_of", ""), data.get("needed", 0)
-    return ClaimAnswer(*words, data["n"], numbers, out_of, beside, needed)
+    return ClaimAnswer(*words, data["n"], numbers, out_of, beside, needed, kernels)
 
 
 MAKERS = {

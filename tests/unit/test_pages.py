@@ -52,7 +52,7 @@ ANSWER = {
     "id": "GYS3.1", "claim": "BBR has most.", "verdict": "supported", "n": 5,
     "statement": "share of bbr 37.5 % (required: at least 30 %); cubic has less.",
     "profile": "modern", "setting": "", "reading": "",
-    "survival": "the same on each kernel",
+    "varied": [{"what": "kernel 6.12", "verdict": "open"}],
     "rows": [{"what": "share of bbr", "ours": "37.5 ± 6.2 %"}],
 }  # fmt: skip
 TABLES = papers.all_tables(papers.pages())
@@ -120,7 +120,8 @@ def test_a_page_is_filled_with_what_is_stored(page: Path) -> None:
     answer = "**supported.** share of bbr 37.5 % (required: at least 30 %)"
     row = f"| **GYS3.1** BBR has most. | {answer} |"
     assert f"-->\n\n| claim | answer |\n|---|---|\n{row}\n" in text
-    assert f"| modern | supported, the same on each kernel | {ANSWER['statement']} | 5 |\n" in text
+    assert f"| modern | supported | open | {ANSWER['statement']} | 5 |\n" in text
+    assert "| id | trials | answer | kernel 6.12 | numbers | n |" in text
     assert "</details>\n\n<!-- end -->\n" in text
     assert "-->37.5 ± 6.2 %<!-- / --> of it." in text
     page.write_text(text)
