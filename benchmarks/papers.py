@@ -504,14 +504,17 @@ def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
     """Yield what each claim states, and has, and what power 0.9 takes, with the hours of both.
 
     The networks that a claim needs follow from the spread of those that it has: the first trials
-    of an experiment are its pilot.
+    of an experiment are its pilot. Tables may share trials: the last line counts each once.
     """
+    whole: dict[str, float] = {}
     for table in tables:
         stored = stored_tables(store_of(table.page)).get(table.name)
         if not stored or not stored.answers:
             continue
-        trials = trials_of(table)
-        hours = sum(guest_seconds(make_plan(each), each) for each in trials) / 3600
+        trials = {trial_folder(each, "guest"): each for each in trials_of(table)}
+        costs = {name: guest_seconds(make_plan(each), each) for name, each in trials.items()}
+        whole |= costs
+        hours = sum(costs.values()) / 3600
         rows = [
             (
                 *(each.id, each.trials, verdict_of(each.answer)),
@@ -519,12 +522,13 @@ def plan_lines(tables: Iterable[MarkedTable]) -> Iterator[str]:
             )
             for each in stored.answers
         ]
-        networks = len({each.seed for each in trials})
+        networks = len({each.seed for each in trials.values()})
         most = max((each.needed for each in stored.answers), default=0)
         yield from markdown_lines(PLAN_HEADS, rows)
         ran = f"{len(trials)} trials of {networks} networks, {hours:.2g} core hours"
         more = f"{hours * most / networks:.2g} for the {most} that the most demanding claim needs"
         yield f"{table.title}: {ran}; {more}"
+    yield f"all: {len(whole)} trials, {sum(whole.values()) / 3600:.2g} core hours"
 
 
 def _trials_folder(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:

@@ -190,6 +190,10 @@ def test_the_plan_has_what_a_claim_states_beside_what_it_has_and_needs(page: Pat
     assert (
         lines[2] == f"| GYS3.1 | modern | supported | {papers.CLAIMS['GYS3.1'].networks} | 5 | 44 |"
     )
+    trials = papers.trials_of(next(each for each in marked(page) if each.kind == "answers"))
+    twice = [*marked(page), *marked(page)]
+    assert list(papers.plan_lines(twice))[-1] == lines[-1]
+    assert lines[-1].startswith(f"all: {len(trials)} trials, ")
 
 
 def test_what_is_not_stored_is_named(page: Path) -> None:
