@@ -25,28 +25,41 @@ MIN_DIFFERENCE = 1e-9
 
 def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
     """Name the best and the worst subject of each score, with their means over the settings."""
-    said = list(filter(None, (_extremes(table, score) for score in scores)))
-    return " ".join(said)
+    if table[SUBJECT].nunique() == 1:
+        name = str(table[SUBJECT].iloc[0])
+        found = [(score, over_settings(table, name, score.name)) for score in scores]
+        said = [
+            _worded(each.words, float(known(own.values()).mean())) for each, own in found if own
+        ]
+        return f"{name}: {', '.join(said)}." if said else ""
+    return " ".join(filter(None, (_extremes(table, score) for score in scores)))
+
+
+def _worded(words: str, value: float) -> str:
+    """Put the value before the unit: `goodput 94 % of the link`."""
+    what, _, unit = words.removesuffix(")").partition(" (")
+    return f"{what} {value:.3g} {unit}".rstrip()
 
 
 def _extremes(table: pd.DataFrame, score: Score) -> str:
-    """Name the best and the worst: `Link used (%): bbr 95 at best, cubic 90 at worst`."""
+    """Name the best and the worst: `Link used is best with bbr, 95 %, and worst with cubic, 9`."""
     found = {
         str(name): over_settings(table, str(name), score.name)
         for name in table[SUBJECT].drop_duplicates()
     }
     means = {name: float(known(own.values()).mean()) for name, own in found.items() if own}
-    words = score.words[:1].upper() + score.words[1:]
     if not means:
         return ""
+    what = score.words.partition(" (")[0]
+    start = what[:1].upper() + what[1:]
     ordered = sorted(means, key=lambda name: -score.better * means[name])
-    best, worst = ordered[0], ordered[-1]
-    first = f"{words}: {best} {means[best]:.3g}"
-    if len(means) == 1:
-        return f"{first}."
-    if abs(means[best] - means[worst]) < MIN_DIFFERENCE:
-        return f"{first}, and the others have the same."
-    return f"{first} at best, {worst} {means[worst]:.3g} at worst."
+    best, worst = (
+        f"{each}, {_worded(score.words, means[each]).removeprefix(what).strip()}"
+        for each in (ordered[0], ordered[-1])
+    )
+    if abs(means[ordered[0]] - means[ordered[-1]]) < MIN_DIFFERENCE:
+        return f"{start}: the same of all ({best.partition(', ')[2]})."
+    return f"{start} is best with {best}, and worst with {worst}."
 
 
 def cells(

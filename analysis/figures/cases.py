@@ -105,7 +105,7 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = "") -> s
     per = rows.groupby([AXIS + name for name in results.varied(rows)] or ["experiment"])
     seeds = sorted({int(n) for n in per["seed"].nunique()})
     n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
-    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} per point", f"engine {results.engine}"]
+    parts = [f"{n} seeds per point" if seeds[-1] > 1 else "one seed", f"engine {results.engine}"]
     if "axis_profile" not in rows:
         profiles = sorted({str(trial.scenario.profile) for trial in results.trials})
         parts.append(f"profile {', '.join(profiles)}")

@@ -387,7 +387,9 @@ def _limits(panel: Panel, direction: Direction) -> Interval:
         ends = (-0.5, len(axis.names) - 0.5)
         return ends if direction == "x" else (ends[1], ends[0])
     if low is None or high is None:
-        least, most = _with_margin(_data_range(panel, direction, axis.scale == "log"), axis)
+        first, last = _data_range(panel, direction, axis.scale == "log")
+        shown = first if low is None else low, last if high is None else high
+        least, most = _with_margin(shown, axis)
         low, high = least if low is None else low, most if high is None else high
     if axis.widen and axis.scale == "linear":
         middle, span = (low + high) / 2, MIN_SPAN * max(abs(low), abs(high))

@@ -40,7 +40,7 @@ class Measure:
 THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
 DROPS = Measure("drop_rate", "drop rate (%)", 100, linear_below=0.1)
 MARKED = Measure("mark_rate", "marked (%)", 100)
-LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
+LATENCY = Measure("owd_mean_ms", "one-way delay (ms)")
 JITTER = Measure("jitter_ms", "jitter (ms)")
 
 

@@ -205,8 +205,11 @@ def _grid(figure: Figure) -> tuple[DrawnFigure, list[list[Axes]]]:
     narrow = figure.width_inches < style.WIDTH_INCHES / 2  # no room beside: lines of entries
     beside = (figure.legend_beside or too_long) and not narrow
     columns = max(1, int(figure.width_inches / max(widths))) if narrow and widths else len(widths)
-    lines = [(figure.title, 9.0, True, style.BLACK), (figure.subtitle, 7.0, False, style.BLACK)]
-    lines.append((figure.warning, 7.0, False, style.VERMILLION))
+    lines = [
+        (_wrapped(figure.title, 9.0, figure.width_inches), 9.0, True, style.BLACK),
+        (_wrapped(figure.subtitle, 7.0, figure.width_inches), 7.0, False, style.BLACK),
+        (figure.warning, 7.0, False, style.VERMILLION),
+    ]
     head = 0.06 + sum(
         (TITLE_INCHES if size > 7 else LINE_INCHES) * (text.count("\n") + 1)
         for text, size, *_ in lines
@@ -465,6 +468,12 @@ def _look(axes: Axes, drawn: DrawnAxis, axis: Axis, vertical: bool) -> None:
 
 def _dashed(dash: Dash) -> Any:
     return (0, tuple(dash)) if dash else "-"
+
+
+def _wrapped(words: str, size: float, inches: float) -> str:
+    """Break lines that are longer than the figure is wide; a bold letter is 0.62 of its size."""
+    letters = int(inches * 72 / (0.62 * size))
+    return "\n".join(textwrap.fill(line, letters) for line in words.split("\n"))
 
 
 def _marker(marker: str) -> Any:

@@ -38,17 +38,18 @@ VARIANT_COLOURS = {
     "newreno-impatient": GREY,
     "sack": BROWN,
     "vegas": GREEN,
-    "vegas1995": OLIVE,
+    "vegas1995": ORANGE,
     "veno": PURPLE,
     "cubic": VERMILLION,
-    "bbr": ORANGE,
-    "linux-reno": BLUE,
+    "bbr": BLUE,  # beside cubic most often: the two that differ most
+    "linux-reno": OLIVE,
     "dctcp": WINE,
 }
 # Tol, "Colour schemes" (2021), muted: for the variants not named above, each always the same.
 TEAL, WINE, ROSE, STEEL, MOSS = OTHER_COLOURS = (
     *("#2E9C8C", "#882255", "#CC6677", "#6699CC", "#999933"),
 )
+SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, BLACK)
 VARIANT_COLOURS |= {
     **dict.fromkeys(("dctcp", "lp", "scalable"), TEAL),
     **dict.fromkeys(("westwood", "nv", "highspeed"), WINE),
@@ -85,10 +86,14 @@ SHEET = Path(__file__).with_name("figures.mplstyle")
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
     """Return a colour for each variant, the same in every figure.
 
-    Where one figure has two variants of one colour, the second gets a free one.
+    Where one figure has two variants of one colour, the second gets a free one. Names that are no
+    variant, such as those of flows, get colours in their order.
     """
     found: dict[str, str] = {}
-    for name in variants:
+    names = list(variants)
+    if len(names) <= len(SERIES_COLOURS) and not any(name in VARIANT_COLOURS for name in names):
+        return dict(zip(names, SERIES_COLOURS, strict=False))
+    for name in names:
         own = VARIANT_COLOURS.get(name) or _by_name(name)
         free = (colour for colour in OTHER_COLOURS if colour not in found.values())
         taken = own in OTHER_COLOURS and name not in found and own in found.values()

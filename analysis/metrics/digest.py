@@ -15,9 +15,10 @@ import pandas as pd
 from analysis.captures.tcp import PacketArrays
 from analysis.metrics.metric import MeasuredFlow
 from analysis.trials.packets import epoch_ns
-from analysis.trials.series import Floats, rates_mbps
+from analysis.trials.series import ROUND_STEPS_S, Floats, means, rates_mbps
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
+from testbed.scenario.network import FRAME_BYTES
 from testbed.store.reading import Trial
 
 Integers = npt.NDArray[np.int64]
@@ -72,6 +73,14 @@ SECOND_COLUMNS = ("flow", "second", *SECOND_VALUES)
 DELAY_BY_SECOND = f"{SECOND_PREFIX}owd_ms"
 
 
+FINE_PREFIX = "fine: "  # followed by one of the two below; x: the middle of a short step
+FINE_THROUGHPUT, FINE_DELAY = f"{FINE_PREFIX}throughput_mbps", f"{FINE_PREFIX}owd_ms"
+FINE_STEPS, FINE_FRAMES = 240, 20  # steps of a trial at most; frames that a step can carry at least
+MAX_FINE_FLOWS = 12  # of a trial: more curves than that cannot be told apart
+# kinds of series that only the plots over time read
+OVER_TIME_PREFIXES = (SECOND_PREFIX, FINE_PREFIX)
+
+
 class NotMeasured(TestbedError):
     """The results at hand lack what is asked for."""
 
@@ -91,6 +100,34 @@ def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
         with np.errstate(invalid="ignore", divide="ignore"):
             yield f"{SECOND_PREFIX}{name}_ms", x, _sums(times_ns, delays_ms, zero, count) / numbers
         yield f"{SECOND_PREFIX}{name}_n", x, numbers
+
+
+def fine_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
+    """Yield a flow's rate and mean delay in short steps, in which an outage of half a second shows.
+
+    Steps that would be as long as a second are left to the series of a second.
+    """
+    receiver, record = flow.packets_at("receiver"), flow.record
+    step_s = fine_step_s(flow.trial)
+    if receiver is None or not step_s or len(flow.trial.record.flows) > MAX_FINE_FLOWS:
+        return
+    zero = epoch_ns(flow.trial)
+    seconds, sizes = (receiver.data["time_ns"] - zero) / 1e9, receiver.data["length"]
+    rates = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, step_s)
+    yield FINE_THROUGHPUT, rates.time_s, rates.value
+    delays = flow.delays("sender", "receiver")
+    if delays is not None:
+        times_ns, delays_ms = _columns(delays, "sent_ns", "owd_ms")
+        found = means((times_ns - zero) / 1e9, delays_ms, step_s)
+        yield FINE_DELAY, found.time_s, found.value
+
+
+def fine_step_s(trial: Trial) -> float:
+    """Return a round step that shows the trial's changes, or 0 if it is not below a second."""
+    frame_s = 8 * FRAME_BYTES / (trial.scenario.network.bottleneck_mbit * 1e6)
+    least = max(trial.scenario.duration_s / FINE_STEPS, FINE_FRAMES * frame_s) * 0.999
+    step_s = next((step for step in ROUND_STEPS_S if step >= least), THROUGHPUT_BIN_S)
+    return step_s if step_s < THROUGHPUT_BIN_S else 0.0
 
 
 def _delays(flow: MeasuredFlow) -> dict[str, tuple[Integers, Floats]]:
@@ -151,6 +188,7 @@ SERIES_COLUMNS = ("flow", "what", "x", "value")
 ALL_SERIES: tuple[Callable[[MeasuredFlow], Iterator[SeriesPart]], ...] = (
     flow_series,
     second_series,
+    fine_series,
 )
 
 

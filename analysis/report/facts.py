@@ -10,6 +10,7 @@ from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import (
+    conditions,
     losses_label,
     path_rtt_ms,
     queue_label,
@@ -17,6 +18,7 @@ from analysis.trials.labels import (
     variation_label,
 )
 from testbed.errors import number_of
+from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Link
 from testbed.store.names import RUN_FILE, RUNS, SCENARIO
@@ -52,16 +54,53 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
         ("bottleneck", _several(_bottleneck(each.bottleneck_link) for each in networks)),
         ("losses on links", _several(map(losses_label, networks))),
         ("queue", _several(queue_label(each.bottleneck_queue) for each in networks)),
-        ("path RTT", _several(f"{path_rtt_ms(s):g} ms, and serialisation" for s in scenarios)),
+        ("path RTT, without sending times", _several(f"{path_rtt_ms(s):g} ms" for s in scenarios)),
         ("profile", _several(str(scenario.profile) for scenario in scenarios)),
         ("length of a trial", _several(f"{scenario.duration_s:g} s" for scenario in scenarios)),
         ("seeds", _several((str(s.seed) for s in scenarios), 12)),
         ("engine", _several(record.engine for record in records if record.engine)),
-        ("why this engine", _several(record.engine_reason for record in records)),
-        ("kernel", _several(record.kernel for record in records)),
+        ("kernel", _several(" ".join(record.kernel.split()[:2]) for record in records)),
         ("versions", ", ".join(versions)),
     )
     return [(name, words) for name, words in rows if words]
+
+
+def lead(trials: Sequence[Trial]) -> str:
+    """Say in a sentence what was run: the flows, the network and what decides the result."""
+    scenarios = [trial.scenario for trial in trials]
+    networks = [scenario.network for scenario in scenarios]
+    flows = _several((flow.variant or str(flow.kind) for s in scenarios for flow in s.flows), 6)
+    parts = [
+        _several(_slowest(scenario) for scenario in scenarios),
+        *dict.fromkeys(words for each in scenarios for words in conditions(each)),
+        _several(
+            (
+                queue_label(s.network.bottleneck_queue)
+                for s in scenarios
+                if s.network.bottleneck_mbit == _slowest_mbit(s)
+            ),
+            3,
+        ),
+        _several(f"path RTT {path_rtt_ms(s):g} ms" for s in scenarios),
+        _several(f"{s.duration_s:g} s" for s in scenarios),
+    ]
+    named = _several(map(described, networks), 3)
+    seeds = number_of(len({s.seed for s in scenarios}), "seed")
+    known = dict.fromkeys(filter(None, parts))
+    return f"{flows} over {named}: {'; '.join(known)}; {seeds}."
+
+
+def _slowest_mbit(scenario: Scenario) -> float:
+    """Return the lowest rate on the way of any flow's data."""
+    ways = (scenario.network.path(flow.src, flow.dst) for flow in scenario.flows)
+    return min((way.rate_mbit for way in ways), default=math.inf)
+
+
+def _slowest(scenario: Scenario) -> str:
+    rate = _slowest_mbit(scenario)
+    if rate in {scenario.network.bottleneck_mbit, math.inf}:
+        return rate_label(scenario.network.bottleneck_link)
+    return f"{rate:g} Mbit/s"
 
 
 def _bottleneck(link: Link) -> str:

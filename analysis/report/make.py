@@ -91,6 +91,7 @@ def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> 
         name=results.experiment,
         engine=results.engine,
         folder=results.folder,
+        lead=facts.lead(results.trials),
         network=network_drawing.drawing([trial.scenario for trial in results.trials]),
         axes=tuple(facts.axes(results)),
         settings=tuple(facts.settings(results.trials)),
@@ -103,6 +104,7 @@ def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> 
         statuses=listing.statuses(results),
         verdicts=listing.verdicts(results),
         doubts=tuple(listing.doubts(results)),
+        has_repeats=results.rows["seed"].nunique() > 1,
     )
 
 

@@ -20,7 +20,7 @@ BOX_W, BOX_H = 92, 30
 LETTER_WIDTH, LINE_HEIGHT = 6.8, 15  # of the words at a link: a letter's width, a line's height
 ABOVE = 9  # between a link and the words above it
 CLEAR = 10  # between the words and each box
-NOTE_LETTER, NOTE_LINE = 6.4, 14  # of a note below a box, likewise
+NOTE_LETTER, NOTE_LINE = 7.4, 14  # of a note below a box, likewise
 NOTE_LINES = 2  # above the next box
 FLOW_KIND_LABELS = {
     FlowKind.TCP: "TCP",
@@ -238,8 +238,8 @@ def _several(texts: Iterable[str], what: str) -> str:
 
 def _bottleneck(links: Iterable[Link]) -> str:
     def words(link: Link) -> str:
-        delay = f", {link.forward.delay_ms:g} ms" if link.forward.delay_ms else ""
-        return f"{rate_label(link)}{delay}"
+        rate, others = _link_words(link)
+        return ", ".join(filter(None, (rate, others)))
 
     return _several(map(words, links), "settings")
 

@@ -31,6 +31,7 @@ class Shown:
     """A figure: its element, and links to it as files: their kinds and addresses."""
 
     stem: str
+    finding: str  # a sentence: the figure's title, or the caption of one whose title is a name
     caption: str  # what is to be seen
     reading: str  # how to read it
     element: str
@@ -49,11 +50,13 @@ def shown(
     `numbers` are those of the page's trials.
     """
     svg = (folder / f"{figure.stem}.svg").read_text(encoding="utf-8")
-    element = inline.element(svg, figure.stem, figure.caption)
+    finding = figure.title if figure.title.endswith(".") else figure.caption
+    seen = figure.caption or finding
+    element = inline.element(svg, figure.stem, seen)
     data = ""
     if not figure.static:
-        data = plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", numbers)
-    return Shown(figure.stem, figure.caption, figure.reading, element, tuple(files), data)
+        data = plot_json(figure, f"{seen} Arrow keys go from point to point.", numbers)
+    return Shown(figure.stem, finding, figure.caption, figure.reading, element, tuple(files), data)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class PagePart:
     name: str
     engine: str
     folder: str  # where two folders have trials of the same names
+    lead: str  # what was run, in a sentence
     network: str
     axes: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -76,6 +80,7 @@ class PagePart:
     statuses: Mapping[str, int]
     verdicts: Mapping[str, int]
     doubts: tuple[tuple[str, int, str, str], ...]
+    has_repeats: bool  # of a setting: only then there are intervals
 
 
 @dataclass(frozen=True)

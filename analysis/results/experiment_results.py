@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from analysis.metrics.digest import SECOND_PREFIX
+from analysis.metrics.digest import OVER_TIME_PREFIXES
 from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
 from analysis.results.reduction import Reduction, reductions_of
 from analysis.results.tables import joined, metrics_of
@@ -241,7 +241,7 @@ def _read(paths: Sequence[Path], at_once: int) -> _Part:
     reductions = [*reductions_of(trials, at_once, plots=True)]
     if not reductions:
         return _Part([], None, pa.table({}), left_out)
-    series = [_without_seconds(each.tables["series"]) for each in reductions]
+    series = [_without_plots(each.tables["series"]) for each in reductions]
     found = [_read_trial(each, len(steps)) for each, steps in zip(reductions, series, strict=True)]
     flows = joined([each.tables["flows"] for each in reductions])
     return _Part(found, flows, _together(series).combine_chunks(), left_out)
@@ -289,11 +289,11 @@ def _together(series: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(series).unify_dictionaries()
 
 
-def _without_seconds(series: pa.Table) -> pa.Table:
-    """Drop the series by second; each distinct name is tested, not each row."""
+def _without_plots(series: pa.Table) -> pa.Table:
+    """Drop the series that only plots over time read; each name is tested, not each row."""
     what = series["what"].combine_chunks()
     names = what.dictionary.to_pylist()
-    mask = np.array([not name.startswith(SECOND_PREFIX) for name in names], dtype=bool)
+    mask = np.array([not name.startswith(OVER_TIME_PREFIXES) for name in names], dtype=bool)
     return series.filter(pa.array(mask[what.indices.to_numpy()]))
 
 

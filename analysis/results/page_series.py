@@ -23,7 +23,12 @@ import pyarrow as pa
 from pyarrow import compute
 from pydantic_core import from_json
 
-from analysis.metrics.digest import DELAY_BY_SECOND, THROUGHPUT_SERIES
+from analysis.metrics.digest import (
+    DELAY_BY_SECOND,
+    FINE_DELAY,
+    FINE_THROUGHPUT,
+    THROUGHPUT_SERIES,
+)
 from analysis.trials.packets import sampled_queue
 from analysis.trials.samples import by_flow, read_columns
 from analysis.trials.series import Floats
@@ -34,6 +39,7 @@ from testbed.store.records import DAMAGED, FlowRecord, QueueRecord
 
 # a change of this file makes stored series stale: they are packed again
 PACKER_VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+MAX_SERIES_VALUES = 1 << 22  # of one trial, whose own limit it was held to when it was read
 MAX_POINTS = 800  # points of a series: about one per pixel
 Places = npt.NDArray[np.intp]
 Json = dict[str, Any]
@@ -54,6 +60,22 @@ def read_sampled(trial: Trial) -> tuple[pa.Table | None, pa.Table | None]:
     """Read what the page shows of the samples of sockets and of queues."""
     sockets = read_columns(trial, SOCKET_SAMPLES, SHOWN_OF_SOCKETS)
     return sockets, read_columns(trial, QUEUE_SAMPLES, SHOWN_OF_QUEUES)
+
+
+def unpacked(text: str) -> dict[str, dict[str, tuple[Floats, Floats]]]:
+    """Return a trial's series by flow and kind: times and values."""
+    flows = from_json(
+        json_files.unpacked(base64.b64decode(text), MAX_SERIES_VALUES, zlib.MAX_WBITS)
+    )
+    return {
+        flow: {what: (_values_of(each["x"]), _values_of(each["y"])) for what, each in found.items()}
+        for flow, found in flows.items()
+    }
+
+
+def _values_of(numbers: Json) -> Floats:
+    found: Floats = np.cumsum(numbers["d"]) * numbers["k"]
+    return found
 
 
 def matches_trial(text: str, trial: Trial) -> bool:
@@ -144,8 +166,12 @@ def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
 
 def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     nothing = np.zeros(0), np.zeros(0)
-    yield ("throughput", *once.digest.get((flow.name, THROUGHPUT_SERIES), nothing), 1e-4)
-    if once.has_seconds:
+    fine = once.digest.get((flow.name, FINE_THROUGHPUT))
+    throughput = fine or once.digest.get((flow.name, THROUGHPUT_SERIES), nothing)
+    yield ("throughput", *throughput, 1e-4)
+    if (flow.name, FINE_DELAY) in once.digest:
+        yield ("delay", *once.digest[flow.name, FINE_DELAY], 1e-2)
+    elif once.has_seconds:
         second, delay_ms = once.digest.get((flow.name, DELAY_BY_SECOND), nothing)
         yield "delay", second + 0.5, delay_ms, 1e-2
 

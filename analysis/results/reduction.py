@@ -30,7 +30,7 @@ from analysis.metrics.columns import (
     number_columns,
 )
 from analysis.metrics.datagrams import DATAGRAM_COLUMNS
-from analysis.metrics.digest import SECOND_PREFIX, seconds_table
+from analysis.metrics.digest import OVER_TIME_PREFIXES, seconds_table
 from analysis.metrics.metric import MeasuredFlow
 from analysis.metrics.program_output import numbers_of
 from analysis.results import page_series, stored_tables
@@ -99,7 +99,7 @@ class Reduction:
     def series(self) -> pd.DataFrame:
         """The flows' series and quantiles for figures: columns `flow`, `what`, `x`, `value`."""
         table = decoded(self.tables["series"])
-        return table[~table["what"].str.startswith(SECOND_PREFIX)].reset_index(drop=True)
+        return table[~table["what"].str.startswith(OVER_TIME_PREFIXES)].reset_index(drop=True)
 
     @cached_property
     def seconds(self) -> pd.DataFrame:

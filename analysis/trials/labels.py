@@ -28,6 +28,7 @@ VARIANT_ORDER = (
 
 
 BETWEEN = " · "
+MIN_ROUTE = 2  # nodes: of more, it leads by others
 
 
 def queue_label(queue: Queue) -> str:
@@ -78,11 +79,67 @@ def rate_label(link: Link) -> str:
 
 
 def variation_label(link: Link) -> str:
-    """Describe a rate that does not stay: `by a trace`, `changes`; empty for one that does."""
+    """Describe a link that does not stay as it is: `by a trace`, `rate 40 to 160 Mbit/s`.
+
+    Empty for one that does.
+    """
     if link.forward.trace:
         return "by a trace"
-    changes = any(each.rate_mbit is not None for each in link.forward.schedule)
-    return "changes" if changes else ""
+    changes = link.forward.schedule
+    parts = [
+        f"{what} {_ends([getattr(link.forward, name) or 0.0, *values])} {unit}"
+        for what, name, unit in (("rate", "rate_mbit", "Mbit/s"), ("delay", "delay_ms", "ms"))
+        if (values := [v for each in changes if (v := getattr(each, name)) is not None])
+    ]
+    outages = sum(each.up is False for each in changes)
+    if outages:
+        parts.append("an outage" if outages == 1 else f"{outages} outages")
+    if any(each.loss is not None for each in changes):
+        parts.append("losses change")
+    return ", ".join(parts)
+
+
+def _ends(values: Iterable[float]) -> str:
+    known = sorted(values)
+    return f"{known[0]:g} to {known[-1]:g}" if known[0] != known[-1] else f"{known[0]:g}"
+
+
+def conditions(scenario: Scenario) -> list[str]:
+    """Name what decides a result beside the bottleneck's rate, delay and queue."""
+    network = scenario.network
+    found = [_of_link(link, network) for link in network.links if variation_label(link)]
+    losses = losses_label(network)
+    overtaking = {one.reorder for link in network.links for one in link.directions if one.reorder}
+    found += [losses] if losses else []
+    found += _losses_of_flows(scenario)
+    found += [f"{100 * share:.2g} % overtake" for share in sorted(overtaking)]
+    found += ["by " + " – ".join(route[1:-1]) + ", back by another way" for route in network.routes
+              if len(route) > MIN_ROUTE and route[::-1] not in network.routes]  # fmt: skip
+    link = network.bottleneck_link
+    back = link.directions[1].rate_mbit
+    return (
+        [*found, f"{back:g} Mbit/s back"] if back not in (None, link.forward.rate_mbit) else found
+    )
+
+
+def _losses_of_flows(scenario: Scenario) -> list[str]:
+    """Describe the losses of flows, which the receiver's access link has."""
+    found = []
+    for flow in scenario.flows:
+        if flow.loss and flow.loss.gilbert_elliott:
+            found.append(f"{100 * flow.loss.gilbert_elliott.loss_rate:.2g} % of the data lost")
+        elif flow.loss:
+            found.append("losses by chance")
+        elif flow.drops:
+            found.append("some segments dropped")
+    return list(dict.fromkeys(found))
+
+
+def _of_link(link: Link, network: Graph) -> str:
+    words = "rate by a trace" if link.forward.trace else variation_label(link)
+    if link is network.bottleneck_link:
+        return words
+    return f"{words} from {link.ends[0]} to {link.ends[1]}"
 
 
 def losses_label(network: Graph) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +31,7 @@ from analysis.figures.figure import (
     SegmentSet,
     share_limits,
 )
-from analysis.figures.general import general_figures, load_sweep, plane, transfer_times
+from analysis.figures.general import general_figures, load_sweep, messages, plane, transfer_times
 from analysis.figures.means import Measure
 from analysis.figures.sheet import Cell, Head, Sheet, number_cell
 from analysis.figures.style import SeriesStyle
@@ -57,8 +58,14 @@ def score_figures(results: ExperimentResults) -> Iterator[Figure]:
     table = outcome(results)
     if table.empty:
         return
-    yield from scored(results, table)
-    yield from general_figures.over_seconds(results)
+    yield from _with_scores(results, table)
+
+
+def _with_scores(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
+    """Draw the scores and the history; the history first where there is one mean of each score."""
+    figures = scored(results, table), general_figures.over_seconds(results)
+    alone = table[SUBJECT].nunique() == 1 and not main_axis(table)
+    yield from itertools.chain(*(reversed(figures) if alone else figures))
 
 
 def with_plane(results: ExperimentResults) -> Iterator[Figure]:
@@ -66,10 +73,9 @@ def with_plane(results: ExperimentResults) -> Iterator[Figure]:
     table = outcome(results)
     if table.empty:
         return
-    yield from scored(results, table)
-    title = f"{results.experiment}: throughput of all TCP flows against their delay"
-    yield _in_plane(results, table, plane.Plane(), title, plane.best(table, SUBJECT))
-    yield from general_figures.over_seconds(results)
+    yield from _with_scores(results, table)
+    title = messages.corner(table, SUBJECT) or "Throughput of all TCP flows against their delay."
+    yield _in_plane(results, table, plane.Plane(), title, "All TCP flows together.")
 
 
 def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
@@ -81,10 +87,10 @@ def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
     if table.empty:
         return
     own = scores(results)
-    title = f"{results.experiment}: use of the link against delay"
-    yield _in_plane(results, table, USE_AND_DELAY, title, findings.sentence(table, own))
-    yield from scored(results, table)
     yield from general_figures.over_seconds(results)
+    title = findings.sentence(table, own)
+    yield _in_plane(results, table, USE_AND_DELAY, title, "Use of the link against delay.")
+    yield from scored(results, table)
 
 
 def _in_plane(
@@ -93,7 +99,7 @@ def _in_plane(
     """Draw one panel per setting, with one mean per subject."""
     return dataclasses.replace(
         plane.figure(_parts(table, SUBJECT, MAX_PLANES), SUBJECT, of=of),
-        stem=cases.stem(results.key, "plane"),
+        stem=cases.stem(results.key, "throughput-against-delay"),
         title=title,
         foot=cases.foot(results, judged(results), plane.PLANE_READING),
         caption=caption,
@@ -115,10 +121,9 @@ def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
     yield dataclasses.replace(
         figure,
         stem=cases.stem(results.key, "scores"),
-        title=f"{results.experiment}: by {load_sweep.axis_label(axis) or 'variant'}",
+        title=findings.sentence(table, own),
         panels=panels,
         foot=cases.foot(results, judged(results)),
-        caption=findings.sentence(table, own),
         reading=f"{reading}.",
     )
 

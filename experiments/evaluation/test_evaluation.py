@@ -341,10 +341,13 @@ def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
 
 def test_the_sentence_is_made_of_the_rows() -> None:
     rows = {"a": [1.0, 1.1, 0.9], "b": [9.0, 9.1, 9.2]}
-    assert findings.sentence(outcome(rows), [score()]) == ("X (%): b 9.1 at best, a 1 at worst.")
-    assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X (%): a 1 at best")
+    assert (
+        findings.sentence(outcome(rows), [score()])
+        == "X is best with b, 9.1 %, and worst with a, 1 %."
+    )
+    assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X is best with a, 1 %")
     wide = outcome({"a": [1000.0, 1500.0], "b": [9.0, 9.0]})
-    assert "a 1.25e+03 at best, b 9 at worst" in findings.sentence(wide, [score()])
+    assert "best with a, 1.25e+03 %, and worst with b, 9 %" in findings.sentence(wide, [score()])
 
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:

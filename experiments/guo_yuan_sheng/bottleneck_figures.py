@@ -271,7 +271,7 @@ LABELS_INCHES = 0.73  # under and between the rows
 def over_time(results: ExperimentResults) -> Iterator[Figure]:
     """Yield a figure for each setting whose flows were captured or sampled."""
     trials = [trial for trial in results.trials if _crosses(trial)]
-    groups = by_setting(trials, cases.stem(results.key, "time"))
+    groups = by_setting(trials, cases.stem(results.key, "variants-over-time"))
     queues = {stem: _queue(members[0]) for stem, members in groups.items()}
     varies = len(set(queues.values())) > 1
     for stem, members in groups.items():
@@ -471,7 +471,7 @@ def _round_trips(results: ExperimentResults, case: dict[str, str], rows: pd.Data
         x = Axis(measure.label, limits=(least, None), widen=True)
         panels.append(Panel(marks, x, Axis(names=variants, names_shown=not panels)))
     return Figure(
-        stem=cases.stem(results.key, "variants", *case.values()),
+        stem=cases.stem(results.key, "throughput-of-variants", *case.values()),
         title=_title(rate, case),
         panels=(panels,),
         caption=_caption(rows),

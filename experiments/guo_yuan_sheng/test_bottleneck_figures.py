@@ -152,7 +152,7 @@ def test_title_and_footer(figure: Figure) -> None:
 def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
     (collected,) = collect([results], EXPERIMENTS).experiments
     (figure,) = bottleneck_figures.over_time(collected)
-    assert figure.stem == f"{collected.key}-time"
+    assert figure.stem == f"{collected.key}-variants-over-time"
     assert figure.caption.startswith("reno uses 1 % of the 1 Mbit/s bottleneck, with a median")
     windows = figure.data[figure.data["measure"] == "congestion window (packets)"]
     assert dict(zip(windows["time_s"].round(3), windows["value"], strict=True)) == {

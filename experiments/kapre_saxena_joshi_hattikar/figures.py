@@ -20,7 +20,7 @@ from analysis.figures.figure import (
     legend_entries,
     share_limits,
 )
-from analysis.figures.general import general_figures, load_sweep, over_time, plane
+from analysis.figures.general import general_figures, load_sweep, messages, over_time, plane
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS, with_axes
 from analysis.results.experiment_results import ExperimentResults
@@ -202,7 +202,7 @@ def _plane(results: ExperimentResults) -> Figure:
         stem=cases.stem(results.key, "plane"),
         title=f"{results.experiment}: throughput against delay",
         foot=cases.foot(results, rows, plane.PLANE_READING),
-        caption=plane.best(rows, "queue_name"),
+        caption=messages.corner(rows, "queue_name"),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )
 

@@ -246,7 +246,7 @@ def test_wrong_checksums_are_those_of_what_flows_send(
 
 def test_what_decides_beside_the_rate_is_named() -> None:
     changing = Direction(rate_mbit=8, schedule=(Change(2.0, rate_mbit=4),))
-    assert variation_label(Link(("a", "b"), changing)) == "changes"
+    assert variation_label(Link(("a", "b"), changing)) == "rate 4 to 8 Mbit/s"
     assert variation_label(Link(("a", "b"), Direction(rate_mbit=8, trace="phone"))) == "by a trace"
     assert variation_label(Link(("a", "b"), Direction(rate_mbit=8))) == ""
     lossy = Direction(loss=GilbertElliott(to_bad=0.01, to_good=1))

@@ -153,13 +153,13 @@ def test_every_experiment_has_figures_with_their_files(
         "dumbbell-pairs-guest-shares",
         "dumbbell-queues-guest-timeline",
         "dumbbell-queues-guest-queues",
-        "router-bottleneck-guest-variants-router",
-        "router-bottleneck-guest-plane",
+        "router-bottleneck-guest-throughput-of-variants-router",
+        "router-bottleneck-guest-throughput-against-delay",
         "router-fairness-guest-time",
         "router-fairness-guest-shares",
-        "someones-own-guest-sweep",
-        "someones-own-guest-plane",
-        "someones-own-guest-delays",
+        "someones-own-guest-metrics-by",
+        "someones-own-guest-throughput-against-delay",
+        "someones-own-guest-delay-distribution",
     ):
         is_there = any(start.startswith(folder.name) for folder in folders)
         assert any(stem.startswith(start) for stem in stems) == is_there, start

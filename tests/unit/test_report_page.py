@@ -72,7 +72,7 @@ def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> N
 def test_a_figure_that_goes_on_has_a_shadow_at_that_side(tab: Tab, page: Path) -> None:
     """Shadows stay at the frame's sides; what covers them scrolls with the content."""
     tab.open(page, 360)
-    frame = "document.querySelector('figure > .scroll')"
+    frame = "document.querySelector('figure.net > .scroll')"
     assert tab.run(f"{frame}.scrollWidth > {frame}.clientWidth")
     style = f"getComputedStyle({frame})"
     held = tab.run(f"{style}.backgroundAttachment").split(", ")

@@ -33,13 +33,13 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
             x = dataclasses.replace(panel.x, label=label)
             y = dataclasses.replace(panel.y, label="" if line else "share of packets (%)")
             line.append(dataclasses.replace(panel, x=x, y=y, title="" if grid else words))
-        grid.append(tuple(line))
+        grid.append(tuple(_alike(line)))
     return Figure(
         stem="",
         title="",
         panels=tuple(grid),
         legend=legend_entries(looks),
-        row_inches=1.75,
+        row_inches=1.6,
         data=pd.concat(tables, ignore_index=True),
     )
 
@@ -70,13 +70,24 @@ def _panel(curve: pd.DataFrame, series: str, looks: Mapping[str, SeriesStyle]) -
             PointSeries([half], [50], look.colour, look.marker, size=3.5, series=name),
         ]
         ends.append((float(np.interp(1, part, ms)), float(np.interp(99.5, part, ms))))
-    x = _delay_axis(min(end[0] for end in ends), max(end[1] for end in ends)) if ends else Axis()
+    x = Axis(limits=(min(end[0] for end in ends), max(end[1] for end in ends))) if ends else Axis()
     return Panel(marks, x, Axis(limits=(0, 100)))
+
+
+def _alike(panels: Sequence[Panel]) -> list[Panel]:
+    """Give panels that are compared one axis, which begins at 0 or is logarithmic."""
+    known = [panel for panel in panels if panel.marks]
+    if not known:
+        return list(panels)
+    low = min(panel.x.limits[0] or 0.0 for panel in known)
+    high = max(panel.x.limits[1] or 0.0 for panel in known)
+    axis = _delay_axis(low, high)
+    return [dataclasses.replace(panel, x=dataclasses.replace(axis, label=panel.x.label))
+            for panel in panels]  # fmt: skip
 
 
 def _delay_axis(low: float, high: float) -> Axis:
     """Return an axis without single stragglers, which are in the table."""
     if low > 0 and high > FAR * low:
         return Axis(scale="log", limits=(low / 1.1, high * 1.1))
-    room = 0.05 * (high - low) or 0.05 * high or 1.0
-    return Axis(limits=(max(0.0, low - room), high + room), widen=True)
+    return Axis(limits=(0.0, 1.05 * high or 1.0))

@@ -54,7 +54,7 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     pairs = zip(table["variant"], table["what"], strict=True)
     names = [f"{variant}: {DRAWN_QUANTITIES[what]}" for variant, what in pairs]
     yield Figure(
-        stem=cases.stem(results.key, "drawn"),
+        stem=cases.stem(results.key, "effect-of-drawn-network"),
         title="What the drawn network changes",
         panels=((Panel(marks, Axis(f"change of {metric} (%)"), Axis(names=names)),),),
         foot=cases.foot(results, results.good, EFFECTS_READING),

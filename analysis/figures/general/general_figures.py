@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from analysis.figures import cases, means, style
-from analysis.figures.cases import axes_beside, cell_means
+from analysis.figures.cases import axes_beside
 from analysis.figures.figure import Axis, Figure, Mark, Panel, SegmentSet, in_rows
 from analysis.figures.general import (
     distribution,
     heat_map,
     load_sweep,
+    messages,
     over_time,
     plane,
     transfer_times,
@@ -25,7 +26,6 @@ from analysis.figures.general import (
 from analysis.figures.general.transfer_times import SERIES
 from analysis.figures.means import DROPS, JITTER, LATENCY, MARKED, THROUGHPUT, Measure
 from analysis.figures.timeline import timeline_figure
-from analysis.metrics import digest
 from analysis.metrics.columns import measured_columns
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
@@ -93,15 +93,16 @@ def jain_words(jain: pd.Series) -> str:
     return f"Jain's index {jain.mean():.3f}" + (f" ± {half:.3f}" if half else "")
 
 
-def caption(data: pd.DataFrame) -> str:
-    """Write the shares and Jain's index of each part."""
+def shares_message(data: pd.DataFrame) -> str:
+    """Write the shares of each part."""
     said = []
     for words, own in data.groupby("part", sort=False):
-        shares = ", ".join(f"{row[GROUP]} {row['mean']:.0f} %" for _, row in own.iterrows())
-        index = f" (Jain's index {own['jain'].iloc[0]:.3f})"
-        said.append((f"with {words!s}: " if words else "") + shares + index)
+        pairs = zip(own[GROUP].map(messages.said_name), own["mean"], strict=True)
+        first, *others = ((name, f"{mean:.0f} %") for name, mean in pairs)
+        start = f"with {words!s}, " if words else ""
+        said.append(f"{start}{first[0]} gets {first[1]}" + "".join(f", {n} {v}" for n, v in others))
     text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]} of the goodput."
 
 
 DRAWN_KINDS = (*GREEDY, FlowKind.COMMAND, FlowKind.CALL)  # CBR loads, workloads have figures
@@ -115,11 +116,16 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield all general figures that the experiment has data for."""
     if not results.varied(results.rows):
         yield from flow_timelines(results)
-    yield from shares(results)
-    if has_points(results):
+    axis = main_axis(few_series(results))
+    if axis and load_sweep.is_number(few_series(results), axis):  # what the experiment is about
         yield from maps(results)
         yield from sweeps(results)
-    yield from over_seconds(results)
+        yield from over_seconds(results)
+    else:
+        yield from over_seconds(results)
+        if has_points(results):
+            yield from sweeps(results)
+    yield from shares(results)
     if has_points(results):
         yield from planes(results)
     yield from distributions(results)
@@ -141,7 +147,7 @@ def drawn(results: ExperimentResults) -> pd.DataFrame:
 
 def named(results: ExperimentResults) -> pd.DataFrame:
     """Return the drawn flows with the names of their series: the variant, the flow if needed."""
-    rows = drawn(results)
+    rows = flows_apart(drawn(results))
     variant = rows["variant"]
     count = rows.groupby(["trial", "variant"])["flow"].transform("count")
     several = (count > 1) & (count <= SINGLE_FLOWS)
@@ -197,10 +203,10 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
     panels, data = share_panels(parts)
     most = max(len(panel.y.names) for panel in panels)
     yield Figure(
-        stem=cases.stem(results.key, "shares"),
-        title=f"{results.experiment}: shares of goodput",
+        stem=cases.stem(results.key, "shares-of-goodput"),
+        title=shares_message(data),
         panels=in_rows(panels, min(2, len(panels))),
-        caption=caption(data),
+        reading="What each got of all that the flows received.",
         foot=cases.foot(results, rows, SHARES_READING),
         row_inches=0.22 * most + 0.75,
         data=data,
@@ -208,24 +214,29 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
-    """Throughput over time, each variant's flows together."""
+    """Yield throughput over what the link can carry, delay and queue, all over time."""
     rows = flows_apart(drawn(results))
-    if rows.empty or not _has(results, digest.THROUGHPUT_SERIES):  # flows of less than a second
+    if rows.empty:
         return
     parts = [
         (cases.case_words(case), own)
         for case, own in few_cases(rows, others(rows, series="variant"), MAX_TIMELINES)
     ]
-    seeds = "; lines: mean over the seeds; bands: 95 % interval (Student's t)"
-    reading = "1 s bins" + seeds * (rows["seed"].nunique() > 1)
+    found = over_time.figure(parts, results.plotted, results.trials)
+    if found is None:  # flows of a few packets
+        return
     several = rows.groupby(["trial", "variant"])["flow"].nunique().gt(1).any()
     together = " Flows of one variant are added." if several else ""
+    seeds = "lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    named = "Throughput, delay and queue over time"
+    axis = main_axis(few_series(results))
+    about = not axis or not load_sweep.is_number(few_series(results), axis)
     yield dataclasses.replace(
-        over_time.figure(parts, results.digest),
-        stem=cases.stem(results.key, "time"),
-        title=f"{results.experiment}: throughput over time",
-        foot=cases.foot(results, rows, reading),
-        caption=f"The throughput of each variant.{together}",
+        found,
+        stem=cases.stem(results.key, "throughput-over-time"),
+        title=messages.comparison(few_series(results), SERIES) if about else f"{named}.",
+        foot=cases.foot(results, rows, seeds * (rows["seed"].nunique() > 1)),
+        reading=f"{named}, and what the link could carry.{together}",
     )
 
 
@@ -257,16 +268,19 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
         rows, axis = rows.assign(**{f"{AXIS}flows": rows[SERIES]}), "flows"
     for case, own in few_cases(rows, others(rows, axis)):
         words = cases.case_words(case)
-        several = (rows[SERIES] != rows["variant"]).any()
-        over = f"over {load_sweep.axis_label(axis)}"
-        if axis == "flows":
-            over = "each flow" if several else "each variant"
+        over = "each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant"
+        over = over if axis == "flows" else load_sweep.axis_label(axis)
+        if load_sweep.is_number(own, axis):
+            said = messages.by_number_of(own, SERIES, axis)
+        else:
+            said = messages.drops(own, SERIES)
+        of = " of " if axis == "flows" else " by "
         yield dataclasses.replace(
             load_sweep.figure([(words, own)], axis, measures(own), SERIES),
-            stem=cases.stem(results.key, "sweep", *case.values()),
-            title=f"{results.experiment}: {over}",
+            stem=cases.stem(results.key, "metrics-by", axis, *case.values()),
+            title=said or f"Throughput, drops and delay{of}{over}.",
             foot=cases.foot(results, own),
-            caption=extremes(own, SERIES, words),
+            reading=f"The means{of}{over}.",
         )
 
 
@@ -298,10 +312,9 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
     reading = f"lines run along {load_sweep.axis_label(path)}, whose ends are named" if path else ""
     yield dataclasses.replace(
         plane.figure(parts, SERIES, path),
-        stem=cases.stem(results.key, "plane"),
-        title=f"{results.experiment}: throughput against delay",
+        stem=cases.stem(results.key, "throughput-against-delay"),
+        title=messages.corner(rows, SERIES) or "Throughput against delay.",
         foot=cases.foot(results, rows, reading or plane.PLANE_READING),
-        caption=plane.best(rows, SERIES),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )
 
@@ -316,18 +329,16 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
         parts = _parts(own, axis)
         figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
-        title = f"{results.experiment}: distributions of delay"
         there = own[AXIS + axis].nunique() if axis else 1
-        if len(parts) < there:
-            title += f" ({len(parts)} of {there} values of {axis} shown)"
+        few = f" {len(parts)} of {there} values of {axis} are shown." if len(parts) < there else ""
+        start = f"With {words}: " if words else ""
         yield dataclasses.replace(
             figure,
-            stem=cases.stem(results.key, "delays", *case.values()),
-            title=title + (f"; {words}" if words else ""),
+            stem=cases.stem(results.key, "delay-distribution", *case.values()),
+            title=start + (_medians(figure.data) or "How long packets take."),
             foot=cases.foot(results, own, distribution.DISTRIBUTION_READING),
-            caption=_medians(figure.data),
             reading="The share of packets acknowledged (above) and delivered (below) within a "
-            "given time.",
+            f"given time.{few}",
         )
 
 
@@ -356,27 +367,6 @@ def few_cases(
     yield from itertools.islice(cases.split(rows, axes, shown), most)
 
 
-def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
-    """Name the series with the highest and the lowest throughput and delay."""
-    found = cell_means(rows, series, ("throughput_mbps", "owd_mean_ms"))
-    means = found["throughput_mbps"].dropna()
-    start = f"With {words}: " if words else ""
-    if len(means) < 2:
-        only = f"{means.iloc[0]:.3g} Mbit/s" if len(means) else "no throughput known"
-        return f"{start}{means.index[0] if len(means) else 'nothing'}: {only}."
-    most, least = str(means.idxmax()), str(means.idxmin())
-    said = (
-        f"{start}{most} has the highest mean throughput ({means[most]:.3g} Mbit/s), "
-        f"{least} the lowest ({means[least]:.3g} Mbit/s)."
-    )
-    delays = found["owd_mean_ms"].dropna()
-    if len(delays) > 1:
-        low, high = str(delays.idxmin()), str(delays.idxmax())
-        said += f" Delays are lowest with {low} ({delays[low]:.3g} ms), highest with {high}"
-        said += f" ({delays[high]:.3g} ms)."
-    return said
-
-
 def _has(results: ExperimentResults, *kinds: str) -> bool:
     """Whether the trials' digests have any of these."""
     return not results.digest.empty and bool(results.digest["what"].isin(kinds).any())
@@ -388,11 +378,14 @@ def _medians(data: pd.DataFrame) -> str:
         return ""
     ordered = half.sort_values("ms")
     low, high = ordered.iloc[0], ordered.iloc[-1]
+    if len(half) == 1:
+        return f"Half of the round trips take at most {low['ms']:.3g} ms."
     return (
-        f"Median round trips lie between {low['ms']:.3g} ms ({_of(low)}) "
-        f"and {high['ms']:.3g} ms ({_of(high)})."
+        f"Half of the round trips take at most {low['ms']:.3g} ms ({_of(low)}), "
+        f"or {high['ms']:.3g} ms ({_of(high)})."
     )
 
 
 def _of(row: pd.Series) -> str:
-    return ", ".join(filter(None, (str(row[SERIES]), str(row["part"]))))
+    part = str(row["part"]).rpartition(": ")[2]
+    return ", ".join(filter(None, (messages.said_name(str(row[SERIES])), part)))

@@ -1,8 +1,10 @@
-"""Throughput over time, from the trials' cached series: means over the seeds with their band."""
+"""Throughput, delay and queue over time, from the trials' stored series: means over the seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +17,22 @@ from analysis.figures.figure import (
     Axis,
     Curve,
     Figure,
+    LegendEntry,
     Mark,
     Panel,
     PointEvidence,
-    in_rows,
     legend_entries,
+    share_limits,
 )
 from analysis.figures.means import trial_names
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT_SERIES
+from analysis.results import page_series
 from analysis.statistics.intervals import student_quantile
+from analysis.trials.capacity import capacity_of
+from analysis.trials.packets import sampled_queue
+from analysis.trials.series import Floats
+from testbed.store.reading import Trial
 
 Strings = npt.NDArray[np.str_]
 
@@ -69,40 +77,197 @@ def _place(names: pd.Series[str], known: Strings) -> npt.NDArray[np.int32]:
     return places
 
 
-def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows and series in which a trial's flows of one variant are one flow: their sum."""
-    of = rows.set_index(["trial", "flow"])["variant"]
-    near = series_of(rows, digest, [THROUGHPUT_SERIES])
-    keys = pd.MultiIndex.from_frame(near[["trial", "flow"]])
-    own = near.assign(flow=of.reindex(keys).to_numpy()).dropna(subset=["flow"])
-    sums = own.groupby(["trial", "flow", "what", "x"])[["value"]].sum().reset_index()
-    return rows.assign(flow=rows["variant"]).drop_duplicates(["trial", "flow"]), sums
+@dataclass(frozen=True)
+class PlottedRow:
+    """A row of panels: the kinds of series that it can show, the best one first."""
+
+    kinds: Mapping[str, str]  # a kind of a page's series → the axis's label
+    added: bool = False  # flows of one variant are added, not averaged
 
 
-def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame) -> Figure:
-    """Return one panel per part, one line per variant, each the sum of its flows."""
+PLOTTED_ROWS = (
+    PlottedRow({"throughput": "throughput (Mbit/s)"}, added=True),
+    PlottedRow({"delay": "one-way delay (ms)", "rtt": "smoothed RTT (ms)"}),
+    PlottedRow({"packets": "queue (packets)", "kilobytes": "queue (kB)"}),
+)
+MAX_SEEDS_DRAWN = 20  # of a case: means of more look the same
+QUEUE_STEPS = 400  # of the mean of several trials' queues
+CAPACITY_STEPS = 120  # of a trace's rate
+CAPACITY = "capacity of the link"
+CAPACITY_COLOUR = "#E4E4E4"
+Plotted = Mapping[str, tuple[Floats, Floats]]  # of a flow: by kind, times and values
+
+
+def figure(
+    parts: Sequence[tuple[str, pd.DataFrame]], plotted: Mapping[int, str], trials: Sequence[Trial]
+) -> Figure | None:
+    """Return a column of panels per part: throughput over what the link can carry, delay, queue.
+
+    Each variant has a line, of all its flows. `plotted` has what a page plots of each trial, by its
+    number, and `trials` are these trials. None where no series has two points.
+    """
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), "variant")
-    found: list[Panel] = []
-    tables = []
+    by_name = {trial.path.name: trial for trial in trials}
+    columns, tables = [], []
     for words, rows in parts:
-        flows, sums = by_variant(rows, digest)
-        marks: list[Mark] = []
-        for name, look in looks.items():
-            table = series(flows[flows["flow"] == name], sums)
-            if len(table):
-                marks += mean_curve(table, look, name)
-                tables.append(table.assign(variant=name, part=words))
-        x = Axis("time (s)" if len(found) == len(parts) - 1 else "", margin=0)
-        y = Axis("throughput (Mbit/s)", limits=(0, None))
-        found.append(Panel(marks, x, y, title=words))
+        own = _few_seeds(rows)
+        flows = {number: page_series.unpacked(plotted[number]) for number in own["number"].unique()
+                 if number in plotted}  # fmt: skip
+        column = [_panel(row, own, flows, looks) for row in PLOTTED_ROWS]
+        tables += [table.assign(part=words) for _, table in column]
+        first = dataclasses.replace(column[0][0], title=words)
+        if (capacity := _capacity(own, by_name)) is not None:
+            first = dataclasses.replace(first, marks=(capacity, *first.marks))
+        columns.append([first, *(panel for panel, _ in column[1:])])
+    data = pd.concat(tables, ignore_index=True)
+    if data.empty:
+        return None
+    until_s = max(trial.scenario.duration_s for trial in trials)
+    kept = [line for line in zip(*columns, strict=True) if any(panel.marks for panel in line)]
+    area = LegendEntry(CAPACITY, CAPACITY_COLOUR, kind="area")
+    has_area = any(isinstance(mark, Area) and mark.series == CAPACITY
+                   for panel in kept[0] for mark in panel.marks)  # fmt: skip
     return Figure(
         stem="",
         title="",
-        panels=in_rows(found, 1),
-        legend=legend_entries(looks),
-        row_inches=1.6,
-        data=pd.concat(tables, ignore_index=True),
+        panels=_labelled(kept, until_s),
+        legend=(*legend_entries(looks), *((area,) if has_area else ())),
+        row_inches=1.35,
+        data=data,
     )
+
+
+def _few_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    first = sorted(rows["seed"].unique())[:MAX_SEEDS_DRAWN]
+    return rows[rows["seed"].isin(first)]
+
+
+def _labelled(lines: Sequence[Sequence[Panel]], until_s: float) -> tuple[tuple[Panel, ...], ...]:
+    """Give the panels of a row one range, and name each axis once."""
+    found = []
+    for row, line in enumerate(lines):
+        x = Axis("time (s)" if row == len(lines) - 1 else "", limits=(0.0, until_s))
+        panels = [dataclasses.replace(panel, x=x) for panel in line]
+        panels = share_limits(panels, "y")
+        label = next((panel.y.label for panel in line if panel.y.label), "")
+        found.append(
+            tuple(
+                dataclasses.replace(
+                    panel, y=dataclasses.replace(panel.y, label="" if place else label)
+                )
+                for place, panel in enumerate(panels)
+            )
+        )
+    return tuple(found)
+
+
+def _panel(
+    row: PlottedRow,
+    rows: pd.DataFrame,
+    flows: Mapping[int, Mapping[str, Plotted]],
+    looks: Mapping[str, SeriesStyle],
+) -> tuple[Panel, pd.DataFrame]:
+    """Return a panel with a line for each variant, and their table."""
+    there = {kind for own in flows.values() for each in own.values() for kind in each}
+    kind = next((each for each in row.kinds if each in there), "")
+    marks: list[Mark] = []
+    tables = [pd.DataFrame(columns=["time_s", "mean", "low", "high", "n", "variant", "what"])]
+    for name, look in looks.items():
+        members = rows[rows["variant"] == name]
+        found = []
+        for number, own in members.groupby("number")["flow"]:
+            of_trial = flows.get(int(str(number)), {})
+            pair = _of_trial(row, kind, [of_trial.get(each, {}) for each in own])
+            found += [pair] if pair else []
+        table = _mean_of(found)
+        if len(table) > 1:
+            table[TRIALS] = [trial_names(members)] * len(table)
+            marks += mean_curve(table, look, name)
+            tables.append(table.assign(variant=name, what=row.kinds[kind]))
+    if kind in ("packets", "kilobytes") and (queue := _one_queue(rows, marks, looks)):
+        marks = queue
+    y = Axis(row.kinds.get(kind, ""), limits=(0, None), tick_count=5)
+    return Panel(marks, y=y), pd.concat(tables[1:] or tables, ignore_index=True)
+
+
+def _one_queue(
+    rows: pd.DataFrame, marks: Sequence[Mark], looks: Mapping[str, SeriesStyle]
+) -> list[Mark]:
+    """Return the first line in grey where all variants share each trial, and so its queue."""
+    shared = rows.groupby("number")["variant"].nunique().min() == rows["variant"].nunique()
+    if not shared or len(looks) < 2 or rows["variant"].nunique() < 2:
+        return []
+    curves = [mark for mark in marks if isinstance(mark, Curve)]
+    same = all(np.array_equal(each.y, curves[0].y, equal_nan=True) for each in curves)
+    return [dataclasses.replace(curves[0], colour=style.GREY, series="")] if same else []
+
+
+def _of_trial(row: PlottedRow, kind: str, flows: Sequence[Plotted]) -> tuple[Floats, Floats] | None:
+    """Return a variant's series in a trial: the sum or the mean of its flows'."""
+    found = [each[kind] for each in flows if kind in each]
+    if not found:
+        return None
+    if len(found) == 1 or kind not in ("throughput", "delay"):  # samples: of one queue
+        return found[0]
+    times, values = (np.concatenate(each) for each in zip(*found, strict=True))
+    x, places = np.unique(np.round(times, 6), return_inverse=True)
+    sums = np.bincount(places, weights=values).astype(np.float64)
+    return x, sums if row.added else sums / np.bincount(places)
+
+
+def _mean_of(found: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
+    """Return one row per instant, over some trials; a time without values interrupts the line."""
+    if not found:
+        return pd.DataFrame(columns=["time_s", "mean", "low", "high", "n"])
+    if len(found) == 1:
+        x, y = _with_gaps(*found[0])
+        return pd.DataFrame({"time_s": x, "mean": y, "low": np.nan, "high": np.nan, "n": 1})
+    if any(len(x) != len(found[0][0]) or not np.allclose(x, found[0][0]) for x, _ in found):
+        found = [_on_grid(*each, _grid(found)) for each in found]
+    values = pd.DataFrame({number: y for number, (_, y) in enumerate(found)})
+    n = values.notna().sum(axis=1).to_numpy()
+    quantiles = np.array([student_quantile(float(max(each - 1, 1))) for each in n])
+    half = quantiles * values.std(axis=1) / np.sqrt(n)
+    mean = values.mean(axis=1)
+    return pd.DataFrame(
+        {"time_s": found[0][0], "mean": mean, "low": mean - half, "high": mean + half, "n": n}
+    )
+
+
+def _step(x: Floats) -> float:
+    return float(np.min(np.diff(x))) if len(x) > 1 else 0.0
+
+
+def _with_gaps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Interrupt a line of even steps where some are missing."""
+    gaps = np.diff(x)
+    if not len(gaps) or np.median(gaps) > 1.5 * _step(x):  # samples that changed: none is missing
+        return x, y
+    after = np.flatnonzero(gaps > 1.5 * _step(x))
+    return np.insert(x, after + 1, x[after] + _step(x)), np.insert(y, after + 1, np.nan)
+
+
+def _grid(found: Sequence[tuple[Floats, Floats]]) -> Floats:
+    first, last = min(x[0] for x, _ in found), max(x[-1] for x, _ in found)
+    return np.linspace(first, last, QUEUE_STEPS)
+
+
+def _on_grid(x: Floats, y: Floats, grid: Floats) -> tuple[Floats, Floats]:
+    """Hold each value until the next one."""
+    places = np.searchsorted(x, grid, side="right") - 1
+    return grid, np.where(places >= 0, y[np.maximum(places, 0)], np.nan)
+
+
+def _capacity(rows: pd.DataFrame, trials: Mapping[str, Trial]) -> Area | None:
+    """Return what the link of these flows' queue can carry, if they share one."""
+    trial = trials[str(rows["trial"].iloc[0])]
+    names = set(rows[rows["trial"] == trial.path.name]["flow"])
+    queues = [sampled_queue(trial, flow) for flow in trial.record.flows if flow.name in names]
+    if not queues or queues[0] is None or any(each != queues[0] for each in queues):
+        return None
+    until_s = trial.scenario.duration_s
+    x, y = capacity_of(trial, queues[0]).steps(0.0, until_s, until_s / CAPACITY_STEPS)
+    return Area(x, np.zeros(len(x)), y, CAPACITY_COLOUR, opacity=1.0, steps=True, series=CAPACITY)
 
 
 def mean_curve(

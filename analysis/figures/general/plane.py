@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures import style
-from analysis.figures.cases import cell_means
 from analysis.figures.figure import (
     Annotation,
     Axis,
@@ -88,7 +87,7 @@ def figure(
                 marks += cloud_marks(own[[of.x, of.y, "verdict"]], look, name)
         corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
                             up="top")  # fmt: skip
-        x, y = Axis(of.x_label, margin=0.12, widen=True), Axis(of.y_label, margin=0.12, widen=True)
+        x, y = (Axis(label, limits=(0, None), margin=0.12) for label in (of.x_label, of.y_label))
         found.append(Panel([*marks, corner], x, y, title=words))
     columns = [series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]
     return Figure(
@@ -176,20 +175,3 @@ def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float
     angle = float(np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
     centre = points.mean(axis=0)
     return (float(centre[0]), float(centre[1])), float(width), float(height), angle
-
-
-def best(rows: pd.DataFrame, series: str) -> str:
-    """Name the series with the highest throughput and the one with the lowest delay."""
-    means = cell_means(rows, series, (X, Y)).dropna()
-    if len(means) < 2:
-        return ""
-    most, least = str(means[Y].idxmax()), str(means[X].idxmin())
-    (rate, delay), (low_rate, low) = _at(means, most), _at(means, least)
-    return (
-        f"{most} has the highest throughput ({rate:.3g} Mbit/s at {delay:.3g} ms), "
-        f"{least} the lowest delay ({low:.3g} ms at {low_rate:.3g} Mbit/s)."
-    )
-
-
-def _at(means: pd.DataFrame, name: str) -> tuple[float, float]:
-    return float(means[Y][name]), float(means[X][name])

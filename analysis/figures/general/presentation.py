@@ -8,6 +8,7 @@ For a paper they are one column wide, without title and footer.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,20 +18,33 @@ from analysis.figures.general import draw_effects, general_figures
 from analysis.figures.sheet import Sheet
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
+from analysis.trials.labels import conditions, in_lines
 from testbed.errors import TestbedError
 from testbed.scenario.experiment import Experiment
+
+SUBTITLE_LETTERS = 130  # in a line
 
 
 def figures(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the experiment's figures, or those that suit any; what is damaged ends them."""
     definition = results.definition
     draw = definition.figures if definition and definition.figures else general_figures.draw
+    under = _under_titles(results)
     with style.style_sheet():
         try:
-            yield from draw(results)
-            yield from draw_effects.draw(results)
+            for figure in itertools.chain(draw(results), draw_effects.draw(results)):
+                yield figure if figure.subtitle else dataclasses.replace(figure, subtitle=under)
         except TestbedError as error:  # damaged after the trial had been reduced
             results.not_shown.append(f"{results.experiment}: not all figures: {error.message}")
+
+
+def _under_titles(results: ExperimentResults) -> str:
+    """Return what decides the results beside rates and queues, where it is the same in all trials.
+
+    Where it differs it is an axis, which figures name.
+    """
+    found = {tuple(conditions(trial.scenario)) for trial in results.trials}
+    return in_lines(found.pop(), SUBTITLE_LETTERS) if len(found) == 1 else ""
 
 
 def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
@@ -56,10 +70,15 @@ def summaries(all_results: list[ExperimentResults]) -> Iterator[TextTable]:
 
 
 def save_figures(all_results: list[ExperimentResults], folder: Path) -> Iterator[Path]:
-    """Write the figures as PNG, SVG and CSV; yield the PNG files as they are written."""
+    """Write the figures as PNG, SVG and CSV; yield the PNG files as they are written.
+
+    Their names begin with the experiment and the engine only where there are several.
+    """
     for results in all_results:
+        start = f"{results.key}-" if len(all_results) == 1 else ""
         for figure in figures(results):
-            yield static_renderer.save(figure, folder)[0]
+            named = dataclasses.replace(figure, stem=figure.stem.removeprefix(start))
+            yield static_renderer.save(named, folder)[0]
 
 
 COLUMN_INCHES = 3.33  # of a page of two columns (IEEE's and ACM's)

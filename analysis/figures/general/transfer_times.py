@@ -19,6 +19,7 @@ from testbed.scenario.model import FlowKind
 
 SERIES = "series"
 MAX_PANEL_ROWS = 4  # rows of panels
+MAX_MEDIANS_SAID = 3  # medians that are all said
 FRACTIONS = np.concatenate((np.arange(0, 100) / 100, [0.995, 0.999, 1.0]))
 TRANSFERS_READING = (
     "all transfers of all seeds; a curve ends at the part that finished; marker: median"
@@ -37,20 +38,28 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     series = flows["variant"] + (" (" + flows["flow"] + ")" if several else "")
     flows = flows.assign(**{SERIES: series})
     beside = [name for name in varied_axes(flows) if not _is_series(flows, name)]
-    parts = [
+    parts: Parts = [
         (cases.case_words(case), _transfers(own, transfers))
         for case, own in list(cases.split(flows, beside, varied_axes(flows)))[:MAX_PANEL_ROWS]
     ]
-    figure = panels(parts, style.styles_of(flows, SERIES))
+    looks = style.styles_of(flows, SERIES)
+    if 1 < len(parts) <= len(style.SERIES_COLOURS) and len(looks) == 1:
+        parts, looks = _over_each_other(parts)  # what is compared is in one panel
+    figure = panels(parts, looks)
     how = "The share of transfers that took at most that many times as long as in an empty network"
     yield dataclasses.replace(
         figure,
-        stem=cases.stem(results.key, "transfers"),
-        title=f"{results.experiment}: slowdown of transfers by size",
+        stem=cases.stem(results.key, "slowdown-of-transfers"),
+        title=_caption(figure.data),
         foot=cases.foot(results, flows, TRANSFERS_READING),
-        caption=_caption(figure.data),
         reading=f"{how}.",
     )
+
+
+def _over_each_other(parts: Parts) -> tuple[Parts, dict[str, SeriesStyle]]:
+    """Return one part whose series are the cases."""
+    named = [rows.assign(**{SERIES: words}) for words, rows in parts]
+    return [("", pd.concat(named))], style.series_styles([words for words, _ in parts])
 
 
 def _is_series(flows: pd.DataFrame, axis: str) -> bool:
@@ -76,9 +85,9 @@ def panels(parts: Parts, looks: dict[str, SeriesStyle]) -> Figure:
             marks, table = _curves(rows[rows["size_class"] == size], looks)
             tables.append(table.assign(part=words, size=size))
             highest = max(highest, _highest(rows[rows["size_class"] == size]))
-            lines = (words, "share of transfers (%)") if size == sizes[0] else ()
-            y = Axis("\n".join(filter(None, lines)), limits=(0, 100))
-            column.append(Panel(marks, Axis("slowdown"), y, title=f"{size}: {CLASSES[size]}"))
+            y = Axis("share of transfers (%)" if size == sizes[0] else "", limits=(0, 100))
+            title = f"{size}: {CLASSES[size]}"
+            column.append(Panel(marks, Axis("slowdown"), y, title=title, title_right=words))
         # from just below 1: no transfer is faster
         x = Axis("slowdown", scale="log", limits=(0.9, max(2.2, 1.1 * highest)))
         columns.append([dataclasses.replace(panel, x=x) for panel in column])
@@ -118,15 +127,16 @@ def _curves(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> tuple[list[Mar
 
 
 def _caption(data: pd.DataFrame) -> str:
-    """Name the sizes' lowest and highest medians, and their series."""
+    """Say by how much each size is slowed down, at least and at most."""
     said = []
     for size, own in data.groupby("size", sort=False):
         ends = [each for _, each in own.groupby(["part", SERIES], sort=False)]
         found = ((_middle(each), each.iloc[0]) for each in ends)
         middles = sorted(found, key=lambda pair: pair[0])
-        words = [f"{value:.3g} ({_of(row)})" for value, row in (middles[0], middles[-1])]
-        said.append(f"{size} " + " to ".join(words if len(middles) > 1 else words[:1]))
-    return f"Median slowdowns: {', '.join(said)}."
+        words = [f"{value:.3g} times as long with {_of(row)}" for value, row in middles]
+        few = words if len(words) <= MAX_MEDIANS_SAID else [words[0], words[-1]]
+        said.append(f"{size} ones take {', '.join(few)}")
+    return f"Of the transfers, half of the {'; half of the '.join(said)}, as in an empty network."
 
 
 def _middle(rows: pd.DataFrame) -> float:

@@ -205,6 +205,7 @@ const drawing = (() => {
 const plotting = (() => {
   const { clamp, plain, unpacked, along, scaled, ticks, first, ascending, inSight } = drawing;
   const NEAR = 16; // px around the pointer within which a point is found
+  const NARROW = 560; // px: panels of a narrower figure are one below the other
   const LEAST = 6; // px that a drag must cover to be a zoom
   const UNIT = 1.6; // px of a point
   const LETTERS = 11; // px, of the axes
@@ -242,6 +243,7 @@ const plotting = (() => {
       this.frame.append(this.stage, this.ring, this.tip);
       this.words("plot-foot", spec.foot);
       host.append(this.frame);
+      this.stacked = host.clientWidth < NARROW && spec.panels.every((panel) => !panel.bare && !(panel.x.names && panel.x.ticks.length > 8));
       this.cells();
       this.listen();
       this.resize();
@@ -289,7 +291,8 @@ const plotting = (() => {
     }
 
     cells() { // a place in the grid for each panel, with the words above it
-      const { widths, panels } = this.spec;
+      const { panels } = this.spec, widths = this.stacked ? [1] : this.spec.widths;
+      if (this.stacked) this.stack();
       this.stage.style.gridTemplateColumns = widths.map((each) => `minmax(0, ${each}fr)`).join(" ");
       for (const panel of panels) {
         const cell = make("div", { class: "panel" });
@@ -306,6 +309,20 @@ const plotting = (() => {
         cell.append(panel.cell);
         this.stage.append(cell);
       }
+    }
+
+    stack() { // panels one below the other, on a phone: each with the words that it shared
+      this.frame.classList.add("stacked");
+      const { panels } = this.spec;
+      for (const panel of panels) {
+        const beside = panels.filter((each) => each.row === panel.row), above = panels.filter((each) => each.column === panel.column);
+        panel.x = { ...panel.x, shown: true, label: panel.x.label || (above.findLast((each) => each.x.label)?.x.label ?? "") };
+        panel.y = { ...panel.y, shown: true, label: panel.y.label || (beside.find((each) => each.y.label)?.y.label ?? "") };
+        if (!panel.title && above.length > 1 && beside.length > 1) panel.title = above[0].title;
+      }
+      panels.sort((one, other) => one.row - other.row || one.column - other.column).forEach((panel, place) => { panel.row = place; });
+      for (const panel of panels) panel.column = 0;
+      this.spec.widths = [1];
     }
 
     // ---- sizes

@@ -1,0 +1,228 @@
+"""What a comparison shows, in a sentence that an engineer would say: the title of its figure.
+
+Both get 0.957 Mbit/s, but packets take 10 times as long with Cubic (645 ms) as with Vegas (60 ms).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.figures import cases
+from analysis.figures.cases import axes_beside
+from analysis.metrics.metric_rows import AXIS
+
+ALIKE_RATIO = 1.05  # two means that close are called the same
+TIMES_RATIO = 2.0  # from which on a sentence says how many times
+SPEAKING_AXES = ("variant", "queue", "discipline")  # whose values say what they are
+MAX_SAID = 3  # values that are all said; of more, the ends
+SPOKEN_NAMES = {
+    "tahoe": "Tahoe",
+    "reno": "Reno",
+    "newreno": "NewReno",
+    "sack": "SACK",
+    "vegas": "Vegas",
+    "vegas1995": "Vegas of 1995",
+    "veno": "Veno",
+    "cubic": "Cubic",
+    "bbr": "BBR",
+    "linux-reno": "Linux's Reno",
+    "dctcp": "DCTCP",
+    "westwood": "Westwood",
+    "illinois": "Illinois",
+    "htcp": "H-TCP",
+}
+THROUGHPUT_COLUMN, DELAY_COLUMN, DROPS_COLUMN = "throughput_mbps", "owd_mean_ms", "drop_rate"
+
+
+def said_name(name: str) -> str:
+    """Name a variant as people do; of a flow among several of one variant, the flow too."""
+    variant, _, rest = name.partition(" (")
+    return SPOKEN_NAMES.get(variant, variant) + (f" ({rest}" if rest else "")
+
+
+def said_value(axis: str, value: str) -> str:
+    """Name a value of an axis: a variant or a queue by itself, others with the axis."""
+    return said_name(value) if axis in SPEAKING_AXES else cases.case_words({axis: value})
+
+
+def _cells(rows: pd.DataFrame, series: str) -> tuple[pd.DataFrame, str]:
+    """Name the cell of each row, by its series and the axis that varies beside it.
+
+    Of more axes, a series is one cell, and the sentence about it begins with the second word.
+    """
+    axes = axes_beside(rows, series)
+    names = rows[series].map(lambda name: said_name(str(name)))
+    if len(axes) == 1:
+        of = rows[AXIS + axes[0]]
+        words = of.map(lambda value: said_value(axes[0], cases.text(value)), na_action="ignore")
+        names = names + (" with " + words).fillna("")
+    return rows.assign(cell=names), "On average, " if len(axes) > 1 else ""
+
+
+def comparison(rows: pd.DataFrame, series: str) -> str:
+    """Say how throughput and delay compare; empty where neither is known."""
+    axes = axes_beside(rows, series)
+    if len(axes) == 1 and rows[series].nunique() > 1 and (said := _by_value(rows, series, axes[0])):
+        return said
+    named, start = _cells(rows, series)
+    rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
+    if len(rate) < 2 and len(delay) < 2:
+        return start + _only(rate, delay)
+    first = _rates(rate)
+    second = _delays(delay)
+    if not (first and second):
+        return f"{start}{first or second}."
+    link = ", but" if _alike(rate) and not _alike(delay) else ";"
+    return f"{start}{first if not start else _inside(first)}{link} {second}."
+
+
+def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
+    """Say what each of a few flows gets with each of a few values; empty where they are more."""
+    names = list(dict.fromkeys(rows[series]))
+    groups = list(rows.groupby(AXIS + axis, sort=False))
+    rates = rows.groupby([AXIS + axis, series])[THROUGHPUT_COLUMN].mean()
+    if max(len(names), len(groups)) > MAX_SAID or len(rates.dropna()) < len(names) * len(groups):
+        return ""
+    said = []
+    for value, own in groups:
+        start = f"with {said_value(axis, cases.text(value))}"
+        gets = " and ".join(f"{said_name(str(each))} {rates[value, each]:.3g}" for each in names)
+        delay = own[DELAY_COLUMN].mean()
+        waits = "" if pd.isna(delay) else f", and packets take {delay:.3g} ms"
+        said.append(f"{start}, {gets} Mbit/s{waits}")
+    return _capital("; ".join(said)) + "."
+
+
+def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
+    """Say how throughput and delay change from one end of an axis of numbers to the other."""
+    variants = rows["variant"].nunique()
+    if rows[series].nunique() > MAX_SAID and variants <= MAX_SAID:
+        series = "variant"
+    values = sorted(rows[AXIS + axis].unique())
+    unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
+    name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
+    ends = [rows[rows[AXIS + axis] == value] for value in (values[0], values[-1])]
+    said = []
+    for column, what, unit_of in (
+        (THROUGHPUT_COLUMN, "throughput", "Mbit/s"),
+        (DELAY_COLUMN, "delay", "ms"),
+    ):
+        first, last = (end.groupby(series)[column].mean().dropna() for end in ends)
+        both = [each for each in first.index if each in last.index]
+        if both and len(both) <= MAX_SAID:
+            said.append(
+                ", ".join(
+                    f"{said_name(str(each))}'s {what} {_goes(first[each], last[each])} {unit_of}"
+                    for each in both
+                )
+            )
+    low, high = cases.text(values[0]), cases.text(values[-1])
+    start = f"From {name.replace('_', ' ')} {low} to {high}{' ' * bool(unit)}{unit}"
+    return f"{start}, {'; '.join(said[:1])}." if said else comparison(rows, series)
+
+
+def drops(rows: pd.DataFrame, series: str) -> str:
+    """Say whose packets are dropped most."""
+    named, start = _cells(rows, series)
+    rate = _means(named, DROPS_COLUMN) * 100
+    if rate.empty or not rate.max() > 0:
+        return ""
+    most, least = str(rate.idxmax()), str(rate.idxmin())
+    if len(rate) == 1 or _alike(rate):
+        return f"The queue drops {rate.max():.2g} % of the packets."
+    least_of = "none" if rate.min() == 0 else f"{rate.min():.2g} %"
+    said = f"the queue drops most of {most}, {rate.max():.2g} %, and least of {least}, {least_of}."
+    return _capital(start + said)
+
+
+def corner(rows: pd.DataFrame, series: str) -> str:
+    """Say which is the fastest and which has the least delay, and what the other one costs."""
+    named, start = _cells(rows, series)
+    rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
+    rate, delay = rate[rate.index.isin(delay.index)], delay[delay.index.isin(rate.index)]
+    if len(rate) < 2:
+        return ""
+    fast, near = str(rate.idxmax()), str(delay.idxmin())
+    if _alike(rate):
+        said = f"{start}all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
+        return _capital(f"{said} {delay.max():.3g} ms.")
+    if fast == near:
+        return (
+            f"{start}{fast} has the highest throughput and the least delay "
+            f"({rate[fast]:.3g} Mbit/s, {delay[fast]:.3g} ms)."
+        )
+    return (
+        f"{start}{fast} is the fastest ({rate[fast]:.3g} Mbit/s at {delay[fast]:.3g} ms), "
+        f"{near} waits least ({delay[near]:.3g} ms at {rate[near]:.3g} Mbit/s)."
+    )
+
+
+def _means(named: pd.DataFrame, metric: str) -> pd.Series[float]:
+    found: pd.Series[float] = named.groupby("cell", sort=False)[metric].mean().dropna()
+    return found
+
+
+def _alike(means: pd.Series[float]) -> bool:
+    return bool(means.max() <= ALIKE_RATIO * means.min())
+
+
+def _only(rate: pd.Series[float], delay: pd.Series[float]) -> str:
+    parts = [
+        *(f"gets {value:.3g} Mbit/s" for value in rate),
+        *(f"its packets take {value:.3g} ms" for value in delay),
+    ]
+    name = str((rate if len(rate) else delay).index[0]) if parts else ""
+    return f"{name} {', and '.join(parts)}." if len(rate) else ""
+
+
+def _rates(rate: pd.Series[float]) -> str:
+    if len(rate) < 2:
+        return f"{rate.index[0]} gets {rate.iloc[0]:.3g} Mbit/s" if len(rate) else ""
+    if _alike(rate):
+        return f"{'Both' if len(rate) == 2 else 'All'} get {rate.mean():.3g} Mbit/s"
+    ordered = rate.sort_values(ascending=False)
+    if len(rate) <= MAX_SAID:
+        first, *others = (f"{value:.3g}" for value in ordered)
+        names = list(ordered.index)
+        rest = ", ".join(f"{name} {value}" for name, value in zip(names[1:], others, strict=True))
+        return f"{names[0]} gets {first} Mbit/s, {rest}"
+    return (
+        f"{ordered.index[0]} gets most, {ordered.iloc[0]:.3g} Mbit/s, "
+        f"{ordered.index[-1]} least, {ordered.iloc[-1]:.3g}"
+    )
+
+
+def _delays(delay: pd.Series[float]) -> str:
+    if delay.empty:
+        return ""
+    if len(delay) < 2 or _alike(delay):
+        return f"packets take {delay.mean():.3g} ms"
+    ordered = delay.sort_values()
+    low, high = ordered.iloc[0], ordered.iloc[-1]
+    of = "for" if any(" with " in str(name) for name in ordered.index) else "with"
+    if high >= TIMES_RATIO * low > 0:
+        times = high / low
+        often = "twice" if round(times, 1) == 2 else f"{times:.2g} times"
+        return (
+            f"packets take {often} as long {of} {ordered.index[-1]} ({high:.3g} ms) as {of} "
+            f"{ordered.index[0]} ({low:.3g} ms)"
+        )
+    return (
+        f"packets take {low:.3g} ms {of} {ordered.index[0]}, {high:.3g} ms {of} {ordered.index[-1]}"
+    )
+
+
+def _goes(first: float, last: float) -> str:
+    if max(first, last) <= ALIKE_RATIO * min(first, last):
+        return f"stays at {first:.3g}"
+    return f"{'falls' if last < first else 'rises'} from {first:.3g} to {last:.3g}"
+
+
+def _inside(sentence: str) -> str:
+    """Return a sentence as it goes on after other words."""
+    word, _, rest = sentence.partition(" ")
+    return f"{word.lower()} {rest}" if word in {"Both", "All"} else sentence
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,102 @@
+"""Figures' titles: sentences that are made of the numbers, and the curves below them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.figures.figure import Curve, resolved_limits
+from analysis.figures.general import messages, over_time
+from analysis.metrics import digest
+from analysis.results import page_series
+from tests.scenarios import dumbbell
+
+
+def rows(*cells: tuple[str, float, float], **axes: list[str] | list[float]) -> pd.DataFrame:
+    table = pd.DataFrame(cells, columns=["variant", "throughput_mbps", "owd_mean_ms"])
+    for name, values in axes.items():
+        table[f"axis_{name}"] = values
+    return table.assign(series=table["variant"])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            rows(("vegas", 0.957, 60), ("cubic", 0.957, 645)),
+            "Both get 0.957 Mbit/s, but packets take 11 times as long with Cubic (645 ms) as with "
+            "Vegas (60 ms).",
+        ),
+        (
+            rows(("bbr", 83, 40), ("cubic", 4.65, 27)),
+            "BBR gets 83 Mbit/s, Cubic 4.65; packets take 27 ms with Cubic, 40 ms with BBR.",
+        ),
+        (
+            rows(("app", 2, 18), ("bulk", 8, 18), ("app", 3, 76), ("bulk", 7, 78),
+                 discipline=["fq_codel", "fq_codel", "pfifo", "pfifo"]),
+            "With fq_codel, app 2 and bulk 8 Mbit/s, and packets take 18 ms; with pfifo, app 3 and "
+            "bulk 7 Mbit/s, and packets take 77 ms.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_comparison_is_said_in_words(table: pd.DataFrame, said: str) -> None:
+    assert messages.comparison(table, "series") == said
+
+
+def test_a_sweep_is_said_by_its_ends() -> None:
+    table = rows(("cubic", 9, 1), ("bbr", 9, 1), ("cubic", 2, 1), ("bbr", 9.1, 1),
+                 loss_percent=[0.0, 0.0, 1.0, 1.0])  # fmt: skip
+    assert messages.by_number_of(table, "series", "loss_percent") == (
+        "From loss 0 to 1 %, BBR's throughput stays at 9 Mbit/s, Cubic's throughput falls "
+        "from 9 to 2 Mbit/s."
+    )
+
+
+def plotted(rate: list[float]) -> str:
+    step = 0.1
+    series = {
+        "throughput": {"x": page_series.packed(np.arange(len(rate)) * step, 1e-3),
+                       "y": page_series.packed(rate, 1e-4)}
+    }  # fmt: skip
+    return base64.b64encode(zlib.compress(json.dumps({"tcp": series}).encode())).decode()
+
+
+def test_an_outage_of_half_a_second_is_in_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_time, "_capacity", lambda *_: None)
+    table = pd.DataFrame(
+        {"trial": "a", "number": 1, "flow": "tcp", "variant": "cubic", "seed": [1]}
+    )
+    rate = [8.0] * 20 + [0.0] * 5 + [8.0] * 20
+
+    class Trial:
+        path = type("Path", (), {"name": "a"})
+        scenario = dumbbell()
+
+    found = over_time.figure([("", table)], {1: plotted(rate)}, [Trial()])  # type: ignore[list-item]
+    assert found is not None
+    (panel,) = found.all_panels
+    (curve,) = (mark for mark in panel.marks if isinstance(mark, Curve))
+    assert np.count_nonzero(np.asarray(curve.y) == 0) == 5
+    assert resolved_limits(panel)[0] == (0.0, Trial.scenario.duration_s)
+    assert resolved_limits(panel)[1] == pytest.approx((0.0, 8.4))
+
+
+@pytest.mark.parametrize(
+    ("mbit", "length_s", "step_s"), [(10, 20, 0.1), (1, 20, 0.5), (0.1, 20, 0)]
+)
+def test_a_step_is_short_and_carries_twenty_frames(
+    mbit: float, length_s: float, step_s: float
+) -> None:
+    class Network:
+        bottleneck_mbit = mbit
+
+    class Scenario:
+        network, duration_s = Network, length_s
+
+    trial = type("Trial", (), {"scenario": Scenario})
+    assert digest.fine_step_s(trial) == step_s  # type: ignore[arg-type]
