@@ -474,10 +474,14 @@ def test_backlog_when_packets_are_lost() -> None:
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 
 
-@pytest.mark.parametrize(("judged_ns", "names"), [(3 * MS, []), (9 * MS, ["tail drop"])])
+@pytest.mark.parametrize(
+    ("judged_ns", "others", "names"),
+    [(3 * MS, 0, []), (9 * MS, 0, ["tail drop"]), (9 * MS, 1, [])],  # one more: a ping's
+)
 def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
-    judged_ns: int, names: list[str]
+    judged_ns: int, others: int, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queues, "_other_frames", lambda *_: others)
     transit = queue_transit([MS], [0], [5 * MS])
     queue = SimpleNamespace(
         interface="router-eth1",
@@ -496,8 +500,7 @@ def test_a_packet_in_the_queue_at_the_end_is_no_drop_of_a_full_fifo(
         virtual_time=True,
     )
     checks = list(queues.buffer(cast(Any, evidence), cast(Any, queue), transit))
-    assert [each.name for each in checks] == names
-    assert all(each.verdict is Grade.INVALID for each in checks)
+    assert [each.name for each in checks if each.verdict is Grade.INVALID] == names
 
 
 def test_limits_are_those_of_virtual_or_of_real_time() -> None:
