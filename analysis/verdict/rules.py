@@ -409,7 +409,8 @@ CHECK_RULES: Mapping[str, CheckRule] = {
             "the limit plus one",
             Limits(0, 0.05),
             Limits(0.02, 0.1),
-            "a FIFO drops only when it is full; real time: packets between two captures",
+            "a FIFO drops only when it is full; real time: packets between two captures; captures "
+            "do not have pings, of which a few may wait",
             relative=True,
         ),
         CheckRule(

@@ -103,6 +103,14 @@ def timer_ticks(microseconds: float) -> int:
 
 
 @dataclass(frozen=True)
+class OptionChoice:
+    """One of an option's few values: tc's word, and the number that the kernel reports."""
+
+    word: str
+    stored: int
+
+
+@dataclass(frozen=True)
 class Option:
     """An option of a discipline: tc's keyword and unit, and where the kernel reports it.
 
@@ -119,6 +127,8 @@ class Option:
     whole: bool = False
     from_start: bool = False  # the kernel takes it only as it makes the discipline
     unset: str = ""  # what tc is told to remove the setting
+    choices: Mapping[float, OptionChoice] = field(default_factory=dict)  # 0 unless chosen
+    stored_words: tuple[str, ...] = ()  # what messages call the kernel's 0, 1, 2 … of them
 
     @property
     def highest(self) -> float:
@@ -127,7 +137,12 @@ class Option:
 
     def faults(self, value: float) -> Iterator[str]:
         """Yield why tc or the kernel would not take the value, or would change it."""
-        if value < self.least:
+        if self.choices and value not in self.choices:
+            known = ", ".join(f"{each:g}" for each in sorted(self.choices))
+            yield f"{value:.12g} is none of {known}"
+        elif self.choices:
+            return
+        elif value < self.least:
             yield f"{value:.12g} is below {self.least:g}, the least that has its effect"
         elif value > self.highest:
             yield f"{value:.12g} is above {self.highest:.10g}, all that the kernel can hold"
@@ -141,7 +156,10 @@ class Option:
 
     def settings(self, value: float | None) -> Iterator[Setting]:
         """Yield the number that the kernel must report."""
-        if self.at is not None:
+        if self.at is not None and self.choices:
+            stored = self.choices[value or 0].stored
+            yield Setting(self.keyword, (self.at,), stored, words=self.stored_words)
+        elif self.at is not None:
             per_unit = PER_UNIT[self.unit]
             yield Setting(self.keyword, (self.at,), value, self.unit, per_unit, self.stored)
 

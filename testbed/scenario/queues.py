@@ -6,7 +6,7 @@ A row holds everything about its discipline; nothing elsewhere asks for one by n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from testbed.errors import nearest
@@ -20,6 +20,7 @@ from testbed.scenario.discipline import (
     Limit,
     Marking,
     Option,
+    OptionChoice,
     Setting,
     Values,
     codel_time,
@@ -45,6 +46,23 @@ CAKE_FLOW_MODES = (
     *("flowblind", "srchost", "dsthost", "hosts", "flows"),
     *("dual-srchost", "dual-dsthost", "triple-isolate"),
 )
+CAKE_TINS: Mapping[
+    float, OptionChoice
+] = {  # by how many there are; 0: no packet is told from another by its DSCP
+    3: OptionChoice("diffserv3", 0),
+    4: OptionChoice("diffserv4", 1),
+    8: OptionChoice("diffserv8", 2),
+    0: OptionChoice("besteffort", 3),
+}
+CAKE_ISOLATION: Mapping[float, OptionChoice] = {
+    value: OptionChoice(word, CAKE_FLOW_MODES.index(word))
+    for value, word in enumerate(("flows", "triple-isolate"))
+}
+CAKE_ACK_FILTERS: Mapping[float, OptionChoice] = {
+    0: OptionChoice("no-ack-filter", 0),
+    1: OptionChoice("ack-filter", 1),
+    2: OptionChoice("ack-filter-aggressive", 2),
+}
 CAKE_TARGETS = 20  # tc: its target is that part of its rtt
 POLICE = "police"
 MAX_BUCKET_MS = 274_000  # of 32 bits of ticks, 64 ns each
@@ -197,16 +215,28 @@ DISCIPLINES = {
             "cake",
             "bytes",
             Option("memlimit", at(10)),
-            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=MIN_QUEUE_TIME_MS)},
+            {
+                "rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=MIN_QUEUE_TIME_MS),
+                "diffserv": Option(
+                    *("tins", at(3)),
+                    choices=CAKE_TINS,
+                    stored_words=("diffserv3", "diffserv4", "diffserv8", "besteffort"),
+                ),
+                "triple_isolate": Option(
+                    *("flow mode", at(5)), choices=CAKE_ISOLATION, stored_words=CAKE_FLOW_MODES
+                ),
+                "ack_filter": Option(
+                    *("ack-filter", at(16)),
+                    choices=CAKE_ACK_FILTERS,
+                    stored_words=("off", "on", "aggressive"),
+                ),
+            },
             Marking(on=()),  # marks every ECN-capable packet that it would drop
             drops_old=True,
             words=("unlimited", "besteffort", "flows"),
             fixed=(
                 Setting("rate", (Field((2,), 0, "Q"),), 0, "bytes/s"),  # 0: unlimited
-                always("tins", at(3), 3, "diffserv3", "diffserv4", "diffserv8", "besteffort"),
-                always("flow mode", at(5), CAKE_FLOW_MODES.index("flows"), *CAKE_FLOW_MODES),
                 always("overhead", at(6), 0),
-                always("ack-filter", at(16), 0, "off", "on", "aggressive"),
             ),
             derived=_cake_target,
         ),
@@ -289,9 +319,11 @@ def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
         bucket = (row.limit.keyword, str(limit.bytes))
         return (queue.discipline, "rate", rate, *bucket, "conform-exceed", "drop/ok")
     words = _first_words(row, queue, limit)
-    for name, value in row.complete(queue.options, limit).items():
-        words += row.options[name].words(value)
-    words += _last_words(row, rate_mbit)
+    options = row.complete(queue.options, limit)
+    for name, value in options.items():
+        if not row.options[name].choices:
+            words += row.options[name].words(value)
+    words += _last_words(row, options, rate_mbit)
     if row.marking:
         words += row.marking.on if queue.ecn else row.marking.off
     return (queue.discipline, *words)
@@ -301,9 +333,15 @@ def _first_words(row: Discipline, queue: Queue, limit: Limit) -> list[str]:
     return [row.limit.keyword, str(in_own_unit(queue, limit))] if row.limit.keyword else []
 
 
-def _last_words(row: Discipline, rate_mbit: float) -> list[str]:
+def _last_words(row: Discipline, options: Values, rate_mbit: float) -> list[str]:
+    """Return the rate and the row's words, with what is chosen in the place of what is usual."""
     rate = [row.rate_keyword, f"{round(rate_mbit * 1e6)}bit"] if row.rate_keyword else []
-    return [*rate, *row.words]
+    chosen = dict[str, str]()
+    for name, option in row.options.items():
+        if option.choices:
+            chosen[option.choices[0].word] = option.choices[options.get(name, 0)].word
+    words = [chosen.pop(word, word) for word in row.words]
+    return [*rate, *words, *(own for usual, own in chosen.items() if own != usual)]
 
 
 def changed(queue: Queue, limit: Limit, rate_mbit: float, change: Change) -> tuple[Queue, Limit]:
@@ -331,9 +369,9 @@ def change_arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str,
         value = options.get(name, option.default)
         if value is None:
             words += (option.keyword, option.unset)
-        elif not option.from_start:
+        elif not option.from_start and not option.choices:
             words += option.words(value)
-    words += _last_words(row, rate_mbit)
+    words += _last_words(row, options, rate_mbit)
     if row.marking and row.marking.switch:
         words += row.marking.on if queue.ecn else row.marking.off_again
     return (queue.discipline, *words)

@@ -42,6 +42,9 @@ SCENARIOS = {
         Queue("pie", limit_packets=30, ecn=True, options={"target_ms": 7, "tupdate_ms": 20})
     ),
     "cake": behind(Queue("cake", limit_bytes=60_000, options={"rtt_ms": 40})),
+    "cake-chosen": behind(
+        Queue("cake", limit_bytes=60_000, options={"diffserv": 8, "ack_filter": 1})
+    ),
     "htb": with_network(behind(Queue("pfifo", limit_packets=30)), shaping=Shaping.HTB),
     "netem": access("netem-congested"),
     "radio": access("wifi-congested"),
@@ -113,6 +116,8 @@ FAULTS = tuple(
         ("cake", "flows", "hosts", "cake's flow mode is hosts, not flows"),
         ("cake", "flows", "flows overhead 4", "cake's overhead is 4, not 0"),
         ("cake", "flows", "flows ack-filter", "cake's ack-filter is on, not off"),
+        ("cake-chosen", "diffserv8", "diffserv3", "cake's tins is diffserv3, not diffserv8"),
+        ("cake-chosen", "ack-filter", "no-ack-filter", "cake's ack-filter is off, not on"),
         ("htb", "default 3", "default 4", "htb's default class is 4, not 3"),
         (
             "pfifo",

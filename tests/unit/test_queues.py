@@ -60,6 +60,18 @@ def test_without_delay_there_is_no_bdp() -> None:
         (Queue("dualpi2", limit_packets=10_000, ecn=True), "dualpi2"),
         (Queue("cake", limit_bytes=60_000), "cake memlimit 60000 unlimited besteffort flows"),
         (
+            Queue("cake", limit_bytes=60_000, options={"diffserv": 0, "ack_filter": 0}),
+            "cake memlimit 60000 unlimited besteffort flows",
+        ),
+        (
+            Queue(
+                "cake",
+                limit_bytes=60_000,
+                options={"rtt_ms": 40, "diffserv": 4, "triple_isolate": 1, "ack_filter": 2},
+            ),
+            "cake memlimit 60000 rtt 40ms unlimited diffserv4 triple-isolate ack-filter-aggressive",
+        ),
+        (
             Queue("red", limit_bytes=60_000),
             "red limit 60000 min 5000 max 15000 avpkt 1000 burst 9 probability 0.02 "
             "bandwidth 1000000bit",
@@ -177,3 +189,8 @@ def test_queues_that_the_kernel_refuses(queue: Queue, rate_mbit: float, said: st
 def test_a_discipline_that_is_not_in_the_table_is_named() -> None:
     (said,) = faults(Queue("codle", limit_packets=10))
     assert "unknown queue 'codle': did you mean 'codel'" in said
+
+
+def test_a_choice_is_one_of_few() -> None:
+    queue = Queue("cake", limit_bytes=10_000, options={"diffserv": 5, "ack_filter": 1})
+    assert faults(queue) == ["options.diffserv: 5 is none of 0, 3, 4, 8"]
