@@ -204,7 +204,7 @@ def queue(name: str) -> Queue:
     values: dict[str, float] = {"probability": 0.05, "flows": 64, "quantum_bytes": 300}
     values |= {"min_bytes": 5000, "max_bytes": 15_000, "avpkt_bytes": 900, "burst_packets": 12}
     values |= {"target_ms": 7, "interval_ms": 90, "ce_threshold_ms": 2, "tupdate_ms": 20}
-    values |= {"rtt_ms": 40}
+    values |= {"rtt_ms": 40, "diffserv": 4, "triple_isolate": 1, "ack_filter": 2}
     options = {option: values[option] for option in row.options}
     return Queue(name, limit_packets=PACKETS[name], ecn=row.ecn and name != "cake", options=options)
 
