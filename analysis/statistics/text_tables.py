@@ -113,10 +113,12 @@ SUMMARY_COLUMNS = (
     SummaryColumn("rtt_mean_ms", "RTT ms"),
     SummaryColumn("rtt_p95_ms", "RTT 95 % ms"),
     SummaryColumn("owd_mean_ms", "one-way ms"),
+    SummaryColumn("owd_p95_ms", "one-way 95 %"),
     SummaryColumn("completion_s", "completion s"),
     SummaryColumn("datagram_loss_rate", "lost %", factor=100, decimals=2),
     SummaryColumn("jitter_ms", "jitter ms"),
 )
+CALLS_METRICS = ("owd_mean_ms", "owd_p95_ms")  # what a voice is late by
 SEEN_LOSS_RATE = 5e-4
 ON_THE_WAY = 0.2  # of the drops: the queue counts packets later than the sender
 USUAL_METRICS = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
@@ -160,6 +162,7 @@ def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
         *(("mark_rate",) * bool(marked)),
         *(name for name in WHERE_KNOWN if metrics[name].notna().any()),
         *(("loss_rate",) * _loses_behind_queues(metrics)),
+        *(CALLS_METRICS * bool(metrics["kind"].eq("call").any())),
     }
     usual = (column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
     return (*usual, *measured_columns(metrics.columns))

@@ -53,14 +53,14 @@ def test_a_map_has_every_combination_in_its_place_and_shade() -> None:
         (
             lambda rtt, buffer: 200 / rtt + buffer / 10,
             "Goodput falls from 10.1 to 2.62 Mbit/s as RTT grows from 20 to 80 ms; "
-            "buffer changes it by 0.15",
+            "buffer changes it by 0.15.",
         ),
         (
             lambda _rtt, buffer: 4 * buffer,
             "Goodput rises from 2 to 8 Mbit/s as buffer grows from 0.5 to 2 BDP; "
-            "RTT changes it by 0",
+            "RTT changes it by 0.",
         ),
-        (lambda _rtt, _buffer: 9.5, "Neither RTT nor buffer changes goodput by 5 %"),
+        (lambda _rtt, _buffer: 9.5, "Neither RTT nor buffer changes goodput by 5 %."),
     ],
 )
 def test_the_title_says_what_decides(goodput: Callable[[float, float], float], said: str) -> None:
@@ -69,7 +69,7 @@ def test_the_title_says_what_decides(goodput: Callable[[float, float], float], s
 
 def test_of_several_series_the_title_is_about_the_one_that_changes_most() -> None:
     both = pd.concat([rows(lambda rtt, _: 200 / rtt), rows(lambda *_: 9.0, "bbr")])
-    assert heat_map.figure(both, AXES, "series").title.startswith("cubic's goodput falls")
+    assert heat_map.figure(both, AXES, "series").title.startswith("Cubic's goodput falls")
 
 
 def test_there_is_no_map_of_few_cells_of_names_or_of_one_axis_twice() -> None:

@@ -15,6 +15,7 @@ from analysis.metrics.metric_rows import read_axes, write_axes
 from analysis.statistics.intervals import half_width
 from analysis.statistics.summary import sum_up
 from analysis.statistics.text_tables import (
+    NO_VALUE,
     TextTable,
     as_csv,
     as_frame,
@@ -235,6 +236,15 @@ def test_columns_that_the_user_names() -> None:
     with pytest.raises(UsageError, match="flow: a column of texts") as caught:
         parse_columns("flow")
     assert "leave it out" in caught.value.hint
+
+
+def test_a_call_has_its_one_way_delay() -> None:
+    tcp, call = {"flow": "a", "owd_mean_ms": 20.0}, {"flow": "b", "kind": "call"}
+    delays = {"owd_mean_ms": 91.2, "owd_p95_ms": 129.0}
+    assert "one-way ms" not in summary(rows_of(tcp)).header
+    table = summary(rows_of(tcp, call | delays))
+    place = table.header.index("one-way ms")
+    assert [row[place : place + 2] for row in table.rows] == [("20.0", NO_VALUE), ("91.2", "129")]
 
 
 def test_seeds_that_change_nothing_have_no_interval() -> None:

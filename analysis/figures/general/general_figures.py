@@ -294,10 +294,10 @@ def maps(results: ExperimentResults) -> Iterator[Figure]:
         found = heat_map.figure(own, axes, SERIES)
         yield dataclasses.replace(
             found,
-            stem=cases.stem(results.key, "map", *case.values()),
-            title=cases.titled(found.title, case),
+            stem=cases.stem(results.key, f"map-of-{axes[0]}-and-{axes[1]}", *case.values()),
+            title=(f"With {cases.case_words(case)}: " if case else "") + found.title,
             foot=cases.foot(results, own, "numbers: means; darker is more"),
-            caption=f"{found.title}; each is a mean over the other axis.",
+            reading="What the title says of one axis is the mean over the other.",
         )
 
 

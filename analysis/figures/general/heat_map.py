@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.figures import cases, means
 from analysis.figures.figure import Axis, Boxes, Figure, Panel
 from analysis.figures.general.load_sweep import axis_label, is_number
+from analysis.figures.general.messages import said_name
 from analysis.figures.style import BLUE
 from analysis.metrics.metric_rows import AXIS
 
@@ -117,18 +118,18 @@ def message(table: pd.DataFrame, axes: tuple[str, str], series: str) -> str:
         if (ends := _ends(own, axis)) is not None
     ]
     if not spans:
-        return "No goodput is known"
+        return "No goodput is known."
     _, name, axis, ends = max(spans, key=lambda each: each[0])
     other = next(each for each in axes if each != axis)
     first, last = (_worded(table, axis, value) for value in ends[2:])
     if abs(ends[1] - ends[0]) < LITTLE * max(ends[:2]):
-        return f"Neither {_plain(axis)} nor {_plain(other)} changes goodput by 5 %"
+        return f"Neither {_plain(axis)} nor {_plain(other)} changes goodput by 5 %."
     verb = "falls" if ends[1] < ends[0] else "rises"
-    whose = f"{name}'s goodput" if table[series].nunique() > 1 else "Goodput"
+    whose = f"{said_name(str(name))}'s goodput" if table[series].nunique() > 1 else "Goodput"
     words = f"{whose} {verb} from {ends[0]:.3g} to {ends[1]:.3g} Mbit/s"
     words += f" as {_plain(axis)} grows from {first} to {last}"
     across = next((span for span, who, each, _ in spans if (who, each) == (name, other)), 0.0)
-    return f"{words}; {_plain(other)} changes it by {across:.2g}"
+    return f"{words}; {_plain(other)} changes it by {across:.2g}."
 
 
 def _ends(table: pd.DataFrame, axis: str) -> tuple[float, float, float, float] | None:
