@@ -11,7 +11,6 @@ from testbed.runs.console import console
 
 WORDS = "run router-bottleneck --set queue=bfifo --set path=receiver".split()
 NEXT = (
-    ("testbed report results/latest", "a page of it for a browser, with every flow over time"),
     ("testbed run router-bottleneck --quick --set queue=codel", "the same with another queue"),
     ("testbed list", "all experiments; `testbed --help` lists the verbs"),
 )
@@ -24,7 +23,7 @@ def demo(options: argparse.Namespace) -> int:
     parser.set_defaults(experiments=options.experiments, parser=parser, arguments=WORDS)
     status = run_experiment(parser.parse_args(WORDS))
     if not status:
-        console.print("open the figure that is named above; what to type next:")
+        console.print("open the figure, or the page that this makes; then:")
         for command, what in NEXT:
             console.print(f"    {command:58}{what}", soft_wrap=True, highlight=False)
     return status

@@ -41,7 +41,7 @@ from testbed.runs.console import console, print_folded
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.estimate import budget_s
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
-from testbed.runs.progress import ConsoleListener
+from testbed.runs.progress import ConsoleListener, after_a_while
 from testbed.runs.selection import Settings, parse_settings, select_experiment
 from testbed.scenario.realism import real_time_refusal
 from testbed.scenario.variations import KERNEL_AXIS
@@ -154,7 +154,8 @@ def _run_suite(options: argparse.Namespace) -> int:
     found = run_output.collected([done.folder], options)
     for table in summaries(list(found.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
-    page = make_report(found, options.out or done.folder / REPORT)
+    out = options.out or done.folder / REPORT
+    [page] = after_a_while("drawing the page", (make_report(each, out) for each in [found]))
     console.print(f"report: {page}", soft_wrap=True)
     return 0
 

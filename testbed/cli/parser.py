@@ -129,16 +129,18 @@ class Verb:
 
 
 GROUPS = {  # what one wants to do → its verbs, the most used first
-    "run experiments": ("run", "plan", "list", "new", "evaluate"),
+    "run experiments": ("run", "plan", "list", "new", "evaluate", "demo"),
     "look at results": (
-        *("report", "compare", "whatif", "explore", "inspect", "rewind", "reduce", "export"),
-        *("fit", "runs", "columns"),
+        *("report", "compare", "watch", "inspect", "whatif", "explore", "rewind", "export"),
+        *("runs", "columns"),
     ),
+    "read captures of any origin": ("reduce", "fit"),
     "prove results to others": ("bundle", "verify"),
+    "check this machine": ("check", "doctor", "clean"),
     "run programs in virtual time": ("mininet", "exec", "shell", "grade"),
     "work on kernels": ("kernel", "packetdrill"),
     "work on transports in user space": ("stack",),
-    "this machine": (),  # and all others
+    "for editors and shells": (),  # and all others
 }
 
 

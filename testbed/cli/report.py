@@ -16,6 +16,7 @@ from testbed.cli.run_output import collected, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.console import console, wide_console
+from testbed.runs.progress import after_a_while
 from testbed.store.names import FIGURES, REPORT
 from testbed.store.reading import Trial, is_program_run, is_trial, open_trial
 from testbed.store.records import FlowRecord
@@ -96,7 +97,10 @@ def _report_results(options: argparse.Namespace) -> int:
     answers = answers_of(found, options.reference) if options.claims else ()
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
-    page = make_report(found, out, answers, both, options.single_file)
+    [page] = after_a_while(
+        "drawing the page",
+        (make_report(each, out, answers, both, options.single_file) for each in [found]),
+    )
     print_warnings(found.not_shown)
     if answers and not options.single_file:
         _write_ledger(page, answers)

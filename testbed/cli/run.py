@@ -26,7 +26,7 @@ from testbed.runs.orchestration import (
     invalid_trials,
     plan_run,
 )
-from testbed.runs.progress import ConsoleListener
+from testbed.runs.progress import ConsoleListener, after_a_while
 from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import (
@@ -39,7 +39,7 @@ from testbed.runs.sweep import (
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import KERNEL_AXIS
-from testbed.store.names import FIGURES, METRICS_CSV, REPORT
+from testbed.store.names import FIGURES, LATEST, METRICS_CSV, REPORT
 from testbed.store.reading import open_trial, readable, trial_paths
 from testbed.store.records import Status
 
@@ -202,6 +202,10 @@ def _show_results(
     if invalid:
         words.append(f"{len(invalid)} of them invalid")
     console.print(", ".join(words))
+    if counts[Status.OK] and printed.format == "table":
+        latest = folder.parent.parent.parent / LATEST  # a link beside the results of experiments
+        page = latest if latest.resolve() == folder.resolve() else folder
+        console.print(f"next: testbed report {shlex.quote(str(page))}", soft_wrap=True)
     print_missing_features(run.choice.engine, done)
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
@@ -279,11 +283,14 @@ def _show_figures(
 
 
 def _print_figures(figures: Iterable[Path]) -> list[Path]:
-    """Print each figure's file as soon as it is drawn; return them all."""
-    drawn = []
-    for figure in figures:
-        console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
+    """Print the first figure's file as soon as it is drawn, and the names of the others."""
+    drawn = list[Path]()
+    for figure in after_a_while("drawing figures", figures):
+        if not drawn:
+            console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
         drawn.append(figure)
+    if drawn[1:]:
+        console.print(f"beside it: {', '.join(each.name for each in drawn[1:])}", soft_wrap=True)
     return drawn
 
 

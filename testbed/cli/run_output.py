@@ -16,6 +16,7 @@ from rich.text import Text
 
 from testbed.errors import printable_lines
 from testbed.runs.console import console, errors
+from testbed.runs.progress import after_a_while
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -48,7 +49,8 @@ def collected(folders: Sequence[Path], options: argparse.Namespace) -> ResultSet
     """Collect the trials of results folders; print warnings of those to distrust."""
     from analysis.results.experiment_results import collect
 
-    found = collect(folders, options.experiments)
+    collecting = (collect(each, options.experiments) for each in [folders])
+    [found] = after_a_while("reading trials", collecting)
     print_warnings(found.warnings)
     return found
 

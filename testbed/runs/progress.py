@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,20 @@ from testbed.runs.sweep import (
 from testbed.store.records import Status
 
 _T = TypeVar("_T")
+
+
+LONGEST_SILENCE_S = 2.0  # of a user to whom nothing is said
+
+
+def after_a_while(words: str, items: Iterable[_T]) -> Iterator[_T]:
+    """Yield the items; say what goes on before one that takes longer than a user's patience."""
+    waiting = threading.Timer(LONGEST_SILENCE_S, errors.print, (f"{words} …",))
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield from items
+    finally:
+        waiting.cancel()
 
 
 class _TerminalBar:
