@@ -330,10 +330,11 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     ]
     if any(a.trials.startswith(SIMULATED) for a in answers):
         every = [(row[0], row[1].replace("ns2", ON_LINUX, 1), *row[2:]) for row in every]
+    whole = f"All {len(answers)} answers" if len(answers) > 1 else "The answer in full"
     return [
         *markdown_lines(("claim", "answer"), rows),  # two columns: a phone has no room for more
         "",
-        f"<details><summary>All {len(answers)} answers: by profile, setting and reading</summary>",
+        f"<details><summary>{whole}: by profile, setting and reading</summary>",
         "",
         *markdown_lines(("id", "trials", "answer", *kernels, "numbers", "n"), every),
         "",

@@ -189,7 +189,10 @@ def to_the_router(group: Group) -> Finding:
         NumberRow(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
         for each in PC_VARIANTS
     )
-    return Finding((lower,), rows, {"Reno, Vegas and BBR are alike": require_all(alike)})
+    cubic, rest = found.get("cubic", {}), [found.get(each, {}) for each in rivals]
+    least = sum(all(own < each.get(seed, math.nan) for each in rest) for seed, own in cubic.items())
+    count = NumberRow("networks in which Cubic is the lowest", f"{least} of {len(cubic)}")
+    return Finding((lower,), (*rows, count), {"Reno, Vegas and BBR are alike": require_all(alike)})
 
 
 def idle_delay(group: Group) -> Finding:
@@ -532,11 +535,12 @@ CLAIMS: tuple[Claim, ...] = (
         sentences=(
             Sentence(
                 "modern",
-                "open",
+                "supported",
                 "Cubic is lower, {goodput to the router, cubic}, than Reno, "
                 "{goodput to the router, linux-reno}, and BBR, {goodput to the router, bbr}, as "
-                "the paper says; Vegas has {goodput to the router, vegas}, above Cubic or below it "
-                "by the network. The ACKs' way back limits all four.",
+                "the paper says, and than Vegas, {goodput to the router, vegas}, in most networks: "
+                "it is the lowest in {networks in which Cubic is the lowest}. The ACKs' way back "
+                "limits all four.",
             ),
         ),
     ),
