@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from testbed.errors import UsageError, quoted
 from testbed.faults import Fault, collected, refusal, usage_error
+from testbed.scenario.limits import MAX_NAME
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.stacks.stack import OF_STACK, UserStack, stack_of
 
@@ -26,7 +28,12 @@ def split(variant: str) -> tuple[UserStack, str]:
 
 
 def check_stack(variant: str) -> None:
-    """Raise unless a stack is built and has the control."""
+    """Raise unless a stack is built and has the control, and tables can have its name."""
+    if len(variant) > MAX_NAME:
+        raise UsageError(
+            f"{quoted(variant)}: at most {MAX_NAME} characters as a variant",
+            "name the folder by a shorter path: from where you are, or by a link",
+        )
     stack, control = split(variant)
     stack.programs(control)
 

@@ -17,7 +17,7 @@ from testbed.plan.plan import make_plan
 from testbed.runs.selection import select_scenarios
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.stacks.build import build
-from testbed.stacks.flows import with_stacks
+from testbed.stacks.flows import check_stack, with_stacks
 from testbed.stacks.stack import SHIPPED, shipped, sources_hash, stack_of
 from tests.scenarios import dumbbell
 
@@ -193,3 +193,12 @@ def test_the_verb_builds_the_others_when_one_fails(
     assert f"stack mine: {mine}" in output.out
     assert main(["stack", "list", str(mine)]) == 0
     assert "half, gentle" in capsys.readouterr().out
+
+
+def test_a_path_too_long_for_a_variant_is_refused_before_anything_is_planned(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mine.parent)
+    check_stack("./mine:half")
+    with pytest.raises(UsageError, match="at most 64 characters as a variant"):
+        check_stack(f"{mine}{'/.' * 32}:half")
