@@ -197,11 +197,7 @@ def _notes(end: MachineEnd, errors: Path) -> list[str]:
     return [
         *end.notes,
         *(line for cause, line in EXPLANATIONS if cause in text),
-        *(
-            [HIDDEN_FOLDER.format(missing[1] or missing[2])]
-            if (missing := MISSING_FILE.search(text))
-            else []
-        ),
+        *_hidden_folders(text),
         *([f"{charged}not the same for the same seed"] if end.charged_s else []),
         *([skipped] if end.skipped else []),
         *end.warnings,
