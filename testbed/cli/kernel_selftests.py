@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.cli import run_output
-from testbed.cli.programs import busy_cores
+from testbed.cli.execute import busy_cores
 from testbed.cli.run_output import JunitCase
 from testbed.errors import UsageError
 from testbed.guest import kernels

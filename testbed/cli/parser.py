@@ -602,7 +602,11 @@ def _exec_options(parser: Parser) -> None:
     _capture_option(parser)
     about = "run it with N seeds, and compare the tests that it names; its output goes to files"
     _number(parser, "--repeat", about)
-    _flag(parser, "--busy", "with --repeat: keep every core busy meanwhile")
+    about = "run it on up to N machines that are slow in other ways, until a test fails, and say "
+    about += "what is enough for that (docs/suites.md)"
+    _number(parser, "--explore", about)
+    _value(parser, "--perturb", "FILE", "run it as an exploration has found it to fail", type=Path)
+    _flag(parser, "--busy", "with --repeat, --explore: keep every core busy meanwhile")
     about = (
         "the command, which runs in the current folder; with --network also lines, each a word: "
     )
@@ -857,7 +861,7 @@ VERBS = (
     ),
     Verb(
         "exec",
-        "programs:execute",
+        "execute:execute",
         "run any command as root of a guest, in virtual time: a test suite, ip netns, tc",
         "exec --network net.json -- 'server: iperf3 -s &' 'client@1: iperf3 -c server'",
         _exec_options,

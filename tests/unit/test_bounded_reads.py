@@ -51,7 +51,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     " machine/safe_files machine/sysctl_guard machine/tracefs host/engine",
     (".read_text", OURS): "cli/new_experiment machine/compiled runs/behaviour runs/estimate"
     " runs/source_meaning kernels/gdb_script captures/inspection report/page report/trial_page",
-    (".read_text", GUESTS): "laboratory/judge",
+    (".read_text", GUESTS): "laboratory/judge programs/perturbed",
     (".read_text", CHECKED): "laboratory/observation",
     (".read_bytes", OURS): "guest/debug_kernel guest/worker kernels/kernel_sources video/webm"
     " machine/installed_packages report/make results/page_series",
@@ -74,7 +74,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {  # what a call is, and why these m
     " runs/estimate statistics/comparison statistics/text_tables",
     ("json.loads", CHECKED): "machine/json_files machine/leftovers programs/expectations"
     " scenario/reading video/result results/stored_tables",
-    ("json.loads", GUESTS): "video/browser",
+    ("json.loads", GUESTS): "video/browser programs/perturbed",
     ("mmap.mmap", GUESTS): "programs/script_lines",
     ("mmap.mmap", STREAMED): "captures/pcap",
     ("open", CHECKED): "machine/safe_files",

@@ -37,6 +37,7 @@ MAY_IMPORT = {
 STARTS_PROCESSES = (
     "testbed/machine/process.py",
     "testbed/guest/worker.py",  # where there is no testbed
+    "testbed/programs/perturbed.py",  # in a guest
 )
 PRINTS_AND_EXITS = (
     TOP,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.metrics import program_output
-from analysis.metrics.program_output import answer, numbers_of
+from analysis.metrics.program_output import MAX_MEASURED_LINE, answer, numbers_of
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Flow, FlowKind
@@ -29,6 +29,10 @@ PRINTED = 'connected\nrtt 20.5 ms\nrtt 30 ms\n{"a": {"b": [1, 7]}}\n'
     ("pattern", "keys", "take", "value", "why"),
     [
         (r"rtt ([\d.]+)", "", "first", 20.5, ""),
+        (r"rtt ([\d.]+)", "", "last", 30, ""),
+        (r"rtt ([\d.]+)", "", "min", 20.5, ""),
+        (r"rtt ([\d.]+)", "", "max", 30, ""),
+        (r"rtt ([\d.]+)", "", "sum", 50.5, ""),
         (r"rtt ([\d.]+)", "", "mean", 25.25, ""),
         (r"rtt ([\d.]+)", "", "count", 2, ""),
         (r"rtt ([\d.]+)", "", "only", None, "2 numbers match: `take` says which"),
@@ -44,6 +48,12 @@ def test_a_number_or_the_reason_why_it_is_missing(
 ) -> None:
     (tmp_path / "out").write_text(PRINTED)
     assert answer(str(tmp_path / "out"), pattern, keys, take) == (value, why)
+
+
+def test_a_line_without_an_end_is_not_searched(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x" * MAX_MEASURED_LINE + " rtt 1 ms\n")
+    value, why = answer(str(tmp_path / "out"), r"rtt (\d)", "", "only")
+    assert value is None and why.startswith("out: a line of more than")
 
 
 def test_one_document_over_several_lines(tmp_path: Path) -> None:
