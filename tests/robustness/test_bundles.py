@@ -10,10 +10,13 @@ import stat
 import warnings
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from experiments.command import main
+from testbed.bundles import verify
 from testbed.bundles.make import About, make_bundle
 from testbed.bundles.manifest import BUNDLE_FORMAT, BUNDLE_MANIFEST
 from testbed.bundles.opened import MAX_BUNDLE_BYTES, folders_of, unpacked
@@ -22,6 +25,7 @@ from testbed.errors import TestbedError
 from testbed.runs.results_folders import keep_run
 from testbed.scenario.model import Flow, FlowKind
 from testbed.scenario.programs import Programs
+from testbed.store.reading import open_trial
 from tests.trial_writer import write_trial
 
 TABLE = "results/made/runs/first/metrics.csv"
@@ -45,6 +49,30 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
+
+
+def test_a_word_chooses_other_trials_of_another_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who makes a bundle could try words, and put what is sound where they lead."""
+    trials = [SimpleNamespace(path=Path(f"/b/results/trial-{number}")) for number in range(50)]
+    monkeypatch.setattr(verify, "repeatable", lambda _bundle: trials)
+
+    def choice(fingerprint: str, word: str) -> tuple[str, ...]:
+        bundle = cast(Any, SimpleNamespace(folder=Path("/b"), fingerprint=fingerprint))
+        return tuple(trial.path.name for trial in verify.chosen(bundle, word, 5))
+
+    assert choice("a", "rhubarb") == choice("a", "rhubarb")
+    assert len({choice("a", "rhubarb"), choice("b", "rhubarb"), choice("a", "pie")}) == 3
+
+
+def test_a_trial_in_real_time_is_not_repeated(tmp_path: Path) -> None:
+    """Nobody's second run has its packets."""
+    there = write_trial(tmp_path / "made" / "there")
+    record = dataclasses.replace(open_trial(there).record, virtual_time=False, engine="host")
+    host = write_trial(tmp_path / "made" / "on-the-host", record=record)
+    keep_run(tmp_path / "made", "first", "testbed run made.json", [there.name, host.name])
+    make_bundle([tmp_path / "made"], tmp_path / "paper.zip", About(), {})
+    with unpacked(tmp_path / "paper.zip") as bundle:
+        assert [trial.path.name for trial in repeatable(bundle)] == ["there"]
 
 
 def entries_of(bundle: Path) -> Entries:

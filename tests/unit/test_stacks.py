@@ -116,6 +116,7 @@ def test_only_a_network_with_programs_of_udp_stops_to_segment_it(mine: Path) -> 
         (("variants =", "variant ="), "did you mean 'variants'?"),
         (('["flow.py"]', '["other.py"]'), "files: no such file: 'other.py'"),
         (('["flow.py"]', '["/etc/passwd"]'), "is not in the folder"),
+        (('["flow.py"]', '["../mine/flow.py"]'), "is not in the folder"),
         (("{server_ip}", "{address}"), "sender: unknown placeholder '{address}'"),
         (('"{port}"]\nsender', '"80"]\nsender'), "receiver: has no {port}"),
         (("linux-reno", "Linux Reno"), "is no variant of the kernel's"),
