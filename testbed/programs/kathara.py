@@ -56,6 +56,7 @@ IPV6_SYSCTLS = ("net.ipv6.conf.all.forwarding=1", "net.ipv6.icmp.ratelimit=0")
 NODES = "/run/kathara"
 
 # The first process of a machine: $1 its name, $2 the lab's folder, $3 where its files may lie.
+# /root is empty at first: the host's is closed to all but its owner.
 NODE_SCRIPT = """
 set -e
 own=$3/$1
@@ -66,8 +67,9 @@ mount --bind "$2" $own/lab
 printf %s "$1" >/proc/sys/kernel/hostname
 mount -t sysfs sysfs /sys
 changed=$(ls -A $own/lab/"$1" 2>/dev/null || true)
-for each in etc var root srv opt $changed; do
-    [ -d $own/upper/$each ] && continue
+mount -t tmpfs tmpfs /root
+for each in etc var srv opt $changed; do
+    [ $each = root -o -d $own/upper/$each ] && continue
     mkdir -p /$each $own/upper/$each $own/work/$each
     upper=upperdir=$own/upper/$each,workdir=$own/work/$each
     mount -t overlay overlay -o lowerdir=/$each,$upper /$each

@@ -18,6 +18,7 @@ FILES = {
     "pc2.startup": "systemctl restart networking\necho started >/hostlab/started\nexit 3",
     "pc2/etc/network/interfaces": "auto eth0\niface eth0 inet static # plain\n"
     "  address 10.0.1.2\n  netmask 255.255.255.0\n  gateway 10.0.1.1\n",
+    "pc2/root/kept": "at home",
     "shared/note": "of all",
 }
 
@@ -36,7 +37,8 @@ def ended(
     lines = (
         "pc1@1: ping -c 2 10.0.1.2",
         "pc1: echo pc1 $(hostname) $(cat /etc/own /tmp/note) $(getent hosts pc1)",
-        "pc2: echo pc2 $(hostname) $(ls /etc/own /tmp/note 2>&1 | wc -l) $(pgrep -c sleep)",
+        "pc2: echo pc2 $(hostname) $(ls /etc/own /tmp/note 2>&1 | wc -l) $(pgrep -c sleep) "
+        "$(cat /root/*)",
     )
     words = (*command, str(folder), *lines)
     return subprocess.run(words, capture_output=True, text=True, check=False), out
@@ -53,7 +55,7 @@ def test_machines_reach_each_other(ended: Ended) -> None:
 def test_each_has_its_name_its_files_and_its_processes(ended: Ended) -> None:
     lines = ended[0].stdout.splitlines()
     assert "pc1 pc1 mine of all 127.0.1.1 pc1" in lines
-    assert "pc2 pc2 2 1" in lines  # two files that are not there; the first process sleeps
+    assert "pc2 pc2 2 1 at home" in lines  # two files that are not there; the first process sleeps
 
 
 def test_what_start_up_scripts_say_has_the_name_of_the_machine(ended: Ended) -> None:

@@ -296,7 +296,7 @@ def maps(results: ExperimentResults) -> Iterator[Figure]:
             found,
             stem=cases.stem(results.key, f"map-of-{axes[0]}-and-{axes[1]}", *case.values()),
             title=(f"With {cases.case_words(case)}: " if case else "") + found.title,
-            foot=cases.foot(results, own, "numbers: means; darker is more"),
+            foot=cases.foot(results, own, "numbers: means; the stronger the colour, the more"),
             reading="What the title says of one axis is the mean over the other.",
         )
 
