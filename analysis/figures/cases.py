@@ -102,7 +102,8 @@ def _worded(name: str, value: str) -> str:
 
 def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = "") -> str:
     """Write the footer: n, engine, profile, and how to read the figure."""
-    per = rows.groupby([AXIS + name for name in results.varied(rows)] or ["experiment"])
+    by = [AXIS + name for name in results.varied(rows)] or ["experiment"]
+    per = rows.groupby(by, dropna=False)  # trials of several runs have different axes
     seeds = sorted({int(n) for n in per["seed"].nunique()})
     n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
     parts = [f"{n} seeds per point" if seeds[-1] > 1 else "one seed", f"engine {results.engine}"]

@@ -101,7 +101,7 @@ def _in_plane(
         plane.figure(_parts(table, SUBJECT, MAX_PLANES), SUBJECT, of=of),
         stem=cases.stem(results.key, "throughput-against-delay"),
         title=title,
-        foot=cases.foot(results, judged(results), plane.PLANE_READING),
+        foot=cases.foot(results, judged(results), plane.reading(judged(results))),
         caption=caption,
     )
 

@@ -52,8 +52,15 @@ def test_a_sweep_is_said_by_its_ends() -> None:
     table = rows(("cubic", 9, 1), ("bbr", 9, 1), ("cubic", 2, 1), ("bbr", 9.1, 1),
                  loss_percent=[0.0, 0.0, 1.0, 1.0])  # fmt: skip
     assert messages.by_number_of(table, "series", "loss_percent") == (
-        "From loss 0 to 1 %, BBR's throughput stays at 9 Mbit/s, Cubic's throughput falls "
-        "from 9 to 2 Mbit/s."
+        "From loss 0 to 1 %, BBR stays at 9, Cubic falls from 9 to 2 Mbit/s."
+    )
+
+
+def test_trials_of_several_runs_may_have_different_axes() -> None:
+    table = rows(("cubic", 9, 1), ("cubic", 8, 1), ("cubic", 4, 1),
+                 loss_percent=[0.0, float("nan"), 1.0])  # fmt: skip
+    assert messages.by_number_of(table, "series", "loss_percent") == (
+        "From loss 0 to 1 %, Cubic falls from 9 to 4 Mbit/s."
     )
 
 

@@ -114,7 +114,9 @@ MAX_DELAYS = 2  # the same, of the distributions, which are large
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield all general figures that the experiment has data for."""
-    if not results.varied(results.rows):
+    alone = not results.varied(results.rows)
+    several = results.rows["flow"].nunique() > 1
+    if alone and not several:
         yield from flow_timelines(results)
     axis = main_axis(few_series(results))
     if axis and load_sweep.is_number(few_series(results), axis):  # what the experiment is about
@@ -130,6 +132,8 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
         yield from planes(results)
     yield from distributions(results)
     yield from transfer_times.draw(results)
+    if alone and several:
+        yield from flow_timelines(results)
 
 
 def has_points(results: ExperimentResults) -> bool:
@@ -267,6 +271,8 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
     if not axis:
         rows, axis = rows.assign(**{f"{AXIS}flows": rows[SERIES]}), "flows"
     for case, own in few_cases(rows, others(rows, axis)):
+        if len(own[[SERIES, AXIS + axis]].drop_duplicates()) < 2:  # a number needs no figure
+            continue
         words = cases.case_words(case)
         over = "each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant"
         over = over if axis == "flows" else load_sweep.axis_label(axis)
@@ -314,7 +320,7 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
         plane.figure(parts, SERIES, path),
         stem=cases.stem(results.key, "throughput-against-delay"),
         title=messages.corner(rows, SERIES) or "Throughput against delay.",
-        foot=cases.foot(results, rows, reading or plane.PLANE_READING),
+        foot=cases.foot(results, rows, reading or plane.reading(rows)),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )
 
@@ -326,7 +332,9 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
         return
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MAX_DELAYS):
-        parts = _parts(own, axis)
+        parts = [part for part in _parts(own, axis) if len(part[1])]
+        if not parts:
+            continue
         figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
         there = own[AXIS + axis].nunique() if axis else 1
@@ -343,9 +351,10 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
-    if not axis:
-        return [("", rows)]
     column = AXIS + axis
+    rows = rows.dropna(subset=[column]) if axis else rows  # trials of another run may have no value
+    if not axis or rows.empty:
+        return [("", rows)]
     if load_sweep.is_number(rows, axis):
         values = sorted(rows[column].unique())
         few = cases.exemplary(values)
@@ -387,5 +396,7 @@ def _medians(data: pd.DataFrame) -> str:
 
 
 def _of(row: pd.Series) -> str:
-    part = str(row["part"]).rpartition(": ")[2]
+    head, _, value = str(row["part"]).rpartition(": ")
+    name, _, unit = head.removesuffix(")").partition(" (")
+    part = value if name in messages.SPEAKING_AXES else f"{name} {value} {unit}".strip()
     return ", ".join(filter(None, (messages.said_name(str(row[SERIES])), part)))

@@ -12,6 +12,7 @@ from analysis.figures.cases import axes_beside
 from analysis.metrics.metric_rows import AXIS
 
 ALIKE_RATIO = 1.05  # two means that close are called the same
+LIKE_DELAYS = 1.2  # the same, of flows through one queue
 TIMES_RATIO = 2.0  # from which on a sentence says how many times
 SPEAKING_AXES = ("variant", "queue", "discipline")  # whose values say what they are
 MAX_SAID = 3  # values that are all said; of more, the ends
@@ -87,8 +88,12 @@ def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
     for value, own in groups:
         start = f"with {said_value(axis, cases.text(value))}"
         gets = " and ".join(f"{said_name(str(each))} {rates[value, each]:.3g}" for each in names)
-        delay = own[DELAY_COLUMN].mean()
-        waits = "" if pd.isna(delay) else f", and packets take {delay:.3g} ms"
+        delays = own.groupby(series)[DELAY_COLUMN].mean().reindex(names).dropna()
+        waits = ""
+        if len(delays) == len(names) and not _alike(delays, LIKE_DELAYS):
+            waits = f", delayed by {' and '.join(f'{each:.3g}' for each in delays)} ms"
+        elif len(delays):
+            waits = f", and packets take {delays.mean():.3g} ms"
         said.append(f"{start}, {gets} Mbit/s{waits}")
     return _capital("; ".join(said)) + "."
 
@@ -98,7 +103,7 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
     variants = rows["variant"].nunique()
     if rows[series].nunique() > MAX_SAID and variants <= MAX_SAID:
         series = "variant"
-    values = sorted(rows[AXIS + axis].unique())
+    values = sorted(rows[AXIS + axis].dropna().unique())
     unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
     name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
     ends = [rows[rows[AXIS + axis] == value] for value in (values[0], values[-1])]
@@ -110,12 +115,9 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
         first, last = (end.groupby(series)[column].mean().dropna() for end in ends)
         both = [each for each in first.index if each in last.index]
         if both and len(both) <= MAX_SAID:
-            said.append(
-                ", ".join(
-                    f"{said_name(str(each))}'s {what} {_goes(first[each], last[each])} {unit_of}"
-                    for each in both
-                )
-            )
+            subject = f"the {what} of " if what != "throughput" else ""
+            goes = (f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both)
+            said.append(f"{subject}{', '.join(goes)} {unit_of}")
     low, high = cases.text(values[0]), cases.text(values[-1])
     start = f"From {name.replace('_', ' ')} {low} to {high}{' ' * bool(unit)}{unit}"
     return f"{start}, {'; '.join(said[:1])}." if said else comparison(rows, series)
@@ -162,8 +164,8 @@ def _means(named: pd.DataFrame, metric: str) -> pd.Series[float]:
     return found
 
 
-def _alike(means: pd.Series[float]) -> bool:
-    return bool(means.max() <= ALIKE_RATIO * means.min())
+def _alike(means: pd.Series[float], ratio: float = ALIKE_RATIO) -> bool:
+    return bool(means.max() <= ratio * means.min())
 
 
 def _only(rate: pd.Series[float], delay: pd.Series[float]) -> str:

@@ -91,8 +91,10 @@ PLOTTED_ROWS = (
     PlottedRow({"packets": "queue (packets)", "kilobytes": "queue (kB)"}),
 )
 MAX_SEEDS_DRAWN = 20  # of a case: means of more look the same
+DRAWN_POINTS = 300  # of one trial's line: more are not told apart at this width
 QUEUE_STEPS = 400  # of the mean of several trials' queues
 CAPACITY_STEPS = 120  # of a trace's rate
+RESOLUTION = 1e-3  # of times and values in the page
 CAPACITY = "capacity of the link"
 CAPACITY_COLOUR = "#E4E4E4"
 Plotted = Mapping[str, tuple[Floats, Floats]]  # of a flow: by kind, times and values
@@ -146,7 +148,8 @@ def _labelled(lines: Sequence[Sequence[Panel]], until_s: float) -> tuple[tuple[P
     """Give the panels of a row one range, and name each axis once."""
     found = []
     for row, line in enumerate(lines):
-        x = Axis("time (s)" if row == len(lines) - 1 else "", limits=(0.0, until_s))
+        label = "time (s)" if row == len(lines) - 1 else ""
+        x = Axis(label, limits=(0.0, until_s), resolution=RESOLUTION)
         panels = [dataclasses.replace(panel, x=x) for panel in line]
         panels = share_limits(panels, "y")
         label = next((panel.y.label for panel in line if panel.y.label), "")
@@ -182,11 +185,13 @@ def _panel(
         table = _mean_of(found)
         if len(table) > 1:
             table[TRIALS] = [trial_names(members)] * len(table)
-            marks += mean_curve(table, look, name)
+            repeated = table["n"].max() > 1  # otherwise there is no band to draw or to ask for
+            shown = table if repeated else table.drop(columns=["low", "high", "n"])
+            marks += mean_curve(shown, look, name, band=repeated)
             tables.append(table.assign(variant=name, what=row.kinds[kind]))
     if kind in ("packets", "kilobytes") and (queue := _one_queue(rows, marks, looks)):
         marks = queue
-    y = Axis(row.kinds.get(kind, ""), limits=(0, None), tick_count=5)
+    y = Axis(row.kinds.get(kind, ""), limits=(0, None), tick_count=5, resolution=RESOLUTION)
     return Panel(marks, y=y), pd.concat(tables[1:] or tables, ignore_index=True)
 
 
@@ -207,7 +212,9 @@ def _of_trial(row: PlottedRow, kind: str, flows: Sequence[Plotted]) -> tuple[Flo
     found = [each[kind] for each in flows if kind in each]
     if not found:
         return None
-    if len(found) == 1 or kind not in ("throughput", "delay"):  # samples: of one queue
+    if kind not in ("throughput", "delay"):  # samples: of one queue
+        return page_series.thinned(*found[0], DRAWN_POINTS)
+    if len(found) == 1:
         return found[0]
     times, values = (np.concatenate(each) for each in zip(*found, strict=True))
     x, places = np.unique(np.round(times, 6), return_inverse=True)
@@ -282,9 +289,11 @@ def mean_curve(
         series=name,
         evidence=PointEvidence.from_table(table),
     )
+    if not band:
+        return (curve,)
     low = table["low"].clip(lower=0)
     area = Area(table["time_s"], low, table["high"], look.colour, opacity=0.2, series=name)
-    return (area, curve) if band else (curve,)
+    return area, curve
 
 
 def trial_curves(tables: Iterable[pd.DataFrame], look: SeriesStyle, name: str) -> tuple[Curve, ...]:

@@ -101,6 +101,11 @@ def figure(
     )  # fmt: skip
 
 
+def reading(rows: pd.DataFrame) -> str:
+    """Say how to read the regions, where there can be some."""
+    return PLANE_READING if rows["seed"].nunique() >= LEAST else ""
+
+
 def path_marks(
     rows: pd.DataFrame, look: SeriesStyle, name: str, corner: Corner = CORNERS[0]
 ) -> list[Mark]:
