@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -59,8 +58,8 @@ def kernel_selftests(
         folder = machine_kernel(name, say, kernels.SELFTESTS_FLAVOUR)
         source, userland = _source(options, name), kernels.userland(say)
         wanted = chosen_suites(source, suites)
-        built = (built_tests(source, suite, userland, folder, say) for suite in wanted)
-        tests = chosen_tests([*itertools.chain(*built)], options.tests)
+        built = built_tests(source, userland, folder, say)
+        tests = chosen_tests([test for test in built if test.suite in wanted], options.tests)
         out = options.out or results_folder(f"selftests-{name}")
         runs = SelftestRuns(
             userland,

@@ -1,7 +1,8 @@
-"""Linux's own tests of the network, compiled: each suite once for a version, or a state of a tree.
+"""Linux's own tests of the network, compiled: all suites once for a version, or a state of a tree.
 
 They are compiled in a guest, by Debian's compilers of today (kernel/userland.sh), so that nothing
-of the host is needed, and nothing of it can be changed by a Makefile of somebody else's.
+of the host is needed, and nothing of it can be changed by a Makefile of somebody else's. All at
+once: what takes long (the headers, libbpf, libynl) is shared by suites.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ COMPILED, TEST_LIST, BUILD_LOG = "kselftest", "kselftest-list.txt", "build.log"
 BUILD_MEMORY_MB = 3072
 BUILD_PATIENCE_S = 3600.0  # of wall time
 # In the order of Linux's own `make install`; what does not compile is left out.
-COMPILE_SUITE = f"""
+COMPILE_SUITES = f"""
 folder=$PWD
 mkdir /tmp/upper /tmp/work
 mount -t overlay overlay -o lowerdir=.,upperdir=/tmp/upper,workdir=/tmp/work /mnt
 cd /mnt && touch MAINTAINERS
 make -s ARCH=x86 headers && make -ik -C {SELFTESTS} install ARCH=x86 SCRATCH_DIR=/tmp/scratch \\
-    INSTALL_PATH=/tmp/{COMPILED} TARGETS="$1" >/tmp/{BUILD_LOG} 2>&1
+    INSTALL_PATH=/tmp/{COMPILED} TARGETS="$*" >/tmp/{BUILD_LOG} 2>&1
 cp -rL /tmp/{COMPILED} "$folder/{COMPILED}" && cp /tmp/{BUILD_LOG} "$folder/{COMPILED}/"
 """
 
@@ -51,7 +52,7 @@ class Selftest:
 
     suite: str
     name: str
-    built: Path  # the folder with its compiled suite
+    built: Path  # the folder with the compiled suites
 
     @property
     def full_name(self) -> str:
@@ -101,25 +102,25 @@ def chosen_suites(source: SelftestSource, asked: Sequence[str]) -> Sequence[str]
 
 
 def built_tests(
-    source: SelftestSource, suite: str, userland: Path, kernel: Path, progress: kernels.Progress
+    source: SelftestSource, userland: Path, kernel: Path, progress: kernels.Progress
 ) -> Sequence[Selftest]:
-    """Return the tests of a suite, compiled in a guest of this kernel if they were not."""
-    recipe = hashlib.sha256(f"{source.state} {userland.name} {COMPILE_SUITE}".encode()).hexdigest()
-    name = f"{source.name}-{suite.replace('/', '-')}-{recipe[:16]}"
+    """Return a source's tests, compiled in a guest of this kernel if they were not."""
+    recipe = f"{source.state} {userland.name} {COMPILE_SUITES} {suite_names()}"
+    name = f"{source.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
     folder = cache_folder() / "selftests" / name
     if not folder.is_dir():
         safe_files.make_folder(folder.parent)
-        progress(f"compiling the tests {suite} of Linux {source.name} in a guest, once")
-        _build(source, suite, kernel, userland, folder)
+        progress(f"compiling the tests of Linux {source.name} in a guest, once")
+        _build(source, kernel, userland, folder)
     lines = safe_files.read_text(folder / TEST_LIST).splitlines()
     named = (line.partition(":") for line in lines)
-    return [Selftest(suite, name, folder) for each, _, name in named if each == suite]
+    return [Selftest(suite, name, folder) for suite, _, name in named]
 
 
-def _build(source: SelftestSource, suite: str, kernel: Path, userland: Path, folder: Path) -> None:
+def _build(source: SelftestSource, kernel: Path, userland: Path, folder: Path) -> None:
     environment = root_environment(Path("/root"), {}, ())
     program = MachineProgram(
-        ["/bin/sh", "-c", COMPILE_SUITE, "sh", suite],
+        ["/bin/sh", "-c", COMPILE_SUITES, "sh", *chosen_suites(source, [])],
         source.tree,
         environment,
         memory_mb=BUILD_MEMORY_MB,
@@ -135,7 +136,7 @@ def _build(source: SelftestSource, suite: str, kernel: Path, userland: Path, fol
             texts = (safe_files.tail(place / name) for name in (GUEST_ERRORS, GUEST_OUTPUT))
             *_, why = ["", *filter(None, "\n".join(texts).splitlines())]
             raise TestbedError(
-                f"the tests {suite} of Linux {source.name} were not compiled: {printable(why)}",
+                f"the tests of Linux {source.name} were not compiled: {printable(why)}",
                 "other tests: --selftests VERSION, or --source DIR",
             )
         with atomic.whole_folder(folder) as new:

@@ -107,6 +107,7 @@ ok 1 - mptcp: many # SKIP no tool
     [
         (PASSED, "", "all well\n", SelftestStatus.PASSED, ""),
         (dataclasses.replace(PASSED, status=4), "", "# SKIP: no nft\n", "skip", "no nft"),
+        (dataclasses.replace(PASSED, status=2), "", "XFAIL: no clash\n", "xfail", "no clash"),
         (dataclasses.replace(PASSED, status=1), "", SAID, "fail", "ping in (exit status 1)"),
         (dataclasses.replace(PASSED, status=124, at_limit=True), "", "x\n", "limit", "after: x"),
         (None, "it had not ended after 9 s of wall time", "", "hang", "after 9 s"),
