@@ -14,6 +14,7 @@ SCRIPTS = {
     "pass.sh": "modprobe netdevsim && sleep 300; echo 'TEST: waits   [ OK ]'",
     "skip.sh": "echo 'SKIP: no such tool'; exit 4",
     "limit.sh": "echo waiting; sleep 1000",
+    "plain.sh": "echo 'XFAIL: as expected'; exit 2",
     "splat.sh": "echo 'WARNING: at net/core/dev.c' >/dev/kmsg",
     "fail.sh": """ip netns add one
 ip -n one link set lo up
@@ -31,7 +32,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SelftestEnd]:
     (folder / "net").mkdir()
     for name, text in SCRIPTS.items():
         (folder / "net" / name).write_text(f"#!/bin/bash\n{text}\n")
-        (folder / "net" / name).chmod(0o755)
+        (folder / "net" / name).chmod(0o644 if name == "plain.sh" else 0o755)
     tests = [Selftest("net", name, folder) for name in SCRIPTS]
     runs = SelftestRuns(
         Path("/"),
@@ -51,6 +52,7 @@ def test_each_ends_as_it_says(ends: dict[str, SelftestEnd]) -> None:
         "pass.sh": "pass",
         "skip.sh": "skip",
         "limit.sh": "limit",
+        "plain.sh": "echo 'XFAIL: as expected'; exit 2",
         "splat.sh": "pass",
         "fail.sh": "fail",
         "lacking.sh": "skip",
