@@ -8,6 +8,7 @@ another folder. All such places in the code are listed here.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,3 +180,35 @@ def test_paths_of_rules_have_no_capturing_groups(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(trees, "PLAIN_NAME", "([a-z]+)")
     with pytest.raises(ValueError, match="capturing groups"):
         trees._compiled(("some/*", "other"))
+
+
+def test_a_file_that_becomes_another_while_it_is_taken_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at, and then another had its name."""
+    moved = trees._move
+
+    def exchanged(name: str, source: int, target: int) -> None:
+        if name == "answers":
+            os.rename("other", name, src_dir_fd=source, dst_dir_fd=source)
+        moved(name, source, target)
+
+    with GuestFolder(tmp_path) as folder:
+        (folder.start_path / "answers").write_text("looked at")
+        (folder.start_path / "other").write_text("unseen")
+        monkeypatch.setattr(trees, "_move", exchanged)
+        taken = folder.take([Rule("answers", 100)])
+    assert "changed meanwhile" in str(taken)
+    assert not (tmp_path / "answers").exists()
+
+
+def test_a_tree_is_as_deep_as_its_limit_and_no_deeper(tmp_path: Path) -> None:
+    with GuestFolder(tmp_path) as folder:
+        below = folder.start_path.joinpath("files", *["d"] * (trees.MAX_DEPTH - 2))
+        below.mkdir(parents=True)
+        (below / "last").touch()
+        (below / "d").mkdir()
+        (below / "d" / "beyond").touch()
+        folder.take([Rule("files/**", 100, 1000)])
+    names = [path.name for path in (tmp_path / "files").rglob("*") if path.is_file()]
+    assert names == ["last"]
