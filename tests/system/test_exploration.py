@@ -34,7 +34,17 @@ class Margin(unittest.TestCase):
 def executed(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a folder."""
     program = Path(sys.executable).with_name("testbed")
-    command = [program, "exec", *words, "--", "/usr/bin/python3", "-m", "unittest", "-v", "margin"]
+    command = [
+        str(program),
+        "exec",
+        *words,
+        "--",
+        "/usr/bin/python3",
+        "-m",
+        "unittest",
+        "-v",
+        "margin",
+    ]
     return subprocess.run(
         command, check=False, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )

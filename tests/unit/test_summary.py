@@ -239,8 +239,9 @@ def test_columns_that_the_user_names() -> None:
 
 
 def test_a_call_has_its_one_way_delay() -> None:
-    tcp, call = {"flow": "a", "owd_mean_ms": 20.0}, {"flow": "b", "kind": "call"}
-    delays = {"owd_mean_ms": 91.2, "owd_p95_ms": 129.0}
+    tcp: dict[str, object] = {"flow": "a", "owd_mean_ms": 20.0}
+    call: dict[str, object] = {"flow": "b", "kind": "call"}
+    delays: dict[str, object] = {"owd_mean_ms": 91.2, "owd_p95_ms": 129.0}
     assert "one-way ms" not in summary(rows_of(tcp)).header
     table = summary(rows_of(tcp, call | delays))
     place = table.header.index("one-way ms")
