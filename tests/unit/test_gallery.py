@@ -17,7 +17,9 @@ def test_the_folder_holds_these_pages_alone() -> None:
 
 
 def test_all_pages_together_are_small() -> None:
-    assert sum(path.stat().st_size for path in GALLERY.iterdir()) < 5_000_000
+    assert (
+        sum(path.stat().st_size for path in GALLERY.iterdir()) < 6_000_000
+    )  # each has delay and queue over time
 
 
 @pytest.mark.parametrize("name", GALLERY_PAGES)
