@@ -275,5 +275,5 @@ def _patience_s(scenario: Scenario) -> float:
 
 
 def _available_mb() -> int:
-    found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
-    return int(found[1]) // 1024 if found else MEMORY_MB
+    match = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+    return int(match[1]) // 1024 if match else MEMORY_MB

@@ -155,8 +155,8 @@ class Hop:
             opportunities = -(-self.full.bytes // OPPORTUNITY_BYTES)
             return parse_trace(self.direction.trace).longest_ms(opportunities + 1) / 1e3
         slowest = min(rate for _, rate in self.rates_mbit)
-        own = queues.in_own_unit(self.queue, self.full)
-        longest = max([own, *(each.limit or 0 for each in self.queue_changes)]) / own
+        in_unit = queues.in_own_unit(self.queue, self.full)
+        longest = max([in_unit, *(each.limit or 0 for each in self.queue_changes)]) / in_unit
         return longest * self.full.ms / 1e3 * (self.rate_mbit / slowest)
 
 
@@ -289,8 +289,8 @@ def segments(graph: Graph) -> list[list[Step]]:
     switches: Collection[str] = graph.names(NodeKind.SWITCH)
     group = list(range(len(graph.links)))  # of each link, the number of its segment's first
     for switch in switches:
-        own = [number for number, link in enumerate(graph.links) if switch in link.ends]
-        joined = {group[number] for number in own}
+        links = [number for number, link in enumerate(graph.links) if switch in link.ends]
+        joined = {group[number] for number in links}
         group = [min(joined) if each in joined else each for each in group]
     parts: dict[int, list[Step]] = {}
     for number, link in enumerate(graph.links):
@@ -326,15 +326,15 @@ def ipv6_addresses(graph: Graph) -> dict[Step, str]:
     """
     if graph.ip != IPV6:
         return {}
-    found = {
+    addresses = {
         place: f"2001:db8:{number + 1:x}::{host:x}/64"
         for number, part in enumerate(segments(graph))
         for host, place in enumerate(part, start=1)
     }
-    for number, end in found:
+    for number, end in addresses:
         ports = graph.links[number].ports
         if ports and (given := ports[end].ipv6_address) is not None:
             with contextlib.suppress(ValueError):  # a fault, which the checks tell
                 given = str(IPv6Interface(given))
-            found[number, end] = given
-    return found
+            addresses[number, end] = given
+    return addresses

@@ -161,11 +161,11 @@ class Programme:
         number, why = answers.failure
         entry = self._entries.get(number, LogEntry("", ()))
         if entry.fault:
-            said = _last_line(folder / entry.errors) if entry.errors else ""
-            return TestbedError(": ".join(filter(None, (entry.fault, why, said))))
+            last_words = _last_line(folder / entry.errors) if entry.errors else ""
+            return TestbedError(": ".join(filter(None, (entry.fault, why, last_words))))
         where = entry.node if entry.node != HOME else "host"
-        _status, said = answers.outcome(number)
-        first = next(iter(said.strip().splitlines()), "")
+        _status, last_words = answers.outcome(number)
+        first = next(iter(last_words.strip().splitlines()), "")
         what = f"{where}: {shlex.join(entry.argv)}: {why}" if entry.argv else why
         return TestbedError(
             f"{what}: {first}" if first else what,
@@ -262,8 +262,8 @@ class Answers:
 
     def time_s(self, number: int) -> float | None:
         """Return when it was, in the trial's seconds; None if it never was."""
-        found = self.numbers(number)
-        return found[0] / NS if found else None
+        times = self.numbers(number)
+        return times[0] / NS if times else None
 
     def files(self, number: int) -> dict[str, str]:
         """Return the files that were read: path → text."""
@@ -278,8 +278,8 @@ class Answers:
 
     def ended(self, number: int) -> ProgramEnd | None:
         """Return how a program ended, by the number of its `end`."""
-        found = self.numbers(number)
-        return ProgramEnd(found[0], bool(found[1]), found[2] / NS) if found else None
+        values = self.numbers(number)
+        return ProgramEnd(values[0], bool(values[1]), values[2] / NS) if values else None
 
     def messages(self, number: int) -> Iterator[bytes]:
         """Yield the messages of a netlink dump, without their heads."""

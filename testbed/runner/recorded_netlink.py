@@ -77,16 +77,16 @@ def netlink_of(tool: str, lines: Sequence[str]) -> tuple[Message, ...]:
             },
         )
         if done.status:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            raise TestbedError(f"{tool} does not understand a command: {' '.join(said[:1])}")
+            errors = (done.stderr or done.stdout).strip().splitlines()
+            raise TestbedError(f"{tool} does not understand a command: {' '.join(errors[:1])}")
         interfaces = _content(names).decode().split()
-        found = tuple(_messages(_content(messages), interfaces))
+        recorded = tuple(_messages(_content(messages), interfaces))
     finally:
         os.close(messages)
         os.close(names)
-    if len(found) != len(lines):
-        raise TestbedError(f"{tool} made {len(found)} messages of {len(lines)} commands")
-    return tuple(map(_with_options, found, lines))
+    if len(recorded) != len(lines):
+        raise TestbedError(f"{tool} made {len(recorded)} messages of {len(lines)} commands")
+    return tuple(map(_with_options, recorded, lines))
 
 
 def send_command(programme: Programme, node: str, argv: Sequence[str], message: Message) -> None:

@@ -45,10 +45,10 @@ def prepare_folders(flows: Iterable[Flow], trial: Path) -> None:
     for flow in flows:
         if flow.command is not None:
             for role in ROLES:
-                own = trial / program_folder(flow.name, role)
-                own.mkdir(parents=True)
+                program_place = trial / program_folder(flow.name, role)
+                program_place.mkdir(parents=True)
                 for name in flow.command.files:
-                    shutil.copy(name, own)
+                    shutil.copy(name, program_place)
 
 
 def hand_over(folder: Path, user: User) -> None:

@@ -157,6 +157,6 @@ class FlowPrograms:
 
     def _fault(self, role: str, what: str) -> TestbedError:
         """Describe what one of the programs did, with the last line that it printed."""
-        said = safe_files.tail(self._errors(role)).strip()
+        errors = safe_files.tail(self._errors(role)).strip()
         text = f"{self.plan.flow.name}: the {self.program} {role} {what}"
-        return TestbedError(f"{text}: {said.splitlines()[-1].strip()}" if said else text)
+        return TestbedError(f"{text}: {errors.splitlines()[-1].strip()}" if errors else text)

@@ -26,9 +26,9 @@ class CallFlow(FlowPrograms):
 
     def wait_until_ready(self) -> None:
         """Wait until the receiver has its port."""
-        said = ("says", errors_file(self.plan.flow.name, "server"), LISTENING)
+        condition = ("says", errors_file(self.plan.flow.name, "server"), LISTENING)
         fault = f"{self.plan.flow.name}: the call's receiver did not start"
-        self._programme.await_program(self._name("server"), READY_S, *said, fault=fault)
+        self._programme.await_program(self._name("server"), READY_S, *condition, fault=fault)
 
     def begin(self) -> None:
         """Start the sender, whose clock starts with it."""

@@ -48,8 +48,8 @@ class Iperf3Flow(FlowPrograms):
         environment: Mapping[str, str],
     ) -> None:
         """Start iperf3, or copy one that is loaded."""
-        own = (CONTROL_BY_IPV4,) if self.plan.is_ipv6 else ()
-        libraries = " ".join(map(str, (*own, *preloaded(self.plan.flow))))
+        options = (CONTROL_BY_IPV4,) if self.plan.is_ipv6 else ()
+        libraries = " ".join(map(str, (*options, *preloaded(self.plan.flow))))
         argv = (str(IPERF3), *argv[1:])
         if self.plan.copied:
             self._programme.copy(name, node, argv, *files, libraries, environment)
@@ -68,8 +68,8 @@ class Iperf3Flow(FlowPrograms):
 
     def check(self, answers: Answers) -> None:
         """Check that both reports show a flow that ran."""
-        said = safe_files.tail(self._errors("client"))
-        done = re.search(r"acknowledged (\d+)", said)
+        errors = safe_files.tail(self._errors("client"))
+        done = re.search(r"acknowledged (\d+)", errors)
         self._done_s = (int(done[1]) - answers.zero_ns) / NS if done else None
         error = str(self._report("client").get("error", ""))
         # iperf3 reports our own interrupt as an error

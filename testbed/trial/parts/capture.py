@@ -124,9 +124,9 @@ class HostCaptures(Captures):
                 self._file(plan, TCPDUMP_ERRORS),
             )
         for plan in self._trial.plan.captures:
-            said = self._file(plan, TCPDUMP_ERRORS)
+            errors_name = self._file(plan, TCPDUMP_ERRORS)
             fault = f"{plan.node}: tcpdump did not start"
-            condition = ("says", said, "listening on")
+            condition = ("says", errors_name, "listening on")
             self._programme.await_program(_program(plan), CAPTURE_READY_S, *condition, fault=fault)
 
     def open(self) -> None:
@@ -148,12 +148,12 @@ class HostCaptures(Captures):
 
     def _counts(self, plan: CapturePlan, folder: Path) -> tuple[int, int]:
         messages = folder / self._file(plan, TCPDUMP_ERRORS)
-        said = safe_files.tail(messages)
+        text = safe_files.tail(messages)
         counts = {
             name: int(number)
-            for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)
+            for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", text)
         }
         if "captured" not in counts:
-            raise TestbedError(f"{plan.node}: tcpdump died: {said.strip()}")
+            raise TestbedError(f"{plan.node}: tcpdump died: {text.strip()}")
         messages.unlink()
         return counts["captured"], counts.get("dropped by kernel", 0)

@@ -149,36 +149,36 @@ ROUTE_METRICS = MappingProxyType(
 RTAX_LOCK = 1
 
 
-def verify(plan: Plan, found: ConfigurationReading) -> None:
+def verify(plan: Plan, reading: ConfigurationReading) -> None:
     """Compare everything with the plan; the first difference raises."""
     for node, settings in plan.sysctls:
         for name, value in settings:
-            text = found.sysctls[node, name]
+            text = reading.sysctls[node, name]
             if text.split() != value.split():
                 raise TestbedError(f"{node}: {name} is {text!r}, not {value!r}")
     for parameter in plan.parameters:
-        _verify_parameter(parameter, found.parameters.get(parameter.file, ""))
+        _verify_parameter(parameter, reading.parameters.get(parameter.file, ""))
     for route in plan.routes:
-        _verify_route(route, found.nodes[route.node].routes.get(route.peer, []))
+        _verify_route(route, reading.nodes[route.node].routes.get(route.peer, []))
     for wanted in plan.tc_objects:
-        _verify_object(wanted, found.nodes[wanted.node].interfaces[wanted.interface])
+        _verify_object(wanted, reading.nodes[wanted.node].interfaces[wanted.interface])
     for node, interface in plan.one_segment:
-        joined = found.nodes[node].interfaces[interface].segments
+        joined = reading.nodes[node].interfaces[interface].segments
         if joined != 1:
             raise TestbedError(
                 f"{node}: {interface}: TCP may hand it {joined} segments as one packet, not 1"
             )
-    for (node, interface), on in found.offloads.items():
+    for (node, interface), on in reading.offloads.items():
         if on:
             raise TestbedError(
                 f"{node}: {interface} still has {', '.join(on)} on: queues would count in 64 KB"
             )
 
 
-def _verify_parameter(parameter: Parameter, found: str) -> None:
-    if found != str(parameter.value):
+def _verify_parameter(parameter: Parameter, value: str) -> None:
+    if value != str(parameter.value):
         raise TestbedError(
-            f"{parameter.control}: {parameter.name} is {found}, not {parameter.value}",
+            f"{parameter.control}: {parameter.name} is {value}, not {parameter.value}",
             "it is the whole kernel's: is something else changing it?",
         )
 
@@ -209,11 +209,11 @@ def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
     """Check that a discipline, class or filter exists with exactly the planned parameters."""
     where = f"{wanted.node}: {wanted.interface}"
     reports = report.classes if wanted.is_class else report.disciplines
-    for found in report.filters if wanted.is_filter else reports:
-        handle = found.parent if wanted.is_filter else found.handle
-        if (handle, found.kind) == (wanted.handle.number, wanted.kind):
-            for wrong in differences(wanted.settings, found.options):
+    for actual in report.filters if wanted.is_filter else reports:
+        handle = actual.parent if wanted.is_filter else actual.handle
+        if (handle, actual.kind) == (wanted.handle.number, wanted.kind):
+            for wrong in differences(wanted.settings, actual.options):
                 raise TestbedError(f"{where}: {wanted.kind}'s {wrong}", NOT_KEPT)
             return
-    there = ", ".join(str(found) for found in report.disciplines) or "nothing"
+    there = ", ".join(str(actual) for actual in report.disciplines) or "nothing"
     raise TestbedError(f"{where}: no {wanted.kind} at {wanted.handle}, but {there}")

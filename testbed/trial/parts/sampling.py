@@ -208,20 +208,20 @@ def _socket(flow: str, state: SocketState) -> SampledSocket:
 
 def variants(sockets: Iterable[SampledSocket]) -> dict[str, str]:
     """Return the congestion control of each flow's sockets, as the kernel names it."""
-    found: dict[str, set[str]] = {}
+    controls: dict[str, set[str]] = {}
     for each in sockets:
         if each.variant:
-            found.setdefault(each.flow, set()).update(each.variant.split("+"))
-    return {flow: "+".join(sorted(names)) for flow, names in found.items()}
+            controls.setdefault(each.flow, set()).update(each.variant.split("+"))
+    return {flow: "+".join(sorted(names)) for flow, names in controls.items()}
 
 
 def options(sockets: Iterable[SampledSocket]) -> dict[str, frozenset[str]]:
     """Return, by flow, the TCP options that all of its sockets have negotiated."""
-    found: dict[str, frozenset[str]] = {}
+    agreed: dict[str, frozenset[str]] = {}
     for each in sockets:
         if each.options is not None:
-            found[each.flow] = each.options & found.get(each.flow, each.options)
-    return found
+            agreed[each.flow] = each.options & agreed.get(each.flow, each.options)
+    return agreed
 
 
 SAMPLES_LIBRARY = LIBRARIES / "testbed-samples.so"  # built from sample_rows.c

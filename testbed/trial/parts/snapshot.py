@@ -80,13 +80,13 @@ class ConfigurationReading:
     @property
     def texts(self) -> dict[str, str]:
         """Return the settings by name; a queue's options as raw bytes."""
-        found = {f"{node}: sysctl {name}": text for (node, name), text in self.sysctls.items()}
-        found |= {self.names[file]: text for file, text in self.parameters.items()}
+        by_setting = {f"{node}: sysctl {name}": text for (node, name), text in self.sysctls.items()}
+        by_setting |= {self.names[file]: text for file, text in self.parameters.items()}
         for node, report in self.nodes.items():
-            found.update(_texts_of_node(node, report))
+            by_setting.update(_texts_of_node(node, report))
         for (node, interface), on in self.offloads.items():
-            found[f"{node}: offloads of {interface}"] = " ".join(on) or "off"
-        return found
+            by_setting[f"{node}: offloads of {interface}"] = " ".join(on) or "off"
+        return by_setting
 
 
 def _texts_of_node(node: str, report: NodeReport) -> Iterator[tuple[str, str]]:
@@ -184,10 +184,10 @@ class _Dumps:
         interfaces, names = {}, {}
         for message in answers.messages(self._links):
             (index,) = struct.unpack_from("=4xi", message)
-            about = attributes(message, _LINK_MESSAGE_BYTES)
-            names[index] = about[IFLA_IFNAME].rstrip(b"\0").decode()
+            parts = attributes(message, _LINK_MESSAGE_BYTES)
+            names[index] = parts[IFLA_IFNAME].rstrip(b"\0").decode()
             (mtu,), (segments,) = (
-                struct.unpack("=I", about[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
+                struct.unpack("=I", parts[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
             )
             interfaces[names[index]] = InterfaceReport([], [], [], mtu, segments)
         for message in answers.messages(self._disciplines):
@@ -204,8 +204,8 @@ class _Dumps:
                 index, report = tc_report(message)
                 if report.options:  # the others are of what holds the filter
                     parameters = _as_configured(report.options)
-                    found = dataclasses.replace(report, options=parameters)
-                    interfaces[names[index]].filters.append(found)
+                    configured = dataclasses.replace(report, options=parameters)
+                    interfaces[names[index]].filters.append(configured)
         routes: dict[str, list[bytes]] = {}
         for family, number in self._routes:
             for message in answers.messages(number):
@@ -218,20 +218,20 @@ class _Dumps:
 def tc_report(message: bytes) -> tuple[int, TcReport]:
     """Return the index of the interface that a discipline or class belongs to, and its report."""
     _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
-    about = attributes(message, _TC_MESSAGE.size)
-    kind = about[TCA_KIND].rstrip(b"\0").decode()
-    return interface, TcReport(kind, handle, parent, about.get(TCA_OPTIONS, b""))
+    parts = attributes(message, _TC_MESSAGE.size)
+    kind = parts[TCA_KIND].rstrip(b"\0").decode()
+    return interface, TcReport(kind, handle, parent, parts.get(TCA_OPTIONS, b""))
 
 
 def _as_configured(options: bytes) -> bytes:
     """Leave out what is state of a policer's filter, not configuration: its counts and times."""
     for kind in POLICE_OPTIONS:
         options = attributes(options).get(kind, b"")
-    own = {POLICE_PARAMETERS[-1], POLICE_RATE64[-1]}
-    found = b"".join(attribute(k, v) for k, v in attributes(options).items() if k in own)
+    parameters = {POLICE_PARAMETERS[-1], POLICE_RATE64[-1]}
+    kept = b"".join(attribute(k, v) for k, v in attributes(options).items() if k in parameters)
     for kind in reversed(POLICE_OPTIONS):
-        found = attribute(kind, found)
-    return found
+        kept = attribute(kind, kept)
+    return kept
 
 
 def _as_set(route: bytes) -> bytes:
@@ -243,8 +243,8 @@ def _as_set(route: bytes) -> bytes:
     set_flags = struct.pack("=I", flags & ~RTNH_F_LINKDOWN)
     rest = route[_ROUTE_MESSAGE_BYTES:]
     if route[0] == socket.AF_INET6:
-        about = attributes(route, _ROUTE_MESSAGE_BYTES)
-        rest = b"".join(attribute(k, value) for k, value in about.items() if k != RTA_CACHEINFO)
+        parts = attributes(route, _ROUTE_MESSAGE_BYTES)
+        rest = b"".join(attribute(k, value) for k, value in parts.items() if k != RTA_CACHEINFO)
     return route[:_ROUTE_FLAGS] + set_flags + rest
 
 
@@ -257,9 +257,9 @@ def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
     """Describe every number that the kernel reports differently from the plan."""
     for setting in wanted:
         numbers = (read_field(field, options) for field in setting.at)
-        found = next((number for number in numbers if number is not None), None)
-        if said := setting.difference(found):
-            yield said
+        any_number = next((number for number in numbers if number is not None), None)
+        if difference := setting.difference(any_number):
+            yield difference
 
 
 def read_field(field: Field, options: bytes) -> int | None:
@@ -275,11 +275,11 @@ def read_field(field: Field, options: bytes) -> int | None:
 
 def counters(files: Iterable[str]) -> dict[str, int]:
     """Return a node's counters: a line `TcpExt: names…` is followed by `TcpExt: numbers…`."""
-    found = {}
+    totals = {}
     for text in files:
         lines = text.splitlines()
         for names, numbers in zip(lines[::2], lines[1::2], strict=True):
             prefix = names.partition(":")[0]
             pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
-            found.update({f"{prefix}{name}": int(number) for name, number in pairs})
-    return found
+            totals.update({f"{prefix}{name}": int(number) for name, number in pairs})
+    return totals
