@@ -92,7 +92,7 @@ static size_t content_of(const char *file, char *text)
 	ssize_t size = fd < 0 ? -1 : read(fd, text, FILE_BYTES);
 
 	if (size < 0)
-		fail("%s", errno == ENOENT ? "there is none in this network namespace" :
+		fail("%s", errno == ENOENT ? "this network namespace has no such setting" :
 					     strerror(errno));
 	close(fd);
 	return (size_t)size;

@@ -111,7 +111,7 @@ def test_a_socket_has_the_congestion_control_from_then_on(trial: Trial, out: Pat
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"nodes.sender1.net.ipv4.nothing": "1"}, "there is none in this network namespace"),
+        ({"nodes.sender1.net.ipv4.nothing": "1"}, "this network namespace has no such setting"),
         ({"nodes.sender1.net.ipv4.tcp_recovery": "x"}, "does not take the value x"),
         (
             {"nodes.sender1.net.ipv4.tcp_available_congestion_control": "x"},
