@@ -136,14 +136,14 @@ AgreementRow = dict[str, object]
 AgreementRows = dict[Any, pd.DataFrame]  # by side, network and variant
 
 
-def answer(number: AgreementNumber, found: Comparison, mean: float) -> CellAnswer:
+def answer(number: AgreementNumber, comparison: Comparison, mean: float) -> CellAnswer:
     """Test equivalence: by the 95 % interval, so that each of its two sides is at 2.5 %."""
-    if found.kind is ComparisonKind.NOT_KNOWN:
+    if comparison.kind is ComparisonKind.NOT_KNOWN:
         return CellAnswer.OPEN
     margin = number.margin(mean)
-    if -margin <= found.low and found.high <= margin:
+    if -margin <= comparison.low and comparison.high <= margin:
         return CellAnswer.EQUAL
-    if found.low > margin or found.high < -margin:
+    if comparison.low > margin or comparison.high < -margin:
         return CellAnswer.DIFFERENT
     return CellAnswer.OPEN
 
@@ -316,11 +316,11 @@ def _cell(side: str, network: str, variant: str, groups: AgreementRows) -> Agree
         for number in AGREEMENT_NUMBERS:
             if theirs[number.column].isna().all():
                 continue
-            found = compare_numbers(theirs, ours, number.column)
+            comparison = compare_numbers(theirs, ours, number.column)
             mean = float(ours[number.column].mean())
-            answers[number.word] = answer(number, found, mean)
+            answers[number.word] = answer(number, comparison, mean)
             if answers[number.word] is not CellAnswer.EQUAL:
-                ends = (found.difference, found.low, found.high)
+                ends = (comparison.difference, comparison.low, comparison.high)
                 mean_words, low, high = (number.write(each, mean) for each in ends)
                 mark = "?" if answers[number.word] is CellAnswer.OPEN else ""
                 texts.append(f"{number.word} {mean_words} ({low} … {high}){mark}")
@@ -334,8 +334,8 @@ def tables(table: pd.DataFrame) -> str:
     numbers, others = list[list[str]](), list[list[str]]()
     for network, variant in product(AGREEMENT_NETWORKS, AGREEMENT_VARIANTS):
         cell = f"{network} {AGREEMENT_VARIANTS[variant]}"
-        own = ours[(ours["network"] == network) & (ours["variant"] == variant)]
-        goodput, queue, drops = own[AGREEMENT_COLUMNS].astype(float).mean()
+        of_variant = ours[(ours["network"] == network) & (ours["variant"] == variant)]
+        goodput, queue, drops = of_variant[AGREEMENT_COLUMNS].astype(float).mean()
         numbers.append([cell, f"{goodput:.2f}", f"{queue:.2f}", f"{drops:.2%}"])
         texts = [each.text for each in every if (each.network, each.variant) == (network, variant)]
         others.append([cell, *texts])

@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         lines: list[str] = []
         for pair in pairwise(options.kernels.split(",")):
             kernels.build_missing(pair, print)
-            found = compare_kernels(
+            comparison = compare_kernels(
                 workloads(), pair, options.out, no_watcher, options.jobs, explained=0
             )
-            lines += comparison_lines(pair, found)
+            lines += comparison_lines(pair, comparison)
     tables = "\n".join(lines).rstrip("\n")
     ALMANAC.write_text(with_tables(ALMANAC.read_text(), ALMANAC_BENCHMARK, tables))
 
@@ -62,23 +62,27 @@ def workloads() -> list[Scenario]:
     return [each for each in comparison_trials() if each.axes["variant"] in ALMANAC_VARIANTS]
 
 
-def comparison_lines(pair: tuple[str, str], found: KernelComparison) -> Iterator[str]:
+def comparison_lines(pair: tuple[str, str], comparison: KernelComparison) -> Iterator[str]:
     """Yield the section of two kernels."""
     yield f"## From {pair[0]} to {pair[1]}"
     yield ""
-    others = len(found.divergences)
-    yield f"Other packets in {others} of {found.trials} workloads" + ("." if not others else ":")
+    others = len(comparison.divergences)
+    yield f"Other packets in {others} of {comparison.trials} workloads" + (
+        "." if not others else ":"
+    )
     yield ""
     for axis in ("variant", "condition") if others else ():
-        by_group = list(effects(found.divergences, axis))
+        by_group = list(effects(comparison.divergences, axis))
         rows = []
         for name in dict.fromkeys(each.axes[axis] for each in workloads()):
-            differing = [d for d in found.divergences if d.trials[0].scenario.axes[axis] == name]
+            differing = [
+                d for d in comparison.divergences if d.trials[0].scenario.axes[axis] == name
+            ]
             rows.append(_row(name, differing, [each for each in by_group if each.group == name]))
         header = (axis, "other packets", "first at, s", *map(_title, EFFECTS))
         yield from markdown_lines(header, rows)
         yield ""
-    for each in found.failed:
+    for each in comparison.failed:
         yield f"Not compared, {each.condition}: {each.reason}"
         yield ""
 
@@ -97,8 +101,10 @@ def _row(name: str, differing: Sequence[Divergence], by_column: Sequence[Effect]
 
 def _cell(effect: Effect) -> str:
     """Return the older mean, and the difference with its interval, bold if it is significant."""
-    found = effect.comparison
-    difference, low, high = (round(n, 4) + 0.0 for n in (found.difference, found.low, found.high))
+    comparison = effect.comparison
+    difference, low, high = (
+        round(n, 4) + 0.0 for n in (comparison.difference, comparison.low, comparison.high)
+    )
     text = f"{difference:+.2g} [{low:+.2g}, {high:+.2g}]"
     return f"{effect.mean_a:.3g}, {f'**{text}**' if effect.is_significant else text}"
 

@@ -209,8 +209,8 @@ def engineered(worlds: int) -> tuple[float, float]:
         return verdict
 
     false, true = ([last(centre) for _ in range(worlds)] for centre in (-2.0, 2.0))
-    found = sum(each is ClaimVerdict.CONTRADICTED for each in false)
-    return found / worlds, sum(each in NOT_SO for each in true) / worlds
+    share_found = sum(each is ClaimVerdict.CONTRADICTED for each in false)
+    return share_found / worlds, sum(each in NOT_SO for each in true) / worlds
 
 
 def coverage(where: NetworkNumbers, n: int, worlds: int) -> tuple[float, float, float, float]:
@@ -222,20 +222,20 @@ def coverage(where: NetworkNumbers, n: int, worlds: int) -> tuple[float, float, 
     covered = made = covered_mean = made_mean = 0
     for _ in range(worlds):
         values = where.draw(rng, n)
-        found = Estimate(values)
-        low, high = found.interval()
-        has_one = found.kind is not EstimateKind.NOT_KNOWN and math.isfinite(low)
+        estimate = Estimate(values)
+        low, high = estimate.interval()
+        has_one = estimate.kind is not EstimateKind.NOT_KNOWN and math.isfinite(low)
         made += has_one
         covered += has_one and low <= 0 <= high
         half = half_width(values)
-        if not math.isnan(half) and found.kind is not EstimateKind.CONSTANT:
+        if not math.isnan(half) and estimate.kind is not EstimateKind.CONSTANT:
             made_mean += 1
             covered_mean += abs(values.mean() - mean) <= half
-    own, theirs = (
+    ours, theirs = (
         hits / out_of if out_of else math.nan
         for hits, out_of in ((covered, made), (covered_mean, made_mean))
     )
-    return own, made / worlds, theirs, made_mean / worlds
+    return ours, made / worlds, theirs, made_mean / worlds
 
 
 def tables(worlds_each: int) -> str:
@@ -246,7 +246,7 @@ def tables(worlds_each: int) -> str:
         wanted = f"at most {world.most:.0%}" if world.most < 1 else f"at least {world.least:.0%}"
         answer = COUNTED_ANSWERS.get(world.counted, "contradicted")
         rows.append((world.claim, world.truth, str(world.networks), answer, f"{share:.1%}", wanted))
-    found, wrong = engineered(worlds_each)
+    share_found, wrong = engineered(worlds_each)
     looks = " or ".join(map(str, CLAIM_LOOKS))
     rows.append(
         (
@@ -254,7 +254,7 @@ def tables(worlds_each: int) -> str:
             "normal: −2 margins, by looks",
             looks,
             "contradicted",
-            f"{found:.1%}",
+            f"{share_found:.1%}",
             "at least 90%",
         )
     )

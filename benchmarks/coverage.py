@@ -96,24 +96,24 @@ def _tell(event: SweepEvent) -> None:
 
 def coverage(counts: Iterable[Path], notes: Path) -> dict[str, FileCoverage]:
     """Add up what gcov says of folders of counts, by the notes of the build that counted."""
-    found: dict[str, FileCoverage] = {}
+    by_file: dict[str, FileCoverage] = {}
     for folder in counts:
         with workplace(COVERAGE_FOLDER) as place:
             for path in folder.glob(COVERED_FILES):
                 shutil.copy(path, place)
                 shutil.copy(notes / f"{path.stem}.gcno", place)
             names = sorted(path.name for path in place.glob(COVERED_FILES))
-            said = run(["gcov", "--json-format", "--stdout", *names], cwd=place).stdout
-        for line in said.splitlines():
-            _add(found, json.loads(line))
-    return dict(sorted(found.items()))
+            listing = run(["gcov", "--json-format", "--stdout", *names], cwd=place).stdout
+        for line in listing.splitlines():
+            _add(by_file, json.loads(line))
+    return dict(sorted(by_file.items()))
 
 
-def _add(found: dict[str, FileCoverage], counted: Mapping[str, Any]) -> None:
+def _add(by_file: dict[str, FileCoverage], counted: Mapping[str, Any]) -> None:
     for file in counted["files"]:
         if not file["file"].startswith(COVERED_SOURCES) or not file["file"].endswith(".c"):
             continue  # a header
-        into = found.setdefault(Path(file["file"]).name, FileCoverage())
+        into = by_file.setdefault(Path(file["file"]).name, FileCoverage())
         for line in file["lines"]:
             into.lines[line["line_number"]] += line["count"]
         for function in file["functions"]:

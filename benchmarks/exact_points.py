@@ -35,16 +35,16 @@ def at_its_point(experiment: Experiment) -> Experiment:
 
 def others_than_drawn(name: str, seeds: int, settings: list[str], folder: Path) -> list[str]:
     """Run the experiment at its point, and return the table of the answers that are others."""
-    own = {name: at_its_point(EXPERIMENTS[name])}
+    at_point = {name: at_its_point(EXPERIMENTS[name])}
     out, page = str(folder / name), folder / "report.html"
     chosen = [word for each in settings for word in ("--set", each)]
     run = ["run", name, "--seeds", str(seeds), *chosen, "--engine", "guest", "--out", out]
     for words in ([*run, "--captures", "zstd"], ["report", out, "--claims", "--out", str(page)]):
-        if testbed(words, own):
+        if testbed(words, at_point):
             raise SystemExit("testbed: the run failed, as it says above")
-    found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text(encoding="utf-8"))
+    claims = json.loads(page.with_name(f"{page.stem}-claims.json").read_text(encoding="utf-8"))
     drawn, rows, same = stored_now(), [], 0
-    for each in map(claim_answer, found):
+    for each in map(claim_answer, claims):
         known = drawn.get((each.id, each.trials))
         if not each.n or not known:
             continue

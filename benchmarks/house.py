@@ -134,8 +134,8 @@ def describe(checkout: Path) -> Iterator[str]:
     tests = [file for file in every if is_test(file)]
     rooms = Counter(file.room for file in every)
     for room in sorted(rooms):
-        own = [[f for f in group if f.room == room] for group in (product, tests)]
-        lines = [sum(map(line_count, group)) for group in own]
+        of_room = [[f for f in group if f.room == room] for group in (product, tests)]
+        lines = [sum(map(line_count, group)) for group in of_room]
         yield f"{room:32} {rooms[room]:4} files {lines[0]:6} lines {lines[1]:6} of tests"
     packages = sum(file.path.endswith("__init__.py") for file in product)
     total = sum(map(line_count, product))

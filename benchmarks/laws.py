@@ -93,31 +93,31 @@ def cbr(rate_mbit: float, number: int = 1) -> Flow:
 
 def sockets(trial: Trial, flow: str = "flow1", from_s: float = 0.0) -> pd.DataFrame:
     """Return the samples of a flow's sender from a time on."""
-    found = read_samples(trial, SOCKET_SAMPLES)
-    assert found is not None
-    return found[(found["flow"] == flow) & (found["time_s"] >= from_s)].dropna(subset=["cwnd"])
+    table = read_samples(trial, SOCKET_SAMPLES)
+    assert table is not None
+    return table[(table["flow"] == flow) & (table["time_s"] >= from_s)].dropna(subset=["cwnd"])
 
 
 def backlog(trial: Trial, from_s: float = 0.0) -> pd.DataFrame:
     """Return the samples of the bottleneck's queue from a time on."""
-    found = read_samples(trial, QUEUE_SAMPLES)
-    assert found is not None
-    own = found[(found["node"] == "router") & (found["interface"] == "router-eth0")]
-    return own[own["time_s"] >= from_s]
+    table = read_samples(trial, QUEUE_SAMPLES)
+    assert table is not None
+    of_router = table[(table["node"] == "router") & (table["interface"] == "router-eth0")]
+    return of_router[of_router["time_s"] >= from_s]
 
 
 def delivered(trial: Trial, flow: str = "flow1", from_s: float = 0.0) -> float:
     """Return a flow's goodput by its sender's count of acknowledged bytes, in Mbit/s."""
-    found = sockets(trial, flow, from_s)
-    return 8e-6 * float(np.ptp(found["bytes_acked"])) / float(np.ptp(found["time_s"]))
+    samples = sockets(trial, flow, from_s)
+    return 8e-6 * float(np.ptp(samples["bytes_acked"])) / float(np.ptp(samples["time_s"]))
 
 
 def packets(trial: Trial, role: str = "sender", flow: str = "flow1") -> tuple[pd.DataFrame, ...]:
     """Return a flow's segments of data, and its acknowledgements, with times in seconds."""
     record = next(each for each in trial.record.flows if each.name == flow)
-    found = TrialPackets(trial).flow(role, record)
-    assert found is not None
-    tables = (found.data[found.data["payload"] > 0], found.acks)
+    rows = TrialPackets(trial).flow(role, record)
+    assert rows is not None
+    tables = (rows.data[rows.data["payload"] > 0], rows.acks)
     zero = trial.record.epoch_s
     return tuple(each.assign(time_s=(each["time_ns"] - zero * 1e9) / 1e9) for each in tables)
 
@@ -166,8 +166,8 @@ def timers(run: Run) -> Iterator[LawRow]:
     data, acks = packets(trial)
     again = data["time_s"][(data["time_s"] > 5.1) & data["retransmission"]].to_numpy()
     last = float(acks["time_s"][acks["time_s"] < again[0]].max())
-    found = sockets(trial)
-    timeout_ms = float(found["srtt_ms"][found["time_s"] < 5].iloc[-1]) + 200
+    samples = sockets(trial)
+    timeout_ms = float(samples["srtt_ms"][samples["time_s"] < 5].iloc[-1]) + 200
     yield LawRow("timeout after the last ACK", timeout_ms, 1e3 * (again[0] - last), "ms")
     gaps = np.diff(again)
     yield LawRow("back-off, three in a row", 2, float(gaps[3] / gaps[0]) ** (1 / 3), "times")
@@ -220,15 +220,17 @@ def sawtooth(run: Run) -> Iterator[LawRow]:
 def cubic(run: Run) -> Iterator[LawRow]:
     """RFC 9438: beta 0.7 (4.6), C 0.4 (5.1), and fast convergence to (1 + beta)/2 (4.7)."""
     queue = Queue("bfifo", limit_bdp=0.5)
-    found = sockets(run(bottleneck(100, 100, queue, [tcp("cubic")], duration_s=90.0)), from_s=10)
-    threshold, window, time_s = (found[name].to_numpy() for name in ("ssthresh", "cwnd", "time_s"))
+    samples = sockets(run(bottleneck(100, 100, queue, [tcp("cubic")], duration_s=90.0)), from_s=10)
+    threshold, window, time_s = (
+        samples[name].to_numpy() for name in ("ssthresh", "cwnd", "time_s")
+    )
     cuts = np.flatnonzero(np.diff(threshold)) + 1
     before = window[cuts - 1]
     yield LawRow("beta", 0.7, float(np.median(threshold[cuts] / before)))
     scales, tops = [], []
     for begin, end, maximum in zip(cuts, cuts[1:], before, strict=False):
-        own = (time_s > time_s[begin] + 1) & (time_s < time_s[end] - 0.2)
-        fitted = np.polynomial.Polynomial.fit(time_s[own], window[own], 3).convert()
+        in_epoch = (time_s > time_s[begin] + 1) & (time_s < time_s[end] - 0.2)
+        fitted = np.polynomial.Polynomial.fit(time_s[in_epoch], window[in_epoch], 3).convert()
         _, _, square, cube = map(float, fitted.coef)
         scales.append(cube)
         tops.append((maximum, float(fitted(-square / (3 * cube)))))
@@ -244,8 +246,8 @@ def hystart(run: Run) -> Iterator[LawRow]:
     """
     flow = tcp("cubic")
     trial = run(bottleneck(100, 50, DEEP_QUEUE, [flow], duration_s=2.0, sample_interval_ms=1.0))
-    found = sockets(trial)
-    first = found[found["ssthresh"] < 1e6].iloc[0]
+    samples = sockets(trial)
+    first = samples[samples["ssthresh"] < 1e6].iloc[0]
     ended_s, window = _delay_exit(*packets(trial))
     yield LawRow("end of slow start", 1e3 * ended_s, 1e3 * float(first["time_s"]), "ms")
     yield LawRow("window there", window, float(first["ssthresh"]), "segments")
@@ -280,8 +282,8 @@ def codel(run: Run) -> Iterator[LawRow]:
     """
     queue = Queue("codel", limit_packets=1000)
     trial = run(bottleneck(10, 0, queue, [cbr(10.5)], duration_s=3.0, sample_interval_ms=1.0))
-    found = backlog(trial)
-    drops = found["time_s"].to_numpy()[np.flatnonzero(np.diff(found["drops"])) + 1]
+    samples = backlog(trial)
+    drops = samples["time_s"].to_numpy()[np.flatnonzero(np.diff(samples["drops"])) + 1]
     began_s = float(packets(trial)[0]["time_s"].iloc[0])
     # of what arrives a twentieth is too much, and the packet of 100 ms leaves 5 ms later
     yield LawRow("first drop", 105 + 100, 1e3 * (drops[0] - began_s), "ms")
@@ -351,25 +353,25 @@ def bbr(run: Run) -> Iterator[LawRow]:
     """
     flow = tcp("bbr")
     trial = run(bottleneck(10, 40, DEEP_QUEUE, [flow], duration_s=42.0, sample_interval_ms=1.0))
-    found = sockets(trial, from_s=5)
-    pacing = found["pacing_mbps"][found["cwnd"] > 4]
+    samples = sockets(trial, from_s=5)
+    pacing = samples["pacing_mbps"][samples["cwnd"] > 4]
     level = float(pacing.median())
-    for words, gain, own in (
+    for words, gain, of_phase in (
         ("probing", 1.25, pacing[pacing > 1.1 * level]),
         ("draining", 0.75, pacing[pacing < 0.9 * level]),
     ):
-        yield LawRow(f"pacing gain, {words}", gain, float(own.median()) / level)
-    up, _ = _spells(found, found["pacing_mbps"] > 1.1 * level)
+        yield LawRow(f"pacing gain, {words}", gain, float(of_phase.median()) / level)
+    up, _ = _spells(samples, samples["pacing_mbps"] > 1.1 * level)
     cycle = float(np.median(np.diff(up))) / (0.04 + FRAME_BYTES * 8e-7)
     yield LawRow("from gain 1.25 to gain 1.25", 8, cycle, "round trips")
-    begins, ends = _spells(found, found["cwnd"] <= 4)
+    begins, ends = _spells(samples, samples["cwnd"] <= 4)
     yield LawRow("from ProbeRTT to ProbeRTT", 10.2, float(np.median(np.diff(begins))), "s")
     yield LawRow("ProbeRTT", 241, 1e3 * float(np.median(ends - begins)), "ms")
 
 
-def _spells(found: pd.DataFrame, holds: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def _spells(samples: pd.DataFrame, holds: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Return when a condition begins and ends to hold, of the spells that do both."""
-    times, steps = found["time_s"].to_numpy()[1:], np.diff(holds.to_numpy().astype(int))
+    times, steps = samples["time_s"].to_numpy()[1:], np.diff(holds.to_numpy().astype(int))
     begins, ends = times[steps > 0], times[steps < 0]
     ends = ends[ends > begins[0]]
     return begins[: len(ends)], ends
@@ -419,10 +421,10 @@ def probe_rtt(run: Run) -> Iterator[LawRow]:
     for bdp in (2, 4, 8):
         flows = [tcp("bbr"), tcp("cubic", 2)]
         trial = run(beside(bdp, flows, duration_s=250.0, sample_interval_ms=10.0))
-        queue, found = backlog(trial), sockets(trial, from_s=100)
+        queue, samples = backlog(trial), sockets(trial, from_s=100)
         queue_s = pd.Series(queue["backlog_bytes"].to_numpy() * 8e-7, queue["time_s"])
         round_trips = []
-        for begin, end in zip(*_spells(found, found["cwnd"] <= 4), strict=True):
+        for begin, end in zip(*_spells(samples, samples["cwnd"] <= 4), strict=True):
             bbrs, cubics = (_acked(trial, flow.name, begin - 2, begin) for flow in flows)
             p = cubics / (bbrs + cubics)
             ware_s = p * bdp * path_s + path_s + 4 * packet_s
@@ -443,8 +445,8 @@ def beside(bdp: float, flows: Sequence[Flow], **more: Any) -> Scenario:
 
 
 def _acked(trial: Trial, flow: str, from_s: float, to_s: float) -> float:
-    found = sockets(trial, flow)
-    ends = np.interp((from_s, to_s), found["time_s"], found["bytes_acked"])
+    samples = sockets(trial, flow)
+    ends = np.interp((from_s, to_s), samples["time_s"], samples["bytes_acked"])
     return float(ends[1] - ends[0])
 
 

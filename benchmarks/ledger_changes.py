@@ -66,8 +66,12 @@ def _git(*words: str) -> str:
 
 def _by_trials(files: Iterator[str]) -> Answers:
     tables = (table for text in files for table in json.loads(text).values())
-    found = (ANSWER.validate_python(each) for own in tables for each in own.get("answers", ()))
-    return {(each.id, each.trials): each for each in found}
+    given = (
+        ANSWER.validate_python(each)
+        for each_table in tables
+        for each in each_table.get("answers", ())
+    )
+    return {(each.id, each.trials): each for each in given}
 
 
 def kind_of(answer: ClaimAnswer) -> str:
@@ -99,8 +103,13 @@ def tables(before: Answers, after: Answers) -> str:
     rows = [(name, *(str(each[name]) for each in kinds)) for name in KINDS]
     rows += [(f"open: {name}", *(str(each[name]) for each in causes)) for name in CAUSES]
     rows += [("all", *(str(len(each)) for each in both))]
-    for name, own in (("a reader can use", usable), ("are open", [each["open"] for each in kinds])):
-        shares = (f"{count / max(len(each), 1):.1%}" for count, each in zip(own, both, strict=True))
+    for name, numbers in (
+        ("a reader can use", usable),
+        ("are open", [each["open"] for each in kinds]),
+    ):
+        shares = (
+            f"{count / max(len(each), 1):.1%}" for count, each in zip(numbers, both, strict=True)
+        )
         rows += [(f"share that {name}", *shares)]
     return "\n".join(markdown_lines(("answers", "before", "now"), rows))
 

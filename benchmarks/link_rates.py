@@ -76,10 +76,10 @@ def at_rate(
 
 def results(scenarios: Sequence[Scenario]) -> list[RateResult]:
     """Run the scenarios, one for each rate, and return what their flows came to."""
-    found = []
+    rates = []
     for scenario, row in first_flows(scenarios):
         rate_mbit = scenario.network.bottleneck_mbit
-        found.append(
+        rates.append(
             RateResult(
                 rate_mbit=rate_mbit,
                 utilisation=float(row["throughput_mbps"]) / rate_mbit,
@@ -88,7 +88,7 @@ def results(scenarios: Sequence[Scenario]) -> list[RateResult]:
                 verdict=f"{row['verdict']} {row['why']}".strip(),
             )
         )
-    return sorted(found, key=lambda each: each.rate_mbit)
+    return sorted(rates, key=lambda each: each.rate_mbit)
 
 
 def main() -> None:

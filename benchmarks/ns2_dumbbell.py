@@ -171,8 +171,8 @@ def measured(trace: pd.DataFrame, flow: str, one: OracleRun) -> dict[str, float]
     has neither these nor what arrived twice. A round trip is that of the newest segment of an ACK
     that covers no retransmission (Karn).
     """
-    own = trace[(trace["flow"] == flow) & trace["type"].isin(("tcp", "cbr"))]
-    late = own[own["time"] >= one.measured_from_s]
+    of_flow = trace[(trace["flow"] == flow) & trace["type"].isin(("tcp", "cbr"))]
+    late = of_flow[of_flow["time"] >= one.measured_from_s]
     span_s = one.seconds - one.measured_from_s
     target = one.cbr[1] if flow == "9" else ENDS[f"tcp{flow}"][1]
     arrived = late[(late["event"] == "r") & (late["target"] == int(target[1:]) - 1)]
@@ -183,28 +183,28 @@ def measured(trace: pd.DataFrame, flow: str, one: OracleRun) -> dict[str, float]
         "throughput_mbps": 8e-6 * float(arrived["size"].sum()) / span_s,
         "goodput_mbps": 8e-3 * len(first) / span_s,
         "drop_rate": dropped / sent if sent else 0.0,  # what is dropped was queued, by the trace
-        "oneway_ms": _one_way_ms(own, arrived, flow, one),
-        **(_round_trips(trace, own, flow, one) if flow != "9" else {}),
+        "oneway_ms": _one_way_ms(of_flow, arrived, flow, one),
+        **(_round_trips(trace, of_flow, flow, one) if flow != "9" else {}),
     }
 
 
-def _source_events(own: pd.DataFrame, source: int) -> pd.DataFrame:
-    return own[(own["event"] == "+") & (own["source"] == source)]
+def _source_events(events: pd.DataFrame, source: int) -> pd.DataFrame:
+    return events[(events["event"] == "+") & (events["source"] == source)]
 
 
-def _one_way_ms(own: pd.DataFrame, arrived: pd.DataFrame, flow: str, one: OracleRun) -> float:
+def _one_way_ms(events: pd.DataFrame, arrived: pd.DataFrame, flow: str, one: OracleRun) -> float:
     """Return the mean time from a packet's last sending to its first arrival."""
     source = int(one.cbr[0][1:]) - 1 if flow == "9" else SENDER_NODES[flow]
-    sent = _source_events(own, source).drop_duplicates("number", keep=False)
+    sent = _source_events(events, source).drop_duplicates("number", keep=False)
     both = arrived.merge(sent, on="number", suffixes=("", "_sent"))
     return 1e3 * float((both["time"] - both["time_sent"]).mean())
 
 
 def _round_trips(
-    trace: pd.DataFrame, own: pd.DataFrame, flow: str, one: OracleRun
+    trace: pd.DataFrame, events: pd.DataFrame, flow: str, one: OracleRun
 ) -> dict[str, float]:
     """Return the mean round trip, and the mean time from a first sending to its ACK."""
-    sent = _source_events(own, SENDER_NODES[flow])
+    sent = _source_events(events, SENDER_NODES[flow])
     numbers, times = sent["number"].to_numpy(), sent["time"].to_numpy()
     size = int(numbers.max()) + 1 if len(numbers) else 1
     first, count = np.full(size, np.nan), np.zeros(size, dtype=int)

@@ -142,8 +142,8 @@ def parse_packets(lines: Iterable[str]) -> list[Ns2Event]:
     events = []
     for line in lines:
         happened, time, source, target, kind, *_size_flags_flow_ends, number, _uid = line.split()
-        if found := kinds.get((happened, source, target, kind)):
-            events.append(Ns2Event(float(time), found, int(number)))
+        if event := kinds.get((happened, source, target, kind)):
+            events.append(Ns2Event(float(time), event, int(number)))
     return events
 
 

@@ -196,11 +196,13 @@ class MarkedTable:
 
     def is_stale(self) -> bool:
         """Return whether this code might give something else than what is stored."""
-        found = stored_tables(store_of(self.page)).get(self.name)
-        if not found or found.commands != self.commands or found.revision != self.revision():
+        stored = stored_tables(store_of(self.page)).get(self.name)
+        if not stored or stored.commands != self.commands or stored.revision != self.revision():
             return True
         made = (what_runs(command, self.files) for command in self.commands)
-        return any(is_moved(found.behaviour, setting) for each in made for setting in each.settings)
+        return any(
+            is_moved(stored.behaviour, setting) for each in made for setting in each.settings
+        )
 
 
 @dataclass(frozen=True)
@@ -233,19 +235,19 @@ def is_moved(since: str, setting: TrialSetting) -> bool:
 
 def pages(root: Path = PROJECT_ROOT) -> list[Path]:
     """Return every page that may have marks."""
-    own = (page for folder in ("docs", "experiments") for page in (root / folder).rglob("*.md"))
-    return [root / "README.md", *sorted(own)]
+    files = (page for folder in ("docs", "experiments") for page in (root / folder).rglob("*.md"))
+    return [root / "README.md", *sorted(files)]
 
 
 def all_tables(paths: Iterable[Path]) -> list[MarkedTable]:
     """Return the marked tables of pages, each once."""
-    found = {(store_of(each.page), each.name): each for path in paths for each in marked(path)}
-    return list(found.values())
+    by_name = {(store_of(each.page), each.name): each for path in paths for each in marked(path)}
+    return list(by_name.values())
 
 
 def marked(page: Path) -> list[MarkedTable]:
     """Return the marked tables of a page."""
-    lines, found = page.read_text(encoding="utf-8").splitlines(), []
+    lines, pages_tables = page.read_text(encoding="utf-8").splitlines(), []
     for number, line in enumerate(lines):
         if not (mark := MARK.fullmatch(line)):
             continue
@@ -254,8 +256,8 @@ def marked(page: Path) -> list[MarkedTable]:
         commands = tuple(c.strip() for c in (mark["commands"] or mark["commands2"]).split(";"))
         files = tuple(_files(lines, commands))
         name = title if kind == "answers" else f"{kind}: {title or commands[0]}"
-        found.append(MarkedTable(name, kind, title, commands, page, begin, end, files))
-    return found
+        pages_tables.append(MarkedTable(name, kind, title, commands, page, begin, end, files))
+    return pages_tables
 
 
 def _extent(lines: Sequence[str], after: int, kind: str) -> tuple[int, int]:
@@ -310,13 +312,16 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     """Return a row for each claim, and below them, folded, a row for each group of its trials."""
     rows = []
     for claim in dict.fromkeys(answer.id for answer in answers):
-        own = [answer for answer in answers if answer.id == claim]
-        told = [sentence for answer in own if (sentence := answer.sentence())]
-        short = " ".join(told) or _shortened(own[0].statement)
-        short = " ".join(filter(None, (short, _what_may_decide(own))))
-        rows.append((f"**{claim}** {own[0].claim}", f"**{_in_and_outside(own)}.** {short}"))
+        of_claim = [answer for answer in answers if answer.id == claim]
+        told = [sentence for answer in of_claim if (sentence := answer.sentence())]
+        short = " ".join(told) or _shortened(of_claim[0].statement)
+        short = " ".join(filter(None, (short, _what_may_decide(of_claim))))
+        rows.append(
+            (f"**{claim}** {of_claim[0].claim}", f"**{_in_and_outside(of_claim)}.** {short}")
+        )
         rows += [
-            (f"· {what}", f"{answer}: {_shortened(said)}") for what, answer, said in own[0].beside
+            (f"· {what}", f"{answer}: {_shortened(statement)}")
+            for what, answer, statement in of_claim[0].beside
         ]
     kernels = dict.fromkeys(name for answer in answers for name, _ in answer.kernels)
     none = [""] * len(kernels)
@@ -325,7 +330,10 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
         for a in answers
         for row in (
             (a.id, a.trials, a.answer, *_on(kernels, a), a.statement, a.out_of or str(a.n)),
-            *((a.id, f"· {what}", answer, *none, said, "") for what, answer, said in a.beside),
+            *(
+                (a.id, f"· {what}", answer, *none, statement, "")
+                for what, answer, statement in a.beside
+            ),
         )
     ]
     if any(a.trials.startswith(SIMULATED) for a in answers):
@@ -554,11 +562,11 @@ def trials_of(table: MarkedTable) -> list[Scenario]:
 
 def captures_of(table: MarkedTable, folder: Path) -> str:
     """Return the first digits of the hash of each trial's captures."""
-    found = {path.parent.name: path.parent for path in folder.rglob(RECORD)}
+    folders = {path.parent.name: path.parent for path in folder.rglob(RECORD)}
     names = [trial_folder(each, "guest") for each in trials_of(table)]
     return "".join(
-        captures_hash(Record.from_json(read_record(found[name] / RECORD)))[:CAPTURE_DIGITS]
-        if name in found
+        captures_hash(Record.from_json(read_record(folders[name] / RECORD)))[:CAPTURE_DIGITS]
+        if name in folders
         else UNKNOWN_CAPTURES
         for name in names
     )
@@ -577,8 +585,8 @@ def _sheet(table: MarkedTable, out: Path) -> StoredTable:
     for command in table.commands:
         _testbed(command, out)
     folders = dict.fromkeys(_folder(command, out) for command in table.commands)
-    found = (each for folder in folders for each in of_results(folder, folder.name, EXPERIMENTS))
-    made = dict(itertools.chain.from_iterable(map(tables, found)))
+    rows = (each for folder in folders for each in of_results(folder, folder.name, EXPERIMENTS))
+    made = dict(itertools.chain.from_iterable(map(tables, rows)))
     if table.title not in made:
         raise SystemExit(f"{table.page}: no table {table.title!r}; there are {list(made)}")
     return _made(table, as_markdown(made[table.title].as_text()).splitlines())
@@ -642,9 +650,9 @@ def _printed(table: MarkedTable, out: Path) -> StoredTable:
 
 def _answers(table: MarkedTable, out: Path) -> StoredTable:
     """Take the answers of a paper, or of some of its claims, from a report of all runs."""
-    found = _claims(table.commands, out, store_of(table.page).with_name(ORACLE_NAME))
-    own = [each for each in found if is_about(table, each["id"])]
-    answers = tuple(map(claim_answer, own))
+    rows = _claims(table.commands, out, store_of(table.page).with_name(ORACLE_NAME))
+    of_table = [each for each in rows if is_about(table, each["id"])]
+    answers = tuple(map(claim_answer, of_table))
     return dataclasses.replace(_made(table, ()), answers=answers)
 
 
@@ -663,8 +671,10 @@ def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str
     folders = dict.fromkeys(_folder(command, out) for command in commands)
     reference = ["--reference", str(oracle)] if oracle.is_dir() else []
     _run(["report", *map(str, folders), "--claims", *reference, "--out", str(page)])
-    found: list[dict[str, Any]] = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
-    return found
+    claims: list[dict[str, Any]] = json.loads(
+        page.with_name(f"{page.stem}-claims.json").read_text()
+    )
+    return claims
 
 
 def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
@@ -674,7 +684,9 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     kernels = tuple((each["what"], each["verdict"]) for each in data.get("varied", ()))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     words = (data["id"], data["claim"], group, answer, data["statement"])
-    beside = tuple((name, verdict, said) for name, verdict, said in data.get("beside", ()))
+    beside = tuple(
+        (name, verdict, statement) for name, verdict, statement in data.get("beside", ())
+    )
     out_of, needed = data.get("out_of", ""), data.get("needed", 0)
     return ClaimAnswer(*words, data["n"], numbers, out_of, beside, needed, kernels)
 

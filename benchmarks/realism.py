@@ -88,8 +88,8 @@ def table(measured_rows: pd.DataFrame) -> str:
     for name, rows in measured_rows.groupby("case", sort=False):
         cells = [str(name)]
         for variant in variants:
-            own = rows.loc[rows["variant"] == variant, [*REALISM_COLUMNS]].astype(float).mean()
-            cells += "{:.2%}|{:.2f}|{:.2f}".format(*own).split("|")
+            averages = rows.loc[rows["variant"] == variant, [*REALISM_COLUMNS]].astype(float).mean()
+            cells += "{:.2%}|{:.2f}|{:.2f}".format(*averages).split("|")
         lines.append(cells)
     return "\n".join(markdown_lines(["what is on", *heads], lines))
 
@@ -103,7 +103,7 @@ def main() -> None:
     options = parser.parse_args()
     engine = ENGINES[options.engine]()
     cases = list(REALISM_CASES) if engine.virtual_time else [NO_REALISM]
-    found = measured(
+    rows = measured(
         [
             case(name, variant, seed)
             for name in cases
@@ -112,8 +112,8 @@ def main() -> None:
         ],
         engine,
     )
-    print(table(found))
-    print(f"{(found['verdict'] == 'valid').sum()} of {len(found)} trials are valid")
+    print(table(rows))
+    print(f"{(rows['verdict'] == 'valid').sum()} of {len(rows)} trials are valid")
 
 
 if __name__ == "__main__":

@@ -60,9 +60,9 @@ def segments(path: Path) -> Iterator[CapturedSegment]:
             ns_of_unit = _resolution(content[at + 16 : at + size - 4])
         elif kind == OF_A_PACKET:
             high, low, kept = struct.unpack_from("<III", content, at + 12)
-            found = _segment((high << 32 | low) * ns_of_unit, content[at + 28 : at + 28 + kept])
-            if found:
-                yield found
+            segment = _segment((high << 32 | low) * ns_of_unit, content[at + 28 : at + 28 + kept])
+            if segment:
+                yield segment
         at += size
 
 
@@ -226,18 +226,18 @@ def main() -> None:
         for flow in json.loads((path / RECORD).read_text())["flows"]:
             if flow["protocol"] != "tcp" or not flow["src_ports"] or not flow["dst_port"]:
                 continue
-            own = recompute(path, flow, scenario.get("measure_from_s", 0.0))
+            recomputed = recompute(path, flow, scenario.get("measure_from_s", 0.0))
             name = f"{path.name.split('-seed')[0][:28]} {flow['name']}"
             for column in (*AGREEING, BESIDE):
-                found = float(table.loc[flow["name"], column])
-                off = abs(found - own[column])
-                unequal = column in AGREEING and not off <= AGREES_WITHIN * max(1.0, abs(found))
+                value = float(table.loc[flow["name"], column])
+                off = abs(value - recomputed[column])
+                unequal = column in AGREEING and not off <= AGREES_WITHIN * max(1.0, abs(value))
                 different += unequal
                 note = "  DIFFERENT" if unequal else ""
-                line = f"{name:40} {column:24} {found:14.6f} {own[column]:14.6f} {off:11.2e}"
+                line = f"{name:40} {column:24} {value:14.6f} {recomputed[column]:14.6f} {off:11.2e}"
                 print(line + note)
             told = "" if windows[flow["name"]] is None else f"the scenario: {windows[flow['name']]}"
-            print(f"{name:40} {'widest window, bytes':24} {'':14} {own['widest']:14} {told}")
+            print(f"{name:40} {'widest window, bytes':24} {'':14} {recomputed['widest']:14} {told}")
     if different:
         raise TestbedError(f"{different} columns differ")
 

@@ -87,7 +87,9 @@ def trial_directory() -> str:
         "a directory that exists is whole. A file exists only if the trial has what it holds.",
         "Captures may end in `.zst` (`--captures zstd`) or be dropped (`--captures drop`).",
         "",
-        *table("file", ((f"`{name}`", about) for name, about in names.TRIAL_FILES.items())),
+        *table(
+            "file", ((f"`{name}`", description) for name, description in names.TRIAL_FILES.items())
+        ),
     ]
     tables = sorted(
         (value for value in vars(names).values() if isinstance(value, names.Table)),
@@ -101,7 +103,9 @@ def trial_directory() -> str:
         lines += ["", f"## {where}", "", " ".join((inspect.getdoc(kind) or "").split()), ""]
         lines += table("field", ((f"`{name}`", text) for name, text in field_docs(kind).items()))
     lines += ["", "# A results folder", ""]
-    lines += table("name", ((f"`{name}`", about) for name, about in names.RESULTS_FILES.items()))
+    lines += table(
+        "name", ((f"`{name}`", description) for name, description in names.RESULTS_FILES.items())
+    )
     return "\n".join([*lines, ""])
 
 
@@ -124,8 +128,8 @@ def field_docs(kind: type[Any]) -> Mapping[str, str]:
 def metrics() -> str:
     """Return the page of all columns with numbers that are reduced from captures."""
     lines = [MADE, "", "# Metrics", ""]
-    for title, about, columns in METRIC_TABLES:
-        lines += [f"## {title}", "", about, ""]
+    for title, description, columns in METRIC_TABLES:
+        lines += [f"## {title}", "", description, ""]
         rows = (
             (f"`{each.name}`", each.definition + (f" ({each.unit})" if each.unit else ""))
             for each in columns

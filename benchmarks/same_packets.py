@@ -147,7 +147,7 @@ def judged(
     newest = known.behaviours[known.newest]
     ran = {name: hashes[each.name] for name, each in due.items()}
     moved = [name for name, each in ran.items() if newest.recipes.get(name, each) != each]
-    states = {} if moved else {part: list(own) for part, own in newest.states.items()}
+    states = {} if moved else {part: list(state_list) for part, state_list in newest.states.items()}
     shown = {name: each for name, each in due.items() if name in newest.recipes}
     if moved:  # the others have behaved as the newest before, and do
         shown = {n: e for n, e in recipes().items() if n in due or newest.has(state_of(e))}
@@ -155,7 +155,9 @@ def judged(
         for part, state in state_of(each).items():
             if state not in states.setdefault(part, []):
                 states[part].append(state)
-    after = Behaviour({**newest.recipes, **ran}, {part: tuple(own) for part, own in states.items()})
+    after = Behaviour(
+        {**newest.recipes, **ran}, {part: tuple(state_list) for part, state_list in states.items()}
+    )
     if new := [name for name, each in due.items() if not after.has(state_of(each))]:
         raise TestbedError(
             f"the ledger has nothing to compare these with: {', '.join(new)}",

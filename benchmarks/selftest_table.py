@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
 
 def read(folders: Sequence[Path]) -> SuiteResults:
     """Return the results in folders, by kernel and suite."""
-    found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    by_test: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for folder in folders:
         document = json_files.read(folder / SELFTEST_RESULTS)
         if not isinstance(document, list):
@@ -45,10 +45,10 @@ def read(folders: Sequence[Path]) -> SuiteResults:
                 f"{folder / SELFTEST_RESULTS} is no list of results", "name results folders"
             )
         for each in document:
-            found[each["kernel"], each["group"], each["test"]] = each
+            by_test[each["kernel"], each["group"], each["test"]] = each
     by_suite: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for kernel, suite, name in sorted(found):
-        by_suite[kernel, suite].append(found[kernel, suite, name])
+    for kernel, suite, name in sorted(by_test):
+        by_suite[kernel, suite].append(by_test[kernel, suite, name])
     return by_suite
 
 
@@ -95,8 +95,8 @@ def _others(results: SuiteResults, known: Mapping[str, tuple[str, str]]) -> Iter
             where, why = known.get(f"{suite}:{each['test']}", ("", each["reason"]))
             outcomes = Counter(one["result"] for one in each["results"])
             passed = f"{outcomes['pass']} of {outcomes.total()} pass" if outcomes else ""
-            said = why.replace("|", "\\|").replace("<", "&lt;")[:160]
-            yield (kernel, f"`{suite}:{each['test']}`", each["status"], passed, where, said)
+            reason = why.replace("|", "\\|").replace("<", "&lt;")[:160]
+            yield (kernel, f"`{suite}:{each['test']}`", each["status"], passed, where, reason)
 
 
 def _name(result: Mapping[str, Any]) -> str:

@@ -119,10 +119,10 @@ def _ns2(flow: SimulatedFlow, core: int, trace: Path) -> SimulatorRun:
     words = [NS2_SCRIPT, NS2_CONTROLS[flow.variant], rate_mbit, flow.rtt_ms, flow.start_s]
     argv = map(str, [*words, flow.seconds, flow.limit_packets, trace])
     began = time.perf_counter()
-    said = run(["taskset", "-c", str(core), "ns", *argv]).stdout
+    output = run(["taskset", "-c", str(core), "ns", *argv]).stdout
     wall_s = time.perf_counter() - began
     # ns-2 says more than the number of segments
-    return SimulatorRun(wall_s, next(int(line) for line in said.splitlines() if line.isdigit()))
+    return SimulatorRun(wall_s, next(int(line) for line in output.splitlines() if line.isdigit()))
 
 
 def run_ns3(flow: SimulatedFlow, core: int) -> SimulatorRun:
@@ -138,8 +138,8 @@ def run_ns3(flow: SimulatedFlow, core: int) -> SimulatorRun:
             f"--pcap={folder}/ns3",
         ]
         began = time.perf_counter()
-        said = json.loads(run(argv).stdout)
-        return SimulatorRun(time.perf_counter() - began, **said)
+        output = json.loads(run(argv).stdout)
+        return SimulatorRun(time.perf_counter() - began, **output)
 
 
 def build_ns3() -> Path:

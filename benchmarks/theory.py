@@ -52,8 +52,8 @@ def law_lines(numbers: pd.DataFrame) -> Iterator[str]:
     measured = [each for each in kernels.versions() if each in set(numbers["kernel"])]
     rows = []
     for law in LAWS:
-        own = numbers[numbers["law"] == law.name]
-        for what, group in own.groupby("what", sort=False):
+        of_law = numbers[numbers["law"] == law.name]
+        for what, group in of_law.groupby("what", sort=False):
             by_kernel = group.set_index("kernel")
             cells = [_number(by_kernel, each) for each in measured]
             first = group.iloc[0]
@@ -70,8 +70,8 @@ def _number(by_kernel: pd.DataFrame, kernel: str) -> str:
     """Return the measurement, and what this kernel's trials predict if that is another number."""
     if kernel not in by_kernel.index:
         return "–"
-    predicted, own = by_kernel["predicted"].iloc[0], by_kernel["predicted"][kernel]
-    of = "" if math.isclose(own, predicted, rel_tol=0.01) else f" ({own:.4g})"
+    predicted, estimate = by_kernel["predicted"].iloc[0], by_kernel["predicted"][kernel]
+    of = "" if math.isclose(estimate, predicted, rel_tol=0.01) else f" ({estimate:.4g})"
     return f"{by_kernel['measured'][kernel]:.4g}{of}"
 
 
@@ -89,11 +89,11 @@ def verdict(law: TheoryLaw, group: pd.DataFrame) -> str:
 
 def share_lines(numbers: pd.DataFrame) -> Iterator[str]:
     """Yield the table of BBR's share of the link beside others."""
-    own = numbers[numbers["law"] == SHARES.name]
+    of_law = numbers[numbers["law"] == SHARES.name]
     buffers = [f"{bdp} BDP" for bdp in BUFFERS_BDP]
     models = {"Ware's model": ware_share, "the model, mended": mended_share}
     rows = [[name, *map(_share, map(model, BUFFERS_BDP))] for name, model in models.items()]
-    for (kernel, what), group in own.groupby(["kernel", "what"], sort=False):
+    for (kernel, what), group in of_law.groupby(["kernel", "what"], sort=False):
         label = str(what) if kernel == BASE_KERNEL else f"{what}, Linux {kernel}"
         shares = dict(zip(group["unit"], group["measured"], strict=True))
         rows.append([label, *(_share(shares.get(each, math.nan)) for each in buffers)])

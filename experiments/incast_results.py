@@ -43,7 +43,7 @@ def requests(results: ExperimentResults) -> pd.DataFrame:
     )
     trials = rows.groupby([*CELL, "trial", "verdict"], sort=False)
     ends = rows["start_s"] + rows["completion_s"]
-    found = trials.agg(
+    table = trials.agg(
         flows=("flow", "size"),
         finished=("completion_s", "count"),
         median_ms=("completion_s", lambda each: 1e3 * each.median()),
@@ -52,10 +52,10 @@ def requests(results: ExperimentResults) -> pd.DataFrame:
         begin_s=("start_s", "min"),
         bits=(f"{AXIS}request_bytes", lambda each: 8 * each.iloc[0]),
     ).reset_index()
-    last = ends.groupby(rows["trial"]).max().reindex(found["trial"]).to_numpy()
-    whole = found["finished"] == found["flows"]
-    took_s = (last - found["begin_s"]).where(whole)
-    return found.assign(request_ms=1e3 * took_s, rate_mbps=found["bits"] / took_s / 1e6)
+    last = ends.groupby(rows["trial"]).max().reindex(table["trial"]).to_numpy()
+    whole = table["finished"] == table["flows"]
+    took_s = (last - table["begin_s"]).where(whole)
+    return table.assign(request_ms=1e3 * took_s, rate_mbps=table["bits"] / took_s / 1e6)
 
 
 def requests_table(results: ExperimentResults) -> TextTable:
@@ -109,5 +109,9 @@ def _caption(rows: pd.DataFrame) -> str:
     times = of_most["request_ms"].mean().dropna()
     if times.empty:
         return f"No request to {most:g} senders was complete."
-    said = (f"{', '.join(key)} {times[key]:.3g} ms" for key in (times.idxmin(), times.idxmax()))
-    return f"{most:g} senders: " + ("; ".join(said) if len(times) > 1 else next(said)) + "."
+    sentences = (
+        f"{', '.join(key)} {times[key]:.3g} ms" for key in (times.idxmin(), times.idxmax())
+    )
+    return (
+        f"{most:g} senders: " + ("; ".join(sentences) if len(times) > 1 else next(sentences)) + "."
+    )

@@ -74,8 +74,8 @@ class ProcessOutcome:
 
     def death(self) -> TestbedError:
         """Return the error of a trial that ended without results."""
-        said = f": {self.errors}" if self.errors else ""
-        return TestbedError(f"the trial died (exit status {self.status}){said}")
+        errors = f": {self.errors}" if self.errors else ""
+        return TestbedError(f"the trial died (exit status {self.status}){errors}")
 
 
 @dataclass(frozen=True)

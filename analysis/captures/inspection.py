@@ -160,24 +160,26 @@ def open_window(view: View) -> None:
     """
     user = sudo_user()
     with configuration(view.display_filter) as folder:
-        said = folder / "said"
+        notes_folder = folder / "said"
         environment = {**os.environ, VARIABLE: os.fspath(folder), **(user.home if user else {})}
-        process = start(view.command, stderr=said, env=environment, user=user)
+        process = start(view.command, stderr=notes_folder, env=environment, user=user)
         try:
             status = process.wait()
         finally:
             end(process)
         if status:
-            reason = _reason(safe_files.tail(said))
+            reason = _reason(safe_files.tail(notes_folder))
             raise TestbedError(
                 f"wireshark ended with status {status}: {reason}",
                 "`testbed inspect … --print` gives the command and the display filter",
             )
 
 
-def _reason(said: str) -> str:
+def _reason(stderr: str) -> str:
     """Return the line that says why; Qt says more, before and after."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it does not say why"]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()] or [
+        "it does not say why"
+    ]
     return next((line for line in lines if "could not" in line), lines[-1])
 
 

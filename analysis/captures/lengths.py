@@ -24,10 +24,10 @@ def packet_lengths(
     which = np.searchsorted(BUCKETS, length, side="right") - 1
     rows = [_row(ALL, now_ms, length, elapsed_ms, len(length))]
     for index, low in enumerate(BUCKETS):
-        own = which == index
+        in_bucket = which == index
         high = f"{BUCKETS[index + 1] - 1}" if index + 1 < len(BUCKETS) else "and greater"
         name = f"{low}-{high}" if index + 1 < len(BUCKETS) else f"{low} {high}"
-        rows.append(_row(name, now_ms[own], length[own], elapsed_ms, len(length)))
+        rows.append(_row(name, now_ms[in_bucket], length[in_bucket], elapsed_ms, len(length)))
     return pd.DataFrame(rows)
 
 

@@ -192,15 +192,15 @@ class Core:
         count = self.state.flows
         if not count:
             return (FlowSums * 0)()
-        found: ctypes.Array[FlowSums] = (FlowSums * count).from_address(
+        sums: ctypes.Array[FlowSums] = (FlowSums * count).from_address(
             self._library.core_flows(self._core)
         )
-        return found
+        return sums
 
     def skipped(self) -> list[SkippedCount]:
         """Return the number of frames that were not read, by reason."""
-        found = self._library.core_skipped(self._core)
-        return [found[number] for number in range(self.state.skipped)]
+        counts = self._library.core_skipped(self._core)
+        return [counts[number] for number in range(self.state.skipped)]
 
     def sacks(self) -> ctypes.Array[Block]:
         """Copy all blocks of selective acknowledgements, in the order of the frames."""

@@ -75,9 +75,9 @@ def match_data(before: Rows, after: Rows) -> Matches:
 
 def one_way_delays_ms(before: Rows, after: Rows) -> pd.DataFrame:
     """Delays of the data packets (`owd_ms`) by the time when they were sent (`sent_ns`)."""
-    found = match_data(before, after)
+    matched = match_data(before, after)
     return pd.DataFrame(
-        {"sent_ns": found.before_ns.astype(np.int64), "owd_ms": found.delay_ns / 1e6}
+        {"sent_ns": matched.before_ns.astype(np.int64), "owd_ms": matched.delay_ns / 1e6}
     )
 
 
@@ -90,14 +90,14 @@ def lost_packets(before: Rows, after: Rows, end_ns: int = 0) -> Rows:
     """
     sent = _data(before)
     sent = rows_at(sent, np.argsort(np.asarray(sent["time_ns"]), kind="stable"))
-    found = match(sent, _data(after))
-    if not len(found.time_ns):
+    matched = match(sent, _data(after))
+    if not len(matched.time_ns):
         return sent
     lost: npt.NDArray[np.bool_] = np.ones(len(sent), dtype=np.bool_)
-    lost[found.before_row] = False
+    lost[matched.before_row] = False
     end_ns = max(end_ns, int(before["time_ns"].max()), int(after["time_ns"].max()))
-    late = np.asarray(sent["time_ns"]) + int(found.delay_ns.max()) >= end_ns
-    lost &= ~(late & (np.arange(len(sent)) > found.before_row.max()))
+    late = np.asarray(sent["time_ns"]) + int(matched.delay_ns.max()) >= end_ns
+    lost &= ~(late & (np.arange(len(sent)) > matched.before_row.max()))
     return sent[lost]
 
 
@@ -119,15 +119,15 @@ def drop_rate(
     """
     if not len(entered):
         return float("nan")
-    found = match(entered, left)
+    matched = match(entered, left)
     inside = 0
-    if len(found.time_ns):
-        behind = np.sort(np.asarray(entered["time_ns"]))[int(found.before_row.max()) + 1 :]
+    if len(matched.time_ns):
+        behind = np.sort(np.asarray(entered["time_ns"]))[int(matched.before_row.max()) + 1 :]
         behind = behind[(behind >= begin_ns) & (behind <= stop_ns)]
-        inside = int((behind + int(found.delay_ns.max()) >= end_ns).sum())
+        inside = int((behind + int(matched.delay_ns.max()) >= end_ns).sum())
     counting = (entered["time_ns"] >= begin_ns) & (entered["time_ns"] <= stop_ns)
     known = int(counting.sum()) - inside
-    gone = known - int(((found.before_ns >= begin_ns) & (found.before_ns <= stop_ns)).sum())
+    gone = known - int(((matched.before_ns >= begin_ns) & (matched.before_ns <= stop_ns)).sum())
     return gone / known if known > 0 else float("nan")
 
 
@@ -194,9 +194,9 @@ def pairs(before: Rows, after: Rows) -> Pairs:
     ahead = np.concatenate(([0], np.cumsum(is_before)))  # packets of `before` ahead of each place
     befores = np.diff(np.append(ahead[starts], ahead[-1]))  # in each group
     rank = np.arange(len(ordered)) - starts[group] - befores[group]  # of `after` in its group
-    found = np.full(len(second), NOWHERE, dtype=np.int64)
+    matches = np.full(len(second), NOWHERE, dtype=np.int64)
     mine = ~is_before & (rank < befores[group])
-    found[order[mine] - len(first)] = order[(starts[group] + rank)[mine]]
+    matches[order[mine] - len(first)] = order[(starts[group] + rank)[mine]]
     afters = np.diff(np.append(starts, len(ordered))) - befores
     unsure = np.flatnonzero((befores > 1) & (afters > 0) & (afters < befores))
     alike = [
@@ -205,20 +205,20 @@ def pairs(before: Rows, after: Rows) -> Pairs:
         for here in [order[starts[place] :][: befores[place] + afters[place]]]
     ]
     times = (np.asarray(before["time_ns"]), np.asarray(after["time_ns"]))
-    return _pair_alike(found, alike, times)
+    return _pair_alike(matches, alike, times)
 
 
 def _pair_alike(
-    found: Integers, alike: list[tuple[Integers, Integers]], times: tuple[Integers, Integers]
+    matches: Integers, alike: list[tuple[Integers, Integers]], times: tuple[Integers, Integers]
 ) -> Pairs:
     """Pair packets that look alike, of which some did not pass: the latest first."""
     for _, passed in alike:
-        found[passed] = NOWHERE
-    sure = np.flatnonzero(found != NOWHERE)
-    around = np.concatenate(([NOWHERE], found[sure], [len(times[0])]))
-    earliest = found.copy()
+        matches[passed] = NOWHERE
+    sure = np.flatnonzero(matches != NOWHERE)
+    around = np.concatenate(([NOWHERE], matches[sure], [len(times[0])]))
+    earliest = matches.copy()
     may_have_passed = np.zeros(len(times[0]), dtype=np.bool_)
-    may_have_passed[found[sure]] = True
+    may_have_passed[matches[sure]] = True
     for sent, passed in alike:
         last = len(sent)
         for rank, place in reversed([*enumerate(passed.tolist())]):
@@ -232,9 +232,9 @@ def _pair_alike(
             last -= 1
             if last >= 0:
                 first = min(first, last)
-                found[place], earliest[place] = sent[last], sent[first]
+                matches[place], earliest[place] = sent[last], sent[first]
                 may_have_passed[sent[first : last + 1]] = True
-    return Pairs(found, earliest, may_have_passed)
+    return Pairs(matches, earliest, may_have_passed)
 
 
 def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[int, int]:
@@ -244,9 +244,9 @@ def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[
     packets that look alike, some are still on their way when a capture ends: those that arrived
     may be the first ones, not the last.
     """
-    found = pairs(before, after)
-    crossed = found.latest != NOWHERE
-    earliest, latest = found.earliest[crossed], found.latest[crossed]
+    matches = pairs(before, after)
+    crossed = matches.latest != NOWHERE
+    earliest, latest = matches.earliest[crossed], matches.latest[crossed]
     lost = np.ones(len(before), dtype=bool)
     lost[latest] = False
     sent_ns, came_ns = (np.asarray(rows["time_ns"], dtype=np.int64) for rows in (before, after))
@@ -255,16 +255,16 @@ def differences(before: Rows, after: Rows, until_ns: float = math.inf) -> tuple[
     longest_ns = taken_ns[sure if sure.any() else ...].max(initial=0)
     in_time = sent_ns < until_ns - longest_ns
     lost &= in_time
-    alike = int((lost & found.may_have_passed).sum())
+    alike = int((lost & matches.may_have_passed).sum())
     first = int((in_time[earliest] & ~in_time[latest]).sum())
-    gone = int((lost & ~found.may_have_passed).sum()) + max(0, alike - first)
+    gone = int((lost & ~matches.may_have_passed).sum()) + max(0, alike - first)
     return gone, int((~crossed & (came_ns < until_ns)).sum())
 
 
 def overtakers(before: Rows, after: Rows) -> int:
     """Count the packets that arrived before one that had been sent earlier."""
-    found = pair(before, after)
-    places = found[found != NOWHERE]
+    matches = pair(before, after)
+    places = matches[matches != NOWHERE]
     if not len(places):
         return 0
     behind = np.minimum.accumulate(places[::-1])[::-1]  # the first sent of those from here on
@@ -286,7 +286,7 @@ def _identities(rows: Rows, start: int) -> npt.NDArray[np.uint64]:
     A multiplicative hash keeps overlapping fields apart.
     """
     with np.errstate(over="ignore"):
-        found = _place_in_stream(rows, start).astype(np.uint64)
+        identities = _place_in_stream(rows, start).astype(np.uint64)
         for name, factor in (
             ("ip_id", 0x9E3779B97F4A7C15),
             ("payload", 0xC2B2AE3D27D4EB4F),
@@ -296,5 +296,5 @@ def _identities(rows: Rows, start: int) -> npt.NDArray[np.uint64]:
             (CONTENT, 0xD6C9A1B5F3E7029B),
         ):
             column = np.asarray(rows[name]).astype(np.uint64)
-            found = found * np.uint64(0x2545F4914F6CDD1D) + column * np.uint64(factor)
-    return found
+            identities = identities * np.uint64(0x2545F4914F6CDD1D) + column * np.uint64(factor)
+    return identities

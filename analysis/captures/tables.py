@@ -60,11 +60,11 @@ def captures_of(path: Path) -> list[Path]:
     captures = [*filter(None, (trial.file(name) for trial, name in kept))]
     if not trials:
         captures = sorted(each for end in CAPTURE_NAMES for each in path.glob(end))
-    found = [each for each in captures if each.is_file()]
-    if not found:
+    files = [each for each in captures if each.is_file()]
+    if not files:
         why = "its trials kept none" if trials else f"no {', '.join(CAPTURE_NAMES)} in it"
         raise UsageError(f"{path}: no captures: {why}", "name captures, or a folder of captures")
-    return found
+    return files
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:

@@ -110,8 +110,10 @@ class Arrays:
 
     def marked(self, name: str) -> Array:
         """Return a mask of the packets that have a mark."""
-        found: Array = (self.columns["marks"] & np.uint32(1 << WIRESHARK_MARKS.index(name))) != 0
-        return found
+        is_marked: Array = (
+            self.columns["marks"] & np.uint32(1 << WIRESHARK_MARKS.index(name))
+        ) != 0
+        return is_marked
 
     def column(self, name: str) -> Array:
         """Return one of CAPTURE_COLUMNS or MORE_COLUMNS; those of texts are places."""
@@ -192,8 +194,8 @@ class PacketArrays:
         """Return a mask of the packets with this protocol or address."""
         names = self._whole.names(column)
         place = names.index(name) if name in names else -1
-        found: Array = self._whole.column(column)[self.index] == place
-        return found
+        is_at_place: Array = self._whole.column(column)[self.index] == place
+        return is_at_place
 
 
 Rows = TypeVar("Rows", "pd.DataFrame", PacketArrays)
@@ -314,6 +316,6 @@ def contiguous(begins: Array, ends: Array, edge: int) -> Array:
     first, last = (np.ascontiguousarray(each, dtype=np.int64) for each in (begins, ends))
     edges = np.empty(len(first), dtype=np.int64)
     addresses = (each.ctypes.data for each in (first, last, edges))
-    begin, end, found = addresses
-    native.contiguous(len(first), begin, end, edge, found)
+    begin, end, result = addresses
+    native.contiguous(len(first), begin, end, edge, result)
     return edges

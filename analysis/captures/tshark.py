@@ -137,8 +137,8 @@ def command(
 @functools.cache
 def version() -> str:
     """Return the installed tshark's version, as `4.0.17`."""
-    found = re.search(r"\d+\.\d+\.\d+", run(["tshark", "--version"]).stdout)
-    return found[0] if found else "of unknown version"
+    match = re.search(r"\d+\.\d+\.\d+", run(["tshark", "--version"]).stdout)
+    return match[0] if match else "of unknown version"
 
 
 def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:
@@ -180,11 +180,11 @@ def _read(path: Path, argv: Sequence[str], fields: Sequence[str]) -> Iterator[pd
                 na_values=[""],
                 chunksize=ROWS_AT_ONCE,
             )
-        said = process.stderr.read()
+        errors = process.stderr.read()
         status = process.wait()
     # 2: the capture is damaged or cut short; what came before was printed
     if status not in (0, 2):
-        complaint = "; ".join(complaints(said)) or f"tshark ended with status {status}"
+        complaint = "; ".join(complaints(errors)) or f"tshark ended with status {status}"
         raise TestbedError(f"{path}: {complaint}")
 
 
@@ -194,9 +194,9 @@ def _whole(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[stream & length]
 
 
-def complaints(said: str) -> list[str]:
+def complaints(errors: str) -> list[str]:
     """Tshark's own lines, without the remark that it runs as root."""
-    lines = (line.strip() for line in said.splitlines())
+    lines = (line.strip() for line in errors.splitlines())
     return [line.removeprefix("tshark: ") for line in lines if line.startswith("tshark: ")]
 
 
@@ -292,11 +292,11 @@ def _compare_sacks(sacks: pd.DataFrame, read: Iterator[Sacks]) -> Iterator[Diffe
 def _compare(
     ours: pd.DataFrame, theirs: pd.DataFrame, frames: Array, verdict: TsharkComparison
 ) -> None:
-    own = ours["frame"].to_numpy()
-    common = np.intersect1d(own, frames)
-    verdict.differences += _alone(np.setdiff1d(own, common), "a packet", "none")
+    our_frames = ours["frame"].to_numpy()
+    common = np.intersect1d(our_frames, frames)
+    verdict.differences += _alone(np.setdiff1d(our_frames, common), "a packet", "none")
     verdict.differences += _alone(np.setdiff1d(frames, common), "none", "a packet")
-    ours, theirs = ours[np.isin(own, common)], theirs[np.isin(frames, common)]
+    ours, theirs = ours[np.isin(our_frames, common)], theirs[np.isin(frames, common)]
     verdict.packets += len(common)
     six = ours["src"].astype("str").str.contains(":").to_numpy()
     for name in CAPTURE_COLUMNS:
@@ -329,8 +329,8 @@ def _theirs(rows: pd.DataFrame, name: str, six: Array) -> Array:
         codes, unique = pd.factorize(rows[TIME_FIELDS[name]])
         return np.array([*map(_nanoseconds, unique), 0], dtype=np.int64)[codes]
     if name in HEXADECIMAL:
-        found = _numbers(rows[HEXADECIMAL[name]], 16, MISSING.get(name, 0))
-        return _either(~six, found, np.full(len(found), -1)) if name == "ip_id" else found
+        numbers = _numbers(rows[HEXADECIMAL[name]], 16, MISSING.get(name, 0))
+        return _either(~six, numbers, np.full(len(numbers), -1)) if name == "ip_id" else numbers
     if name == "ecn":
         four, other = (_numbers(rows[each], 10, 0) for each in ECN_FIELDS)
         return _either(six, other, four)

@@ -67,10 +67,10 @@ class ClaimMeasure:
         half = abs(printed[0] - printed[1]) / 2
         if self.relative:
             half /= (abs(printed[0]) + abs(printed[1])) / 2
-            own: dict[str, Any] = {"relative": half, "absolute": 0.0}
+            margins: dict[str, Any] = {"relative": half, "absolute": 0.0}
         else:
-            own = {"absolute": half}
-        return replace(self, **own, why="half of the difference that the paper prints")
+            margins = {"absolute": half}
+        return replace(self, **margins, why="half of the difference that the paper prints")
 
 
 RATE = ClaimMeasure("Mbit/s", 3, relative=0.02, why="what `testbed compare` has as the same rate")
@@ -203,18 +203,18 @@ def spread(measure: ClaimMeasure, sample: Sample) -> str:
 
     Without an interval, as of a few numbers of two kinds, their range stands in its place.
     """
-    found = of_values(sample.values())
-    value = measure.write(found.centre)
-    low, high = found.interval()
-    if found.kind is EstimateKind.CONSTANT and found.n:
+    seen = of_values(sample.values())
+    value = measure.write(seen.centre)
+    low, high = seen.interval()
+    if seen.kind is EstimateKind.CONSTANT and seen.n:
         return f"{value} in all"
-    if found.kind is EstimateKind.STUDENT:
+    if seen.kind is EstimateKind.STUDENT:
         return f"{value} ± {(high - low) / 2 * measure.factor:.{measure.decimals}f}"
-    if found.kind is EstimateKind.RANKS:
+    if seen.kind is EstimateKind.RANKS:
         return f"median {value} ({measure.write(low)} to {measure.write(high)})"
-    if found.n < 2:
+    if seen.n < 2:
         return value
-    return f"{value}, from {measure.write(min(found.values))} to {measure.write(max(found.values))}"
+    return f"{value}, from {measure.write(min(seen.values))} to {measure.write(max(seen.values))}"
 
 
 def contrasts(
@@ -228,9 +228,9 @@ def contrasts(
     dropper or radio); of those that do not, pairs lose nothing. `printed` has what the paper prints
     of each pair: half of its difference is then too small to matter.
     """
-    own = tuple(pairs)
-    theirs = printed or (None,) * len(own)
-    return tuple(_contrast(measure, *each) for each in zip(own, theirs, strict=True))
+    all_pairs = tuple(pairs)
+    theirs = printed or (None,) * len(all_pairs)
+    return tuple(_contrast(measure, *each) for each in zip(all_pairs, theirs, strict=True))
 
 
 def _contrast(measure: ClaimMeasure, pair: Pair, printed: tuple[float, float] | None) -> Contrast:
@@ -304,7 +304,11 @@ class _Judgement:
 
 
 def all_are(
-    wanted: ComparisonOutcome, found: Sequence[Contrast], where: str = "", *, or_equal: bool = False
+    wanted: ComparisonOutcome,
+    compared: Sequence[Contrast],
+    where: str = "",
+    *,
+    or_equal: bool = False,
 ) -> ClaimPart:
     """Require that every contrast has the outcome `wanted`.
 
@@ -312,28 +316,29 @@ def all_are(
     excluded; with `or_equal` it is as wanted. An unclear one is open, and another contradicts.
     """
     judgement = _Judgement(wanted, or_equal)
-    against = tuple(judgement.p_against(each) for each in found)
-    return ClaimPart(against, partial(_all_judged, judgement, tuple(found), where))
+    against = tuple(judgement.p_against(each) for each in compared)
+    return ClaimPart(against, partial(_all_judged, judgement, tuple(compared), where))
 
 
 def _all_judged(
     judgement: _Judgement,
-    found: Sequence[Contrast],
+    compared: Sequence[Contrast],
     where: str,
     corrected: Sequence[float],
     level: float,
 ) -> JudgedPart:
     results = [
-        (each, *judgement.judged(each, p, level)) for each, p in zip(found, corrected, strict=True)
+        (each, *judgement.judged(each, p, level))
+        for each, p in zip(compared, corrected, strict=True)
     ]
     verdicts = [verdict for _, verdict, _, _ in results]
     verdict = combine_verdicts(verdicts)
     told = [each for each in results if decides(verdict, each[1])]
     told = sorted(told, key=lambda each: -abs(each[0].estimate.centre))
-    alike = len(found) <= LISTED_COMPARISONS and verdict is not ClaimVerdict.PARTLY
+    alike = len(compared) <= LISTED_COMPARISONS and verdict is not ClaimVerdict.PARTLY
     tally = "" if alike else f"{_outcome_tally([o for _, _, o, _ in results])}; e.g. "
-    if len(found) > LISTED_COMPARISONS:
-        tally = f"{_hold_at_once(judgement, found)}: {tally}"
+    if len(compared) > LISTED_COMPARISONS:
+        tally = f"{_hold_at_once(judgement, compared)}: {tally}"
     texts = _said(
         [(each, o) for each, _, o, _ in told[: EXAMPLES if tally else LISTED_COMPARISONS]]
     )
@@ -341,24 +346,24 @@ def _all_judged(
     return JudgedPart(
         verdict,
         f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
-        each_text_once(each.estimate.kind for each in found),
+        each_text_once(each.estimate.kind for each in compared),
         ", ".join(each.effect for each in shown),
         ", ".join(each.interval for each in shown),
-        min((each.n for each in found), default=0),
+        min((each.n for each in compared), default=0),
         p=combined_p(verdict, [(v, p) for _, v, _, p in results]),
-        needed=max((each.needed(judgement.wanted) for each in found), default=0),
+        needed=max((each.needed(judgement.wanted) for each in compared), default=0),
     )
 
 
-def _hold_at_once(judgement: _Judgement, found: Sequence[Contrast]) -> str:
+def _hold_at_once(judgement: _Judgement, compared: Sequence[Contrast]) -> str:
     """Say how many of many comparisons hold, with a simultaneous interval (Holm on either side)."""
     sure, not_so = (
-        int((holm(p(each) for each in found) <= CLAIM_LEVEL).sum())
+        int((holm(p(each) for each in compared) <= CLAIM_LEVEL).sum())
         for p in (judgement.p_supported, judgement.p_against)
     )
-    most = len(found) - not_so
+    most = len(compared) - not_so
     many = f"{sure}" if sure == most else f"{sure} to {most}"
-    return f"{many} of {len(found)} hold (95 %, all at once)"
+    return f"{many} of {len(compared)} hold (95 %, all at once)"
 
 
 def _said(told: Iterable[tuple[Contrast, ComparisonOutcome]]) -> list[str]:
@@ -368,18 +373,18 @@ def _said(told: Iterable[tuple[Contrast, ComparisonOutcome]]) -> list[str]:
         key = (each.a, outcome, each.value_a, each.printed and each.b)
         groups.setdefault(key, []).append((each, outcome))
     return [
-        own[0][0].said_as(own[0][1])
-        if len(own) == 1
-        else _to_several([each for each, _ in own], own[0][1])
-        for own in groups.values()
+        group[0][0].said_as(group[0][1])
+        if len(group) == 1
+        else _to_several([each for each, _ in group], group[0][1])
+        for group in groups.values()
     ]
 
 
-def _to_several(own: Sequence[Contrast], outcome: ComparisonOutcome) -> str:
-    first = own[0]
-    means = [first.measure.write(each.value_b) for each in own]
+def _to_several(group: Sequence[Contrast], outcome: ComparisonOutcome) -> str:
+    first = group[0]
+    means = [first.measure.write(each.value_b) for each in group]
     mine = first.measure.write(first.value_a)
-    names = [each.b for each in own]
+    names = [each.b for each in group]
     if {mine} == set(means):
         listed = f"{', '.join(names[:-1])} and {names[-1]} (all {mine})"
         return f"{first.a} {outcome} {listed}"
@@ -405,16 +410,16 @@ def within(
 
     It is open if the interval crosses one of them, and contradicted if it is beyond one.
     """
-    found = of_values(sample.values())
-    if found.kind is EstimateKind.NOT_KNOWN:
+    estimate = of_values(sample.values())
+    if estimate.kind is EstimateKind.NOT_KNOWN:
         against = math.nan
     else:
         sides = (
             (-math.inf, math.nextafter(low, -math.inf)),
             (math.nextafter(high, math.inf), math.inf),
         )
-        against = min(found.p_within(*each) for each in sides if each[0] < each[1])
-    return ClaimPart((against,), partial(_bounded, what, measure, found, low, high))
+        against = min(estimate.p_within(*each) for each in sides if each[0] < each[1])
+    return ClaimPart((against,), partial(_bounded, what, measure, estimate, low, high))
 
 
 ABOUT_HALF = (1 / 3, 2 / 3)  # a share of which neither most nor few networks can be said
@@ -455,43 +460,43 @@ NEEDED_OF_SHARES = 44  # networks: nine of ten cases, where it holds in one or t
 def _bounded(
     what: str,
     measure: ClaimMeasure,
-    found: Estimate,
+    estimate: Estimate,
     low: float,
     high: float,
     corrected: Sequence[float],
     level: float,
 ) -> JudgedPart:
-    inside = found.p_within(low, high)
+    inside = estimate.p_within(low, high)
     verdict, p = ClaimVerdict.OPEN, math.nan
     if inside <= level:
         verdict, p = ClaimVerdict.SUPPORTED, inside
     elif corrected[0] <= level:
         verdict, p = ClaimVerdict.CONTRADICTED, corrected[0]
-    effect = f"{what} {measure.write(found.centre)}"
-    ends = found.interval()
+    effect = f"{what} {measure.write(estimate.centre)}"
+    ends = estimate.interval()
     interval = " to ".join(map(measure.write, ends)) if math.isfinite(ends[0]) else "no interval"
-    if found.kind is EstimateKind.CONSTANT:
-        interval = f"{measure.write(found.centre)} {_in_all(found.n)}"
+    if estimate.kind is EstimateKind.CONSTANT:
+        interval = f"{measure.write(estimate.centre)} {_in_all(estimate.n)}"
     return JudgedPart(
         verdict,
         f"{effect} (required: {_bounds(measure, low, high)})",
-        found.kind,
+        estimate.kind,
         effect,
         interval,
-        found.n,
+        estimate.n,
         p=p,
-        needed=_needed_within(measure, found, low, high),
+        needed=_needed_within(measure, estimate, low, high),
     )
 
 
-def _needed_within(measure: ClaimMeasure, found: Estimate, low: float, high: float) -> int:
+def _needed_within(measure: ClaimMeasure, estimate: Estimate, low: float, high: float) -> int:
     """Return how many networks show a number in the middle of bounds, or a margin from one."""
-    if found.n < 2:
+    if estimate.n < 2:
         return 0
     two_sided = math.isfinite(low) and math.isfinite(high)
     bound = low if math.isfinite(low) else high
     distance = (high - low) / 2 if two_sided else measure.margin(bound, bound)
-    return networks_needed(deviation(found.values), distance, two_sided=two_sided)
+    return networks_needed(deviation(estimate.values), distance, two_sided=two_sided)
 
 
 def _bounds(measure: ClaimMeasure, low: float, high: float) -> str:

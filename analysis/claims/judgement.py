@@ -90,8 +90,8 @@ class Finding:
 
 def judge_parts(parts: Iterable[ClaimPart], level: float = CLAIM_LEVEL) -> tuple[JudgedPart, ...]:
     """Judge the parts of a claim, of which all must hold."""
-    own = tuple(parts)
-    return _judge(own, list(holm(_all_against(own))), level)
+    judged = tuple(parts)
+    return _judge(judged, list(holm(_all_against(judged))), level)
 
 
 def _judge(
@@ -105,8 +105,8 @@ def merge_parts(
     parts: Iterable[ClaimPart], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]
 ) -> ClaimPart:
     """Make one part of several whose results are merged."""
-    own = tuple(parts)
-    return ClaimPart(_all_against(own), lambda p, level: merge(_judge(own, p, level)))
+    merged = tuple(parts)
+    return ClaimPart(_all_against(merged), lambda p, level: merge(_judge(merged, p, level)))
 
 
 def _all_against(parts: Iterable[ClaimPart]) -> tuple[float, ...]:
@@ -135,10 +135,10 @@ def combine_verdicts(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
 
 def combined_p(verdict: ClaimVerdict, parts: Iterable[tuple[ClaimVerdict, float]]) -> float:
     """Return p of the verdict on a whole: the largest of what must all hold, else the smallest."""
-    own = [p for part, p in parts if decides(verdict, part) and not math.isnan(p)]
-    if not own or verdict is ClaimVerdict.OPEN:
+    deciding = [p for part, p in parts if decides(verdict, part) and not math.isnan(p)]
+    if not deciding or verdict is ClaimVerdict.OPEN:
         return math.nan
-    return min(own) if verdict in AGAINST else max(own)
+    return min(deciding) if verdict in AGAINST else max(deciding)
 
 
 def decides(verdict: ClaimVerdict, part: ClaimVerdict) -> bool:
@@ -151,8 +151,8 @@ def by_definition(name: str, parts: Iterable[tuple[str, ClaimPart]]) -> ClaimPar
 
     It is answered by reading if their answers differ, and open if a reading is.
     """
-    labels, own = zip(*parts, strict=True)
-    return merge_parts(own, lambda results: _by_reading(name, labels, results))
+    labels, merged = zip(*parts, strict=True)
+    return merge_parts(merged, lambda results: _by_reading(name, labels, results))
 
 
 def _by_reading(name: str, labels: Sequence[str], results: Sequence[JudgedPart]) -> JudgedPart:
@@ -197,9 +197,9 @@ def not_testable(part: ClaimPart, because: str) -> ClaimPart:
     """Answer a part by why it cannot be tested here; its numbers are shown."""
 
     def without_answer(results: tuple[JudgedPart, ...]) -> JudgedPart:
-        (found,) = results
-        said = f"{found.said}, and {because}"
-        return replace(found, verdict=ClaimVerdict.NOT_TESTABLE, said=said, p=math.nan)
+        (result,) = results
+        statement = f"{result.said}, and {because}"
+        return replace(result, verdict=ClaimVerdict.NOT_TESTABLE, said=statement, p=math.nan)
 
     shown = merge_parts((part,), without_answer)
     return ClaimPart((), lambda _, level: shown.judge(part.against, level))

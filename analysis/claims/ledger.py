@@ -221,13 +221,13 @@ def answer(
     paper: Paper,
     claim: Claim,
     group: Group,
-    found: Finding,
+    finding: Finding,
     tested: str,
     level: float = CLAIM_LEVEL,
 ) -> Answer:
     """Make the ledger's entry; its statement is that of the parts that decided."""
-    parts = judge_parts(found.parts, level)
-    beside = {name: judge_parts([part], level)[0] for name, part in found.beside.items()}
+    parts = judge_parts(finding.parts, level)
+    beside = {name: judge_parts([part], level)[0] for name, part in finding.beside.items()}
     computed = combine_verdicts(part.verdict for part in parts)
     seeds = int(group.rows["seed"].nunique())
     return Answer(
@@ -245,10 +245,10 @@ def answer(
         profile=group.profile,
         setting=group.setting,
         reading=group.reading,
-        rows=(*_part_rows(parts, seeds), *found.rows),
+        rows=(*_part_rows(parts, seeds), *finding.rows),
         why=claim.not_testable or _why(parts, computed, paper.page),
         evidence=(group.evidence(),),
-        comparisons=sum(math.isfinite(p) for part in found.parts for p in part.against),
+        comparisons=sum(math.isfinite(p) for part in finding.parts for p in part.against),
         seeds=seeds,
         unusable=group.unusable,
         computed=computed,
@@ -305,8 +305,8 @@ def _statement(claim: Claim, computed: ClaimVerdict, parts: tuple[JudgedPart, ..
     rest = f"; and {more} more" if more > 0 else ""
     tally = "" if len(decisive) == len(parts) else f"{_tally(computed, parts)}: "
     by_test = f"by the test alone {computed}: " if claim.not_testable else ""
-    said = "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT])
-    return f"{by_test}{tally}{said}{rest}."
+    statements = "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT])
+    return f"{by_test}{tally}{statements}{rest}."
 
 
 def _tally(computed: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
@@ -314,8 +314,8 @@ def _tally(computed: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
     order = sorted(VERDICT_RANGE, key=lambda each: decides(computed, each))
     counts = [(each, sum(part.verdict is each for part in parts)) for each in order]
     (first, number), *others = [(each, count) for each, count in counts if count]
-    said = f"{number} of {len(parts)} parts {first}"
-    return ", ".join((said, *(f"{count} {each}" for each, count in others)))
+    tally = f"{number} of {len(parts)} parts {first}"
+    return ", ".join((tally, *(f"{count} {each}" for each, count in others)))
 
 
 def _part_rows(parts: tuple[JudgedPart, ...], seeds: int) -> tuple[NumberRow, ...]:
@@ -369,12 +369,14 @@ def groups(
     except NotMeasured:
         return
     for name, of_profile in _profiles(asked):
-        own, window = of_profile, ""
+        measured_rows, window = of_profile, ""
         if claim.window and "axis_window" in of_profile.rows:
-            own, window = of_profile.where({"window": claim.window}), claim.window
-        if own.rows.empty:
+            measured_rows, window = of_profile.where({"window": claim.window}), claim.window
+        if measured_rows.rows.empty:
             continue
-        for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
+        for setting, (reading, read) in product(
+            claim.settings or ("",), _readings(claim, measured_rows)
+        ):
             yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)
 
 
@@ -392,7 +394,7 @@ def _readings(claim: Claim, rows: Selection) -> list[tuple[str, Selection]]:
         return [("", rows)]
     there = [each for each in claim.readings if _all_run(each, rows)]
     read = [(each.name, rows.where(each.where)) for each in there]
-    return [(name, own) for name, own in read if len(own.rows)]
+    return [(name, chosen) for name, chosen in read if len(chosen.rows)]
 
 
 def _all_run(reading: Reading, rows: Selection) -> bool:
@@ -422,7 +424,7 @@ def answers(
     rows = {name: _selections(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
     simulators = {paper.id: _simulated(paper, ns2) for paper in papers}
-    found = [
+    kept = [
         each
         for paper in papers
         for claim in paper.claims
@@ -434,10 +436,10 @@ def answers(
             ),
         )
     ]
-    corrected = holm(each.p for each in found)
+    corrected = holm(each.p for each in kept)
     return tuple(
         replace(each, ledger_verdict=ClaimVerdict.OPEN if p > level else each.verdict)
-        for each, p in zip(found, corrected, strict=True)
+        for each, p in zip(kept, corrected, strict=True)
     )
 
 
@@ -458,19 +460,20 @@ def _in_simulator(
     )
 
 
-def answers_of(found: ResultSet, reference: Path | None = None) -> tuple[Answer, ...]:
+def answers_of(results: ResultSet, reference: Path | None = None) -> tuple[Answer, ...]:
     """Answer the claims that the experiments among the results can decide."""
-    if found.apart:
+    if results.apart:
         raise UsageError(
-            f"{found.apart[0]} is in two of the folders, and is not the same trial there",
+            f"{results.apart[0]} is in two of the folders, and is not the same trial there",
             "answer the claims of one folder at a time, or leave out --claims to compare them",
         )
     # the columns of all: another experiment's axes would look like this one's without values
     tables = {
-        str(name): rows for name, rows in found.metrics[list(METRIC_COLUMNS)].groupby("experiment")
+        str(name): rows
+        for name, rows in results.metrics[list(METRIC_COLUMNS)].groupby("experiment")
     }
-    folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
-    return answers(papers_of(found.experiments), tables, folders, reference)
+    folders = {trial.scenario.experiment: trial.path.parent for trial in results.trials}
+    return answers(papers_of(results.experiments), tables, folders, reference)
 
 
 def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
@@ -492,12 +495,12 @@ def undecided(
     papers: Sequence[Paper], experiment: str, metrics: pd.DataFrame, folder: Path, level: float
 ) -> tuple[tuple[Answer, ...], int]:
     """Return the answers that are open at a level, and how many an experiment's trials give."""
-    own = [
+    narrowed = [
         replace(paper, claims=tuple(c for c in paper.claims if c.experiment == experiment))
         for paper in papers
     ]
-    found = answers(own, {experiment: metrics}, {experiment: folder}, level=level)
-    measured = [each for each in found if each.is_measured]
+    given = answers(narrowed, {experiment: metrics}, {experiment: folder}, level=level)
+    measured = [each for each in given if each.is_measured]
     return tuple(e for e in measured if e.verdict is ClaimVerdict.OPEN), len(measured)
 
 
@@ -505,7 +508,7 @@ def _selections(metrics: pd.DataFrame) -> Selections:
     plain, varied = split_kernels(usable(metrics))
     return (
         Selection(plain, unusable_rows(metrics, plain)),
-        {name: Selection(own) for name, own in varied.items()},
+        {name: Selection(rows) for name, rows in varied.items()},
     )
 
 
@@ -521,13 +524,16 @@ def _answers(
         yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}")
         return
     plain, others = rows
-    found = list(groups(claim, plain, folder, reference))
-    if not found:
+    all_groups = list(groups(claim, plain, folder, reference))
+    if not all_groups:
         window = f" --set window={claim.window}" if claim.window else ""
         why = f"No usable trials: testbed run {claim.experiment}{window}"
         yield unanswered(paper, claim, why)
-    varied = {name: list(groups(claim, own, folder, reference)) for name, own in others.items()}
-    for group in found:
+    varied = {
+        name: list(groups(claim, varied_rows, folder, reference))
+        for name, varied_rows in others.items()
+    }
+    for group in all_groups:
         given = _answer(paper, claim, group, level)
         yield replace(given, varied=tuple(_varied(paper, claim, group, varied)))
 
@@ -561,8 +567,8 @@ def _answer(paper: Paper, claim: Claim, group: Group, level: float = CLAIM_LEVEL
         finding = claim.judge(group)
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        own = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
-        return unanswered(paper, claim, why, **own)
+        place = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
+        return unanswered(paper, claim, why, **place)
     return answer(paper, claim, group, finding, claim.tested + _note(claim, group), level)
 
 
@@ -594,34 +600,34 @@ CSV_COLUMNS = tuple(
 ANSWER_KEY = ("id", "profile", "setting", "reading")  # what tells an answer from every other
 
 
-def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
+def ledger_frame(given: Iterable[Answer]) -> pd.DataFrame:
     """Return a table with a row per answer, for CSV; `trials` are those that it names."""
     rows = [
         {name: str(getattr(each, name)) for name in CSV_COLUMNS}
         | {"n": each.n, "seeds": each.seeds, "survival": each.survival}
         | {"trials": " ".join(trial for e in each.evidence for trial in e.trials)}
-        for each in found
+        for each in given
     ]
     return pd.DataFrame(rows, columns=[*CSV_COLUMNS, "survival", "trials"])
 
 
-def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
+def numbers_frame(given: Iterable[Answer]) -> pd.DataFrame:
     """Return a table with a row per number of an answer: ours, the paper's, ns-2's."""
     rows = [
         {name: getattr(each, name) for name in ANSWER_KEY} | dataclasses.asdict(row)
-        for each in found
+        for each in given
         for row in each.rows
     ]
     return pd.DataFrame(rows, columns=[*ANSWER_KEY, "what", "ours", "paper", "ns2"])
 
 
-def ledger_json(found: Iterable[Answer]) -> str:
+def ledger_json(given: Iterable[Answer]) -> str:
     """Return all answers in full as JSON."""
     entries = [
         dataclasses.asdict(each)
         | {"survival": each.survival, "out_of": each.out_of, "in_words": each.in_words}
         | {"p": each.p if math.isfinite(each.p) else None}
-        for each in found
+        for each in given
     ]
     for entry in entries:
         del entry["authors"], entry["sentences"]

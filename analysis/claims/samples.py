@@ -62,10 +62,10 @@ class Selection:
 
     def where(self, axes: Mapping[str, object]) -> Selection:
         """Select the rows with these values of axes or columns."""
-        found = self
+        chosen = self
         for name, value in axes.items():
-            found = found._part(name, tuple(values_of(value)))
-        return found
+            chosen = chosen._part(name, tuple(values_of(value)))
+        return chosen
 
     def _part(self, name: str, values: tuple[object, ...]) -> Selection:
         if (name, values) not in self._parts:
@@ -211,14 +211,14 @@ def split_kernels(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFr
     In such a table, the kernel's trials take the place of the first one's; the other rows are the
     same.
     """
-    own = _other_kernels(rows)
+    of_kernels = _other_kernels(rows)
     rows = rows.drop(columns=[KERNEL_COLUMN], errors="ignore")
-    plain = rows[own == ""]
-    names = [str(name) for name in own.unique() if name]
+    plain = rows[of_kernels == ""]
+    names = [str(name) for name in of_kernels.unique() if name]
     places = [str(name) for name in plain if str(name).startswith(AXIS)]
 
     def instead(name: str) -> pd.DataFrame:
-        changed = rows[own == name]
+        changed = rows[of_kernels == name]
         there = set(_places(changed, places))
         unchanged = [place not in there for place in _places(plain, places)]
         parts = plain[unchanged].assign(**{VARIED: False}), changed.assign(**{VARIED: True})
@@ -266,9 +266,9 @@ def _samples(
     in_all = sorted(set.intersection(*cells) if cells else set(), key=repr)
     return {
         name: {
-            seed: float(np.mean([np.mean(own[cell]) for cell in in_all]))
-            for seed, own in sorted(seeds.items())
-            if in_all and own.keys() >= set(in_all)
+            seed: float(np.mean([np.mean(values[cell]) for cell in in_all]))
+            for seed, values in sorted(seeds.items())
+            if in_all and values.keys() >= set(in_all)
         }
         for name, seeds in known.items()
     }
@@ -284,14 +284,14 @@ def _cells(
 
     In plain loops, since tables are small and there are hundreds of them.
     """
-    found: dict[str, dict[int, dict[Cell, list[float]]]] = {}
+    by_series: dict[str, dict[int, dict[Cell, list[float]]]] = {}
     cells = list(zip(*(rows[name].tolist() for name in over), strict=True)) or [()] * len(rows)
     seeds, values = rows["seed"].tolist(), rows[metric].tolist()
     for name, seed, cell, value in zip(names, seeds, cells, values, strict=True):
         if math.isfinite(value):
-            own = found.setdefault(str(name), {}).setdefault(int(seed), {})
-            own.setdefault(cell, []).append(value)
-    return found
+            of_seed = by_series.setdefault(str(name), {}).setdefault(int(seed), {})
+            of_seed.setdefault(cell, []).append(value)
+    return by_series
 
 
 def means(rows: pd.DataFrame, metric: str, of: Sequence[str], along: str) -> pd.DataFrame:

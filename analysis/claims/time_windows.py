@@ -18,12 +18,12 @@ def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
     """Map each seed to its trials' second-by-second tables."""
     if group.folder is None:
         raise NotMeasured("the trials' folder is not available, only their metrics")
-    found: dict[int, list[pd.DataFrame]] = {}
+    by_seed: dict[int, list[pd.DataFrame]] = {}
     trials = group.rows[["trial", "seed"]].drop_duplicates()
     for name, seed in trials.itertuples(index=False):
         path = group.folder / str(name)
-        found.setdefault(int(seed), []).append(reduction_of(open_trial(path)).seconds)
-    return found
+        by_seed.setdefault(int(seed), []).append(reduction_of(open_trial(path)).seconds)
+    return by_seed
 
 
 def phase(
@@ -31,8 +31,8 @@ def phase(
 ) -> pd.Series[float]:
     """Return a column of a flow's whole seconds within a time window."""
     second = table["second"].to_numpy()
-    own = (table["flow"] == flow).to_numpy() & (second >= since_s) & (second < until_s)
-    return pd.Series(table[column].to_numpy()[own], index=second[own])
+    of_flow = (table["flow"] == flow).to_numpy() & (second >= since_s) & (second < until_s)
+    return pd.Series(table[column].to_numpy()[of_flow], index=second[of_flow])
 
 
 def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, name: str) -> float:
@@ -43,23 +43,25 @@ def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, nam
     return float((means.fillna(0.0) * numbers).sum()) / total if total else float("nan")
 
 
-def rate(found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float) -> Sample:
+def rate(
+    by_seed: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float
+) -> Sample:
     """Return a flow's mean throughput within a time window, by seed."""
-    return each_seed(found, lambda table: float(phase(table, flow, since_s, until_s).mean()))
+    return each_seed(by_seed, lambda table: float(phase(table, flow, since_s, until_s).mean()))
 
 
 def delay(
-    found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float, name: str
+    by_seed: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float, name: str
 ) -> Sample:
     """Return a flow's mean delay within a time window, by seed."""
-    return each_seed(found, lambda table: delay_ms(table, flow, since_s, until_s, name))
+    return each_seed(by_seed, lambda table: delay_ms(table, flow, since_s, until_s, name))
 
 
 def each_seed(
-    found: dict[int, list[pd.DataFrame]], number: Callable[[pd.DataFrame], float]
+    by_seed: dict[int, list[pd.DataFrame]], number: Callable[[pd.DataFrame], float]
 ) -> Sample:
     """Return the mean of a number over the trials of each seed."""
     return {
         seed: float(np.mean([number(table) for table in tables]))
-        for seed, tables in sorted(found.items())
+        for seed, tables in sorted(by_seed.items())
     }

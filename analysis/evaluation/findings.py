@@ -27,11 +27,13 @@ def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
     """Name the best and the worst subject of each score, with their means over the settings."""
     if table[SUBJECT].nunique() == 1:
         name = str(table[SUBJECT].iloc[0])
-        found = [(score, over_settings(table, name, score.name)) for score in scores]
-        said = [
-            _worded(each.words, float(known(own.values()).mean())) for each, own in found if own
+        by_score = [(score, over_settings(table, name, score.name)) for score in scores]
+        statements = [
+            _worded(each.words, float(known(values.values()).mean()))
+            for each, values in by_score
+            if values
         ]
-        return f"{name}: {', '.join(said)}." if said else ""
+        return f"{name}: {', '.join(statements)}." if statements else ""
     return " ".join(filter(None, (_extremes(table, score) for score in scores)))
 
 
@@ -43,11 +45,13 @@ def _worded(words: str, value: float) -> str:
 
 def _extremes(table: pd.DataFrame, score: Score) -> str:
     """Name the best and the worst: `Link used is best with bbr, 95 %, and worst with cubic, 9`."""
-    found = {
+    by_name = {
         str(name): over_settings(table, str(name), score.name)
         for name in table[SUBJECT].drop_duplicates()
     }
-    means = {name: float(known(own.values()).mean()) for name, own in found.items() if own}
+    means = {
+        name: float(known(values.values()).mean()) for name, values in by_name.items() if values
+    }
     if not means:
         return ""
     what = score.words.partition(" (")[0]
@@ -81,17 +85,20 @@ def _order(key: object) -> tuple[object, ...]:
 
 def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
     """Return a table with a row per setting and subject: means with half of their intervals."""
-    found = list(cells(table, scores))
-    axes = list(found[0][0]) if found else []
+    table_cells = list(cells(table, scores))
+    axes = list(table_cells[0][0]) if table_cells else []
     heads = [*(Head(name.replace("_", " ")) for name in axes), Head("subject")]
     heads += [Head(score.words, number=True) for score in scores]
     rows = [
         (
             *(Cell(case[name], case[name]) for name in axes),
             Cell(subject, subject),
-            *(mean_cell(own, each.possible) for own, each in zip(values, scores, strict=True)),
+            *(
+                mean_cell(of_score, each.possible)
+                for of_score, each in zip(values, scores, strict=True)
+            ),
         )
-        for case, subject, values in found
+        for case, subject, values in table_cells
     ]
     return Sheet(tuple(heads), tuple(rows))
 
@@ -107,19 +114,23 @@ def better_words(score: Score) -> str:
 
 
 def evaluation_document(
-    found: ResultSet, subject: str, others: Sequence[str], said: Sequence[str], table: TextTable
+    results: ResultSet,
+    subject: str,
+    others: Sequence[str],
+    sentences: Sequence[str],
+    table: TextTable,
 ) -> dict[str, Any]:
     """Return what an evaluation found, with the revision, kernels, seeds and trials behind it.
 
     A trial's identity is a hash of its scenario, its commands, the programs and the kernel;
     `trials` is a hash of all of them, the same wherever the same trials ran.
     """
-    trials = list(found.trials)
+    trials = list(results.trials)
     identities = sorted(trial.record.identity for trial in trials)
     return {
         "subject": subject,
         "others": list(others),
-        "conclusions": list(said),
+        "conclusions": list(sentences),
         "made_with": {
             "testbed": importlib.metadata.version("tcp-testbed"),
             "reduction": reduction.revision(),
@@ -128,7 +139,7 @@ def evaluation_document(
             "kernels": sorted({trial.record.kernel for trial in trials}),
         },
         "seeds": sorted({trial.scenario.seed for trial in trials}),
-        "experiments": {each.experiment: len(each.trials) for each in found.experiments},
+        "experiments": {each.experiment: len(each.trials) for each in results.experiments},
         "table": [dict(zip(table.header, row, strict=True)) for row in table.rows],
         "note": table.note,
     }

@@ -35,8 +35,8 @@ def scores(results: ExperimentResults) -> tuple[Score, ...]:
 def subject_axis(results: ExperimentResults) -> str:
     """`variant`, unless only the queue varies."""
     varied = results.varied()
-    own = [name for name in ("variant", "queue") if AXIS + name in results.good]
-    return next((name for name in own if name in varied), own[0])
+    axes = [name for name in ("variant", "queue") if AXIS + name in results.good]
+    return next((name for name in axes if name in varied), axes[0])
 
 
 def judged(results: ExperimentResults) -> pd.DataFrame:
@@ -139,8 +139,8 @@ def over_settings(table: pd.DataFrame, subject: str, metric: str) -> dict[int, f
 
     Only seeds count that have the score in all settings in which any seed of the subject has it.
     """
-    own = table[table[SUBJECT] == subject]
-    return _by_seed(own, metric)
+    of_subject = table[table[SUBJECT] == subject]
+    return _by_seed(of_subject, metric)
 
 
 def _by_seed(rows: pd.DataFrame, metric: str) -> dict[int, float]:
@@ -157,9 +157,9 @@ def in_settings(
     known = table[table[metric].notna() & table[SUBJECT].isin((one, other))]
     columns = setting_columns(table)
     settings = known.groupby(columns, sort=False, dropna=False) if columns else [((), known)]
-    found = [
+    by_subject = [
         [_by_seed(rows[rows[SUBJECT] == name], metric) for name in (one, other)]
         for _, rows in settings
     ]
-    both = [(first, second) for first, second in found if first and second]
+    both = [(first, second) for first, second in by_subject if first and second]
     return [first for first, _ in both], [second for _, second in both]

@@ -81,7 +81,8 @@ def standings(
     if subject in others:
         others = rival_names(subject, others)
         tables = [
-            (name, with_second_half(table, subject, others[0]), own) for name, table, own in tables
+            (name, with_second_half(table, subject, others[0]), subject_scores)
+            for name, table, subject_scores in tables
         ]
     return corrected([line for each in tables for line in score_lines(*each, subject, others)])
 
@@ -113,29 +114,29 @@ def score_lines(
 ) -> Iterator[ScoreLine]:
     """Yield a line for each score of an evaluation, whose comparisons are not judged yet."""
     for score in definitions:
-        own = known(over_settings(table, subject, score.name).values())
+        values = known(over_settings(table, subject, score.name).values())
         beside = tuple(
             RivalComparison(
                 other, compare_in_settings(*in_settings(table, subject, other, score.name))
             )
             for other in others
         )
-        mean = float(own.mean()) if len(own) else math.nan
-        yield ScoreLine(experiment, score, mean, len(own), beside)
+        mean = float(values.mean()) if len(values) else math.nan
+        yield ScoreLine(experiment, score, mean, len(values), beside)
 
 
 def _judged(beside: RivalComparison, score: Score, p: float) -> RivalComparison:
     return replace(beside, standing=_standing(beside.found, score, p), p_corrected=p)
 
 
-def _standing(found: Comparison, score: Score, p_corrected: float) -> Standing:
-    if found.kind is ComparisonKind.IDENTICAL:
+def _standing(comparison: Comparison, score: Score, p_corrected: float) -> Standing:
+    if comparison.kind is ComparisonKind.IDENTICAL:
         return Standing.SAME
-    if found.kind is ComparisonKind.NOT_KNOWN or found.n_a < MIN_SEEDS_OF_A_SPREAD:
+    if comparison.kind is ComparisonKind.NOT_KNOWN or comparison.n_a < MIN_SEEDS_OF_A_SPREAD:
         return Standing.UNKNOWN
-    if not p_corrected < LEVEL or abs(found.difference) < score.step:
+    if not p_corrected < LEVEL or abs(comparison.difference) < score.step:
         return Standing.OPEN
-    return Standing.BETTER if found.difference * score.better > 0 else Standing.WORSE
+    return Standing.BETTER if comparison.difference * score.better > 0 else Standing.WORSE
 
 
 def heads(subject: str, others: Sequence[str]) -> tuple[str, ...]:
@@ -149,16 +150,16 @@ def words(beside: RivalComparison, score: Score) -> str:
 
     No end of the interval is a difference that is not possible.
     """
-    found = beside.found
+    comparison = beside.found
     if beside.standing is Standing.UNKNOWN:
-        if math.isnan(found.difference):
+        if math.isnan(comparison.difference):
             return UNKNOWN
-        return f"{found.difference:+.3g}, {number_of(found.n_a, 'trial')} of each"
+        return f"{comparison.difference:+.3g}, {number_of(comparison.n_a, 'trial')} of each"
     if beside.standing is Standing.SAME:
         return str(beside.standing)
     least, largest = score.possible
-    low, high = max(found.low, least - largest), min(found.high, largest - least)
-    return f"{found.difference:+.3g} ({low:.3g} … {high:.3g}): {beside.standing}"
+    low, high = max(comparison.low, least - largest), min(comparison.high, largest - least)
+    return f"{comparison.difference:+.3g} ({low:.3g} … {high:.3g}): {beside.standing}"
 
 
 def text_table(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> TextTable:
@@ -186,8 +187,8 @@ def screen(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> T
     shown = [line for _, line in sorted(different, key=lambda each: each[0])]
     rest = Counter(line.experiment for line in lines if line not in shown)
     names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in rest.items())
-    said = f"{note(lines)} Not better or worse: {names}." if names else note(lines)
-    return replace(text_table(shown, subject, others), note=said)
+    remark = f"{note(lines)} Not better or worse: {names}." if names else note(lines)
+    return replace(text_table(shown, subject, others), note=remark)
 
 
 def _mean(line: ScoreLine) -> str:

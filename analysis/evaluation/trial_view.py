@@ -93,17 +93,17 @@ class TrialView:
 
         A rate is NaN in seconds in which its flow did not run throughout.
         """
-        own = self.digest[self.digest["what"] == THROUGHPUT_SERIES]
-        seconds = np.floor(own["x"]).astype(int)
-        named = own.assign(second=seconds, flow=own["flow"].astype("str"))
+        rates = self.digest[self.digest["what"] == THROUGHPUT_SERIES]
+        seconds = np.floor(rates["x"]).astype(int)
+        named = rates.assign(second=seconds, flow=rates["flow"].astype("str"))
         return named.pivot_table("value", "second", "flow", dropna=False)
 
     def backlog_packets(self) -> pd.Series:
         """Return the mean backlog of the slowest observed queue in each whole second."""
-        own = Samples(self.trial).queue(self.slowest.interface)
-        if own is None:
+        samples = Samples(self.trial).queue(self.slowest.interface)
+        if samples is None:
             return pd.Series(dtype=float)
-        return own.groupby(np.floor(own["time_s"]).astype(int))["backlog_packets"].mean()
+        return samples.groupby(np.floor(samples["time_s"]).astype(int))["backlog_packets"].mean()
 
     def changes(self) -> list[float]:
         """Return the times in seconds at which flows start or stop."""

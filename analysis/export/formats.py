@@ -28,26 +28,26 @@ MAX_SEGMENT = 1448  # bytes, where a flow's scenario has none
 def _counters(trial: Trial, flow: FlowRecord) -> dict[str, tuple[Floats, Floats]]:
     """Return the samples of the flow and its queue: times and values by name."""
     samples = Samples(trial)
-    found: dict[str, tuple[Floats, Floats]] = {}
+    counters: dict[str, tuple[Floats, Floats]] = {}
     sockets = socket_samples(samples, flow)
     if sockets is not None:
         time_s = sockets["time_s"].to_numpy(dtype=float)
         for name, column in (("cwnd (packets)", "cwnd"), ("RTT (ms)", "srtt_ms")):
-            found[name] = (time_s, sockets[column].to_numpy(dtype=float))
+            counters[name] = (time_s, sockets[column].to_numpy(dtype=float))
     queue, _ = queue_samples(trial, samples, flow)
     if queue is not None:
         for name, column in (("queue (packets)", "packets"), ("drops", "drops")):
-            found[name] = (
+            counters[name] = (
                 queue["time_s"].to_numpy(dtype=float),
                 queue[column].to_numpy(dtype=float),
             )
-    return found
+    return counters
 
 
-def _events(found: Sequence) -> Iterator[tuple[float, str, int, int]]:
+def _events(steps: Sequence) -> Iterator[tuple[float, str, int, int]]:
     """Yield time, kind, first byte and end of what the sender sent and lost."""
-    parts = {"sent": found.new, "lost": found.lost}
-    parts |= {f"sent again: {kind}": each for kind, each in found.again.items()}
+    parts = {"sent": steps.new, "lost": steps.lost}
+    parts |= {f"sent again: {kind}": each for kind, each in steps.again.items()}
     for kind, each in parts.items():
         for time_s, start, stop in zip(each.time_s, each.start, each.stop, strict=True):
             yield float(time_s), kind, int(start), int(stop)
@@ -74,17 +74,17 @@ def as_perfetto(trial: Trial, flow: FlowRecord) -> str:
 
 def as_qlog(trial: Trial, flow: FlowRecord) -> str:
     """Return the flow as qlog: its metrics, and each segment sent, lost or acknowledged."""
-    found = sequence(trial, flow)
+    steps = sequence(trial, flow)
     segment = trial.scenario.flow(flow.name).mss or MAX_SEGMENT
     events: list[tuple[float, str, dict[str, Any]]] = []
-    for time_s, kind, start, stop in _events(found):
+    for time_s, kind, start, stop in _events(steps):
         name = "recovery:packet_lost" if kind == "lost" else "transport:packet_sent"
         header = {"packet_type": "1RTT", "packet_number": start}
         data: dict[str, Any] = {"header": header}
         if kind != "lost":
             data["raw"] = {"length": stop - start}
         events.append((time_s, name, data))
-    for time_s, ack in zip(found.ack_s.tolist(), found.ack.tolist(), strict=True):
+    for time_s, ack in zip(steps.ack_s.tolist(), steps.ack.tolist(), strict=True):
         frame = {"frame_type": "ack", "acked_ranges": [[0, max(0, int(ack) - 1)]]}
         header = {"packet_type": "1RTT", "packet_number": int(ack)}
         events.append((time_s, "transport:packet_received", {"header": header, "frames": [frame]}))
@@ -111,21 +111,21 @@ def as_qlog(trial: Trial, flow: FlowRecord) -> str:
 
 def as_xplot(trial: Trial, flow: FlowRecord) -> str:
     """Return the flow's time-sequence graph as tcptrace draws it, for xplot.org."""
-    found = sequence(trial, flow)
+    steps = sequence(trial, flow)
     lines = [
         *("double double", "title", f"{flow.name} (time sequence graph)"),
         *("xlabel", "time", "ylabel", "sequence offset"),
     ]
-    for time_s, kind, start, stop in _events(found):
+    for time_s, kind, start, stop in _events(steps):
         lines.append("white" if kind == "sent" else "orange" if kind == "lost" else "red")
         if kind == "lost":
             lines.append(f"x {time_s:.6f} {start}")
         else:
             lines += [f"line {time_s:.6f} {start} {time_s:.6f} {stop}"]
             lines += [f"darrow {time_s:.6f} {start}", f"uarrow {time_s:.6f} {stop}"]
-    lines += _stairs("green", found.ack_s, found.ack)
-    if found.window_edge is not None:
-        lines += _stairs("yellow", found.ack_s, found.window_edge)
+    lines += _stairs("green", steps.ack_s, steps.ack)
+    if steps.window_edge is not None:
+        lines += _stairs("yellow", steps.ack_s, steps.window_edge)
     return "\n".join([*lines, "go", ""])
 
 

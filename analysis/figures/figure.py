@@ -398,8 +398,8 @@ def _limits(panel: Panel, direction: Direction) -> Interval:
     return float(low), float(high)
 
 
-def _with_margin(found: Interval, axis: Axis) -> Interval:
-    low, high = found
+def _with_margin(interval: Interval, axis: Axis) -> Interval:
+    low, high = interval
     if axis.scale == "log":
         room = (high / low) ** axis.margin if high > low else 1.1
         return low / room, high * room
@@ -439,33 +439,33 @@ def _positions(mark: Mark, direction: Direction) -> list[npt.ArrayLike]:
             return [mark.x if across else mark.y]
     if (mark.x_place if across else mark.y_place) == "panel":
         return []
-    found: list[npt.ArrayLike] = [mark.x if across else mark.y]
+    positions: list[npt.ArrayLike] = [mark.x if across else mark.y]
     if isinstance(mark, SegmentSet):
-        found.append(mark.x_end if across else mark.y_end)
+        positions.append(mark.x_end if across else mark.y_end)
     if isinstance(mark, PointSeries) and mark.along == direction:
-        found += [each for each in (mark.low, mark.high) if each is not None]
-    return found
+        positions += [each for each in (mark.low, mark.high) if each is not None]
+    return positions
 
 
 def share_limits(panels: Sequence[Panel], *directions: Direction) -> list[Panel]:
     """Give panels one range: that of all of them together."""
-    found = list(panels)
+    changed = list(panels)
     for direction in directions:
-        limits = [_limits(panel, direction) for panel in found]
+        limits = [_limits(panel, direction) for panel in changed]
         low, high = min(map(min, limits), default=0.0), max(map(max, limits), default=1.0)
-        found = [_with_limits(panel, direction, (low, high)) for panel in found]
-    return found
+        changed = [_with_limits(panel, direction, (low, high)) for panel in changed]
+    return changed
 
 
 def share_like_limits(panels: Sequence[Panel], *directions: Direction) -> list[Panel]:
     """Give panels one range where theirs are alike, so that places in them can be compared."""
-    found = list(panels)
+    changed = list(panels)
     for direction in directions:
-        limits = [_limits(panel, direction) for panel in found]
+        limits = [_limits(panel, direction) for panel in changed]
         low, high = min(map(min, limits), default=0.0), max(map(max, limits), default=1.0)
         if all(most - least >= ALIKE * (high - low) for least, most in limits):
-            found = share_limits(found, direction)
-    return found
+            changed = share_limits(changed, direction)
+    return changed
 
 
 def _with_limits(panel: Panel, direction: Direction, limits: Interval) -> Panel:

@@ -65,9 +65,9 @@ def read(folder: Path, experiment: str, wanted: str) -> CachedFigures | None:
     return None
 
 
-def store(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], own: bool) -> None:
+def store(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], is_own: bool) -> None:
     """Record what the figures were made of."""
-    data = {"made_of": made_of, "figures": [path.name for path in drawn], "own_tables": own}
+    data = {"made_of": made_of, "figures": [path.name for path in drawn], "own_tables": is_own}
     with contextlib.suppress(TestbedError):  # another user's results: they are drawn each time
         replace(_file(folder, experiment), lambda path: path.write_text(json.dumps(data)))
 

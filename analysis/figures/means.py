@@ -116,10 +116,10 @@ def single_trials(
     values: Iterable[float], place: float, look: SeriesStyle, series: str = ""
 ) -> PointSeries:
     """Return single trials as rings: where outcomes are of two kinds, their mean is neither."""
-    found = known(values)
+    measured = known(values)
     return PointSeries(
-        found,
-        [place] * len(found),
+        measured,
+        [place] * len(measured),
         look.colour,
         size=2.2,
         hollow=True,
@@ -134,10 +134,10 @@ def line_end_names(
     """Name lines at their right ends (value, words, colour), moved up where names would overlap."""
     low, high = limits
     last = -np.inf
-    found = []
+    names = []
     for value, words, colour in sorted(ends):
         last = max((value - low) / (high - low), last + LABEL_APART)
-        found.append(
+        names.append(
             Annotation(
                 words,
                 1.01,
@@ -148,4 +148,4 @@ def line_end_names(
                 up="center",
             )
         )
-    return tuple(found)
+    return tuple(names)

@@ -51,14 +51,14 @@ def figure(sides: Sequence[Measurement], stem: str) -> Figure:
         grid.append(tuple(share_like_limits(share_limits(panels, "y"), "x")))
     first, second = sides[0].metrics(), sides[-1].metrics()
     shown = (("goodput_mbps", "Goodput", "Mbit/s"), ("rtt_mean_ms", "delay", "ms"))
-    said = [
+    sentences = [
         f"{name}: {first[key]:.3g} and {second[key]:.3g} {unit}"
         for key, name, unit in shown
         if key in first and key in second
     ]
     return Figure(
         stem=stem,
-        title="; ".join(said) or "Nothing that both have",
+        title="; ".join(sentences) or "Nothing that both have",
         panels=tuple(grid),
         legend=tuple(entries.values()),
         foot=f"A: {sides[0].name}; B: {sides[-1].name}; means of one second",

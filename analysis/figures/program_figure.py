@@ -99,11 +99,11 @@ def _largest_flows(run: ProgramResults) -> list[tuple[str, str]]:
     """Return the ends of the flows with most data, in the order in which they begin."""
     if run.rates.empty:
         return []
-    found = run.rates.groupby(["src", "dst"]).agg(
+    totals = run.rates.groupby(["src", "dst"]).agg(
         size=("throughput_mbps", "sum"), time_s=("time_s", "min")
     )
-    found = found[found["size"] >= MIN_FLOW * found["size"].max()]
-    largest = found.nlargest(len(FLOW_COLOURS), "size").sort_values("time_s", kind="stable")
+    totals = totals[totals["size"] >= MIN_FLOW * totals["size"].max()]
+    largest = totals.nlargest(len(FLOW_COLOURS), "size").sort_values("time_s", kind="stable")
     return [(str(src), str(dst)) for src, dst in largest.index]
 
 
@@ -149,16 +149,16 @@ def _queues(run: ProgramResults, end_s: float) -> Iterator[Curve]:
     fullest = queues.groupby(places, sort=False)["backlog_packets"].max()
     fullest = fullest[fullest > 1].sort_values(ascending=False, kind="stable")
     for (node, name), colour in zip(fullest.index, QUEUE_COLOURS, strict=False):
-        own = queues[(queues["node"] == node) & (queues["interface"] == name)]
-        filled = own.loc[own["backlog_packets"] > 1, "discipline"].unique()
+        samples = queues[(queues["node"] == node) & (queues["interface"] == name)]
+        filled = samples.loc[samples["backlog_packets"] > 1, "discipline"].unique()
         above = sorted(
             (each for each in filled if each in CLASSFUL), key=lambda each: each != "netem"
         )
         kinds = [each for each in filled if each not in CLASSFUL] or above[:1]
-        own = own[own["discipline"].isin(kinds)]
-        for (_handle, kind), rows in own.groupby(["handle", "discipline"], sort=False):
+        samples = samples[samples["discipline"].isin(kinds)]
+        for (_handle, kind), rows in samples.groupby(["handle", "discipline"], sort=False):
             # a queue without further samples is as it was, unless another took its place
-            until_s = end_s if rows.index[-1] == own.index[-1] else rows["time_s"].iloc[-1]
+            until_s = end_s if rows.index[-1] == samples.index[-1] else rows["time_s"].iloc[-1]
             x = np.append(rows["time_s"].to_numpy(), until_s)
             y = np.append(rows["backlog_packets"].to_numpy(), rows["backlog_packets"].iloc[-1])
             yield Curve(x, y, colour, steps=True, series=f"{name}, {kind}")

@@ -89,16 +89,20 @@ def variant_colours(variants: Iterable[str]) -> dict[str, str]:
     Where one figure has two variants of one colour, the second gets a free one. Names that are no
     variant, such as those of flows, get colours in their order.
     """
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     names = list(variants)
     if len(names) <= len(SERIES_COLOURS) and not any(name in VARIANT_COLOURS for name in names):
         return dict(zip(names, SERIES_COLOURS, strict=False))
     for name in names:
-        own = VARIANT_COLOURS.get(name) or _by_name(name)
-        free = (colour for colour in OTHER_COLOURS if colour not in found.values())
-        taken = own in OTHER_COLOURS and name not in found and own in found.values()
-        found[name] = next(free, own) if taken else own
-    return found
+        known_colour = VARIANT_COLOURS.get(name) or _by_name(name)
+        free = (colour for colour in OTHER_COLOURS if colour not in colours.values())
+        taken = (
+            known_colour in OTHER_COLOURS
+            and name not in colours
+            and known_colour in colours.values()
+        )
+        colours[name] = next(free, known_colour) if taken else known_colour
+    return colours
 
 
 def _by_name(name: str) -> str:
@@ -142,14 +146,14 @@ def series_styles(
     ordered = sorted(of, key=lambda name: (variant_key(of[name]), by_number(name)))
     colours = variant_colours(dict.fromkeys(of[name] for name in ordered))
     others = itertools.cycle(OTHER_MARKERS)
-    found: dict[str, SeriesStyle] = {}
+    styles: dict[str, SeriesStyle] = {}
     for name in ordered:
         variant = of[name]
-        before = sum(of[each] == variant for each in found)
+        before = sum(of[each] == variant for each in styles)
         marker = MARKERS.get(variant, "") if not before else ""
         dash = DASHES[before % len(DASHES)]
-        found[name] = SeriesStyle(colours[variant], marker or next(others), dash)
-    return found
+        styles[name] = SeriesStyle(colours[variant], marker or next(others), dash)
+    return styles
 
 
 def styles_of(rows: pd.DataFrame, series: str) -> dict[str, SeriesStyle]:

@@ -141,12 +141,12 @@ class Observation:
     @functools.cached_property
     def rates(self) -> Mapping[tuple[int, str, str], Sequence[ExecutedCommand]]:
         """The commands of tc that succeeded, by their device and their class or `tbf`."""
-        found = defaultdict(list)
+        by_class = defaultdict(list)
         for each in self.of("tc"):
             if each.status == 0:
                 for word in {each.after("classid"), *({"tbf"} & set(each.words))}:
-                    found[each.namespace, each.after("dev"), word].append(each)
-        return found
+                    by_class[each.namespace, each.after("dev"), word].append(each)
+        return by_class
 
     @functools.cached_property
     def _labels(self) -> Mapping[int, str]:
@@ -258,10 +258,10 @@ class ObservationReader:
         """Read one line."""
         kind, *words = line.split() or [""]
         self.order += 1
-        if found := SOCKET.match(line, 0, MAX_SOCKET_LINE):
-            self._read_socket(found)
-        elif found := LOST_SOCKETS.match(line):
-            self.sockets_complete = found[1] == found[2]
+        if socket := SOCKET.match(line, 0, MAX_SOCKET_LINE):
+            self._read_socket(socket)
+        elif socket := LOST_SOCKETS.match(line):
+            self.sockets_complete = socket[1] == socket[2]
         elif kind == "began":
             self.began = (_number(words[0]), _number(words[1]))
         elif kind == "controls":
@@ -307,14 +307,14 @@ class ObservationReader:
         self.pending[process] = len(self.commands)
         self.commands.append(executed)
 
-    def _read_socket(self, found: re.Match[str]) -> None:
+    def _read_socket(self, match: re.Match[str]) -> None:
         self.sockets.append(
             SocketChange(
-                round(float(found["seconds"]) * 1e9),
-                (found["saddr"], int(found["sport"])),
-                (found["daddr"], int(found["dport"])),
-                found["old"],
-                found["new"],
+                round(float(match["seconds"]) * 1e9),
+                (match["saddr"], int(match["sport"])),
+                (match["daddr"], int(match["dport"])),
+                match["old"],
+                match["new"],
             )
         )
 

@@ -145,11 +145,11 @@ def _record(data: Mapping[str, Any]) -> MachineRecord:
 
 
 def _samples(path: Path, table: Table) -> pd.DataFrame:
-    found = _table(path / table.file)
-    if found.empty:
+    samples = _table(path / table.file)
+    if samples.empty:
         return pd.DataFrame(columns=table.columns)
     numbers = {name: float for name in table.columns if name not in SAMPLED_TEXTS}
-    return found[list(table.columns)].astype(numbers)
+    return samples[list(table.columns)].astype(numbers)
 
 
 def _table(path: Path) -> pd.DataFrame:

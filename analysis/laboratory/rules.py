@@ -83,17 +83,17 @@ class LaboratoryRule:
 def _delays_without_units(observation: Observation) -> Iterator[Wrong]:
     for queue in queue_commands(observation):
         amounts = {name: queue.after(name) for name in ("delay", "rate", "latency")}
-        for name, said in {**amounts, "jitter": queue.jitter}.items():
+        for name, amount in {**amounts, "jitter": queue.jitter}.items():
             try:
-                small = 0 < float(said) < SMALL_NUMBER
+                small = 0 < float(amount) < SMALL_NUMBER
             except ValueError:
                 continue
             if small and name == "rate":
-                happened = f"'rate {said}' has no unit, and tc reads it as {said} bit/s"
-                yield queue.command, happened, f"write 'rate {said}mbit'"
+                happened = f"'rate {amount}' has no unit, and tc reads it as {amount} bit/s"
+                yield queue.command, happened, f"write 'rate {amount}mbit'"
             elif small:
-                happened = f"'{name} {said}' has no unit, and tc reads it as {said} µs"
-                link = f"{name}='{said}ms'" if queue.by_mininet else f"'{name} {said}ms'"
+                happened = f"'{name} {amount}' has no unit, and tc reads it as {amount} µs"
+                link = f"{name}='{amount}ms'" if queue.by_mininet else f"'{name} {amount}ms'"
                 yield queue.command, happened, f"write {link}"
 
 

@@ -28,8 +28,8 @@ def write_sample_tables(lines: Path, began_ns: int, folder: Path) -> None:
 def _rows(lines: Path, kind: str, began_ns: int) -> Iterator[Row]:
     """Yield the rows of a kind; a line that was cut off has too few columns, or no numbers."""
     for line in safe_files.lines(lines):
-        about, *words = line.split() or [""]
-        if about != kind:
+        subject, *words = line.split() or [""]
+        if subject != kind:
             continue
         try:
             time_s = (int(words[0]) - began_ns) / 1e9

@@ -67,9 +67,9 @@ class QueueCommand:
     @property
     def limit(self) -> int | None:
         """Return the packets that it may hold, if the command says so."""
-        said = self.after("limit")
-        counts = self.kind in ("netem", "pfifo") and PACKET_LIMIT.fullmatch(said)
-        return int(said) if counts else None
+        text = self.after("limit")
+        counts = self.kind in ("netem", "pfifo") and PACKET_LIMIT.fullmatch(text)
+        return int(text) if counts else None
 
     @property
     def shapes(self) -> bool:
@@ -107,11 +107,11 @@ def queue_command(command: ExecutedCommand) -> QueueCommand | None:
 
 
 def _amount(text: str, units: dict[str, float], without: float) -> float:
-    found = AMOUNT.fullmatch(text)
-    if not found:
+    amount = AMOUNT.fullmatch(text)
+    if not amount:
         return 0.0
     try:
-        return float(found[1]) * (units.get(found[2].lower(), 0.0) if found[2] else without)
+        return float(amount[1]) * (units.get(amount[2].lower(), 0.0) if amount[2] else without)
     except ValueError:
         return 0.0
 
@@ -128,8 +128,8 @@ def rate_mbit(text: str) -> float:
 
 def rate_of(queue: QueueCommand, observation: Observation) -> float:
     """Return the rate at which a queue is emptied, in Mbit/s; 0 if no command says it."""
-    if own := rate_mbit(queue.after("rate")):
-        return own
+    if rate := rate_mbit(queue.after("rate")):
+        return rate
     order, last = queue.command.order, []
     for word in (queue.parent, "tbf"):
         commands = observation.rates.get((queue.command.namespace, queue.device, word), ())
@@ -151,8 +151,8 @@ def pair_of(command: ExecutedCommand) -> frozenset[str] | None:
 
 def control_set(command: ExecutedCommand) -> str:
     """Return the congestion control that a command of sysctl sets, or nothing."""
-    found = CONTROL_SETTING.search(" ".join(command.words))
-    return found[1] if found else ""
+    setting = CONTROL_SETTING.search(" ".join(command.words))
+    return setting[1] if setting else ""
 
 
 def control_option(client: ExecutedCommand) -> str:

@@ -59,19 +59,19 @@ def _controls(observation: Observation) -> Iterator[ExecutedCommand]:
     """
     if not observation.namespaces:
         return
-    own = observation.namespaces[0].inode
+    first_inode = observation.namespaces[0].inode
     set_there = {
         (command.namespace, control)
         for command in observation.of("sysctl")
         if (control := control_set(command))
     }
     last: dict[int, str] = {}
-    inherited = {control for namespace, control in set_there if namespace == own}
+    inherited = {control for namespace, control in set_there if namespace == first_inode}
     for seen in observation.namespaces:
         if not seen.control:
             continue
         before = last.get(seen.inode)
-        is_new = before is None and (seen.inode == own or seen.control in inherited)
+        is_new = before is None and (seen.inode == first_inode or seen.control in inherited)
         if not is_new and seen.control != before and (seen.inode, seen.control) not in set_there:
             words = ["sysctl", "-w", f"{CONTROL_SYSCTL}={seen.control}"]
             what = f"{seen.control} in {observation.label(seen.inode)}"
@@ -80,7 +80,7 @@ def _controls(observation: Observation) -> Iterator[ExecutedCommand]:
                 observation, seen, words, what, observation.last_line(name, seen.time_ns)
             )
         last[seen.inode] = seen.control
-        if seen.inode == own:
+        if seen.inode == first_inode:
             inherited.add(seen.control)
 
 

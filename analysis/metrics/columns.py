@@ -129,8 +129,8 @@ def settings(scenario: Scenario) -> Iterator[str]:
     flows = scenario.unplaced.flows
     whole = [_digest(flow) for flow in flows]
     for number, flow in enumerate(flows):
-        own = _digest(dataclasses.replace(flow, variant=None))
-        parts = (bare.hash.encode(), *whole[:number], own, *whole[number + 1 :])
+        digest = _digest(dataclasses.replace(flow, variant=None))
+        parts = (bare.hash.encode(), *whole[:number], digest, *whole[number + 1 :])
         yield hashlib.sha256(b"".join(parts)).hexdigest()[:10]
 
 

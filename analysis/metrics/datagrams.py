@@ -45,17 +45,17 @@ JITTER_GAIN = 1 / 16
 
 def interarrival_jitter(delays: Floats) -> Floats:
     """Return the jitter after each arrival, in the unit of the delays, which are in that order."""
-    found, jitter = np.zeros(len(delays)), 0.0
+    jitters, jitter = np.zeros(len(delays)), 0.0
     for place, change in enumerate(np.abs(np.diff(delays)).tolist(), start=1):
         jitter += (change - jitter) * JITTER_GAIN
-        found[place] = jitter
-    return found
+        jitters[place] = jitter
+    return jitters
 
 
 def overtaken(sent_places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return a mask of the arrivals behind one that was sent later, from their places as sent."""
-    found: npt.NDArray[np.bool_] = sent_places < np.maximum.accumulate(sent_places)
-    return found
+    is_overtaken: npt.NDArray[np.bool_] = sent_places < np.maximum.accumulate(sent_places)
+    return is_overtaken
 
 
 def _measure(flow: MeasuredFlow) -> Row:

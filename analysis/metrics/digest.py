@@ -53,8 +53,8 @@ def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
 def _throughput(flow: MeasuredFlow, data: PacketArrays) -> SeriesPart:
     seconds = (data["time_ns"] - epoch_ns(flow.trial)) / 1e9
     sizes, record = data["length"], flow.record
-    found = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, THROUGHPUT_BIN_S)
-    return THROUGHPUT_SERIES, found.time_s, found.value
+    rates = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, THROUGHPUT_BIN_S)
+    return THROUGHPUT_SERIES, rates.time_s, rates.value
 
 
 def _quantiles(what: str, values: Floats) -> SeriesPart:
@@ -118,8 +118,8 @@ def fine_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     delays = flow.delays("sender", "receiver")
     if delays is not None:
         times_ns, delays_ms = _columns(delays, "sent_ns", "owd_ms")
-        found = means((times_ns - zero) / 1e9, delays_ms, step_s)
-        yield FINE_DELAY, found.time_s, found.value
+        binned = means((times_ns - zero) / 1e9, delays_ms, step_s)
+        yield FINE_DELAY, binned.time_s, binned.value
 
 
 def fine_step_s(trial: Trial) -> float:
@@ -160,13 +160,13 @@ def _sums(times_ns: Integers, values: npt.NDArray[Any], zero: int, count: int) -
 
 def seconds_table(trial: Trial, digest: pd.DataFrame) -> pd.DataFrame:
     """One row per flow and second, from a whole digest: SECOND_COLUMNS."""
-    own = digest[digest["what"].str.startswith(SECOND_PREFIX)]
-    known = set(own["flow"])
+    by_second = digest[digest["what"].str.startswith(SECOND_PREFIX)]
+    known = set(by_second["flow"])
     if any(flow.name not in known for flow in trial.record.flows):
         raise NotMeasured(
             f"{trial.path.name}: no capture at the receiver is left", "run it with --captures keep"
         )
-    tables = [_flow_table(str(flow), own) for flow in own["flow"].unique()]
+    tables = [_flow_table(str(flow), by_second) for flow in by_second["flow"].unique()]
     return (
         pd.concat(tables, ignore_index=True)
         if tables

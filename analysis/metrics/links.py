@@ -74,15 +74,15 @@ def link_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
 
 def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, object]:
     every = list(flows_at_queue(trial, packets, queue))
-    found = queue_transit(every)
+    transit = queue_transit(every)
     data = [each for each in every if each.is_data]
     shown = _interval(trial, data)
-    inside = (found.left_ns >= shown.start_ns) & (found.left_ns <= shown.stop_ns)
-    rate = shown.rate_mbps(float(found.length[inside].sum()))
-    known = found.complete
+    inside = (transit.left_ns >= shown.start_ns) & (transit.left_ns <= shown.stop_ns)
+    rate = shown.rate_mbps(float(transit.length[inside].sum()))
+    known = transit.complete
     waited = queue_transit(each for each in every if each.entered is not None)
-    all_taken_ns = own_sending_ns(trial, queue, found.left_ns, found.length)
-    taken_ns = all_taken_ns[np.searchsorted(found.left_ns, waited.left_ns)]
+    all_taken_ns = own_sending_ns(trial, queue, transit.left_ns, transit.length)
+    taken_ns = all_taken_ns[np.searchsorted(transit.left_ns, waited.left_ns)]
     waits_ns = waited.left_ns - taken_ns - waited.arrived_ns
     _, mean, high = low_mean_high(waits_ns[~waited.is_guess] / 1e6)
     end = Samples(trial).queue_end(queue.interface)
@@ -95,8 +95,8 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
         "utilisation": rate / _capacity_mbit(trial, queue, shown),
         "queue_mean_ms": mean,
         "queue_p95_ms": high,
-        "entered_packets": found.entered if known else NAN,
-        "dropped_packets": len(found.lost_ns) if known else counted,
+        "entered_packets": transit.entered if known else NAN,
+        "dropped_packets": len(transit.lost_ns) if known else counted,
         "marked_packets": sum(map(_marked, every)),
     }
 

@@ -108,8 +108,8 @@ def _measure(flow: MeasuredFlow) -> Row:
     trial, interval = flow.trial, flow.interval
     samples = flow.samples.flow(flow.record)
     # samples do not tell lossy_connections apart
-    own = samples if len(every) == 1 else None
-    avoided, started = _events(trial, every, own, interval)
+    flow_samples = samples if len(every) == 1 else None
+    avoided, started = _events(trial, every, flow_samples, interval)
     sizes = np.concatenate([each.payload[_sent(each, interval)] for each in every])
     lost = sum(int((_sent(each, interval) & each.lost).sum()) for each in every)
     return {
@@ -121,7 +121,7 @@ def _measure(flow: MeasuredFlow) -> Row:
         "slow_start_events": len(started),
         "recoveries": sum(_count(each, each.answers.recoveries, interval) for each in every),
         "timeouts_seen": sum(_count(each, each.answers.timeouts, interval) for each in every),
-        **_timer(trial, every, own, interval),
+        **_timer(trial, every, flow_samples, interval),
         **_means_of_samples(trial, samples, interval),
     }
 
@@ -146,13 +146,13 @@ def _events(
     interval: Interval,
 ) -> tuple[list[LossEvent], list[LossEvent]]:
     """Return the events that ended congestion avoidance, and those that ended slow start."""
-    found: tuple[list[LossEvent], list[LossEvent]] = ([], [])
+    events: tuple[list[LossEvent], list[LossEvent]] = ([], [])
     for each in every:
         slow = _in_slow_start(trial, each.events, samples)
         for event, is_slow in zip(each.events, slow, strict=True):
             if interval.start_ns <= event.began_ns <= interval.stop_ns:
-                found[is_slow].append(event)
-    return found
+                events[is_slow].append(event)
+    return events
 
 
 def _in_slow_start(
@@ -226,8 +226,8 @@ def _ratio(part: int, whole: int) -> float:
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = np.asarray(list(values), dtype=np.float64)
-    return float(found.mean()) if len(found) else NAN
+    numbers = np.asarray(list(values), dtype=np.float64)
+    return float(numbers.mean()) if len(numbers) else NAN
 
 
 LOSS_GROUP = ColumnGroup(LOSS_COLUMNS, _measure)

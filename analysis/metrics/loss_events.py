@@ -118,9 +118,9 @@ def _previous(begin: Integers, place: Integers) -> Integers:
     """For each segment the place of the previous one with the same beginning; -1 if none."""
     order = np.argsort(begin, kind="stable")
     follows = np.flatnonzero(np.diff(begin[order]) == 0)
-    found = np.full(len(begin), -1, dtype=np.int64)
-    found[order[follows + 1]] = place[order[follows]]
-    return found
+    latest = np.full(len(begin), -1, dtype=np.int64)
+    latest[order[follows + 1]] = place[order[follows]]
+    return latest
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class LossEvent:
     losses: int  # packets, lost retransmissions included
 
 
-def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[LossEvent]:
+def loss_events(segments: Segments, lost: Booleans, packet_answers: Responses) -> list[LossEvent]:
     """Find a connection's loss events; `lost` says which of its segments never arrived.
 
     An event begins with a lost segment that is retransmitted. It includes everything sent by then,
@@ -143,7 +143,7 @@ def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[Lo
     again = np.flatnonzero(segments.again)
     begins, ends = segments.begin[again].tolist(), segments.end[again].tolist()
     before = np.concatenate(([0], np.maximum.accumulate(segments.end)))
-    fired = found.timeouts.tolist()
+    fired = packet_answers.timeouts.tolist()
     heads: list[tuple[int, int]] = []  # the first loss and its answer
     reach: list[int] = []  # the upper end of each event's losses
     places = np.flatnonzero(lost)
@@ -215,16 +215,16 @@ def lossy_connections(
     receiver = packets.part("receiver", flow)
     gone = None if receiver is None else lost_packets(sender.data, receiver.data).index
     late_ns = _late_ns(trial, packets, flow, sender)
-    found = []
+    lossy = []
     for segments in every:
         places = np.searchsorted(sender.data.index, segments.row)
-        own = sender.data[places]
-        lost = _repaired(segments, own) if gone is None else np.isin(segments.row, gone)
+        segment_rows = sender.data[places]
+        lost = _repaired(segments, segment_rows) if gone is None else np.isin(segments.row, gone)
         answers = responses(segments, _stack(trial, flow, late_ns[places]))
         events = loss_events(segments, lost, answers)
-        payload = own["payload"].astype(np.int64)
-        found.append(LossyConnection(segments, payload, lost, answers, events))
-    return tuple(found)
+        payload = segment_rows["payload"].astype(np.int64)
+        lossy.append(LossyConnection(segments, payload, lost, answers, events))
+    return tuple(lossy)
 
 
 def _stack(trial: Trial, flow: FlowRecord, late_ns: Integers) -> Stack:

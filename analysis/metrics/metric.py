@@ -68,10 +68,10 @@ class MeasuredFlow:
 
     def settled_tables(self, role: str) -> FlowTables | None:
         """Return its packets at a capture, after its stop too, without what the scenario omits."""
-        found, begin_ns = self.tables(role), settled_ns(self.trial)
-        if found is None or not begin_ns:
-            return found
-        data, acks = (rows[rows["time_ns"] >= begin_ns] for rows in (found.data, found.acks))
+        tables, begin_ns = self.tables(role), settled_ns(self.trial)
+        if tables is None or not begin_ns:
+            return tables
+        data, acks = (rows[rows["time_ns"] >= begin_ns] for rows in (tables.data, tables.acks))
         return FlowPackets(data, acks)
 
     def packets_at(self, role: str) -> FlowPackets[PacketArrays] | None:
@@ -81,9 +81,12 @@ class MeasuredFlow:
     def measured_packets(self, role: str) -> FlowPackets[PacketArrays] | None:
         """Return its packets that pass a capture in the measured interval, as arrays."""
         if role not in self._measured_packets:
-            found = self.packets_at(role)
-            self._measured_packets[role] = found and FlowPackets(
-                *(rows[self.interval.holds(rows["time_ns"])] for rows in (found.data, found.acks))
+            captured = self.packets_at(role)
+            self._measured_packets[role] = captured and FlowPackets(
+                *(
+                    rows[self.interval.holds(rows["time_ns"])]
+                    for rows in (captured.data, captured.acks)
+                )
             )
         return self._measured_packets[role]
 

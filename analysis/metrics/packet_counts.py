@@ -106,10 +106,10 @@ def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
 def mark_rate(flow: MeasuredFlow) -> float:
     """Return the share of the flow's packets that left its last queue with CE."""
     _, last = first_and_last_queue(flow)
-    found = flow.measured_packets(f"{last}{BEHIND}") or flow.measured_packets("receiver")
-    if found is None or not len(found.data):
+    received = flow.measured_packets(f"{last}{BEHIND}") or flow.measured_packets("receiver")
+    if received is None or not len(received.data):
         return NAN
-    return float((found.data["ecn"] == CE).mean())
+    return float((received.data["ecn"] == CE).mean())
 
 
 PACKET_COUNT_GROUP = ColumnGroup(PACKET_COUNT_COLUMNS, _measure_counts)
@@ -177,12 +177,12 @@ def _retransmitted(flow: MeasuredFlow) -> Row:
         # a SYN begins where the sequence numbers do
         times = (each.time_ns[each.again & (each.begin > 0)] for each in every)
         return {"retransmitted": sum(int(flow.interval.holds(each).sum()) for each in times)}
-    own = flow.samples.flow(flow.record)
-    if own is None:
+    samples = flow.samples.flow(flow.record)
+    if samples is None:
         return {}
     # a flow's connections are rows of the same instant
-    total = own.groupby("time_s")["total_retrans"].sum()
-    syns = own[own["state"] == SYN_SENT].groupby("time_s")["total_retrans"].sum()
+    total = samples.groupby("time_s")["total_retrans"].sum()
+    syns = samples[samples["state"] == SYN_SENT].groupby("time_s")["total_retrans"].sum()
     before = pd.concat((total[total.index < flow.trial.scenario.measure_from_s], syns))
     return {"retransmitted": int(total.max()) - int(before.max() if len(before) else 0)}
 
@@ -230,13 +230,13 @@ LIMIT_COLUMNS = (
 
 
 def _measure_limits(flow: MeasuredFlow) -> Row:
-    found = sender_limits(flow.trial, flow.samples.flow(flow.record), flow.interval)
-    if found is None:
+    limits = sender_limits(flow.trial, flow.samples.flow(flow.record), flow.interval)
+    if limits is None:
         return {}
     return {
-        "receive_window_limited": found.receive_window,
-        "send_buffer_limited": found.send_buffer,
-        "application_limited": found.application,
+        "receive_window_limited": limits.receive_window,
+        "send_buffer_limited": limits.send_buffer,
+        "application_limited": limits.application,
     }
 
 

@@ -36,9 +36,9 @@ def numbers_of(trial: Trial) -> tuple[Numbers, list[str]]:
     for flow in trial.scenario.flows:
         if flow.command is None or not flow.command.measure:
             continue
-        found, why_not = _numbers_of_flow(trial, flow.name, flow.command.measure)
+        measured, why_not = _numbers_of_flow(trial, flow.name, flow.command.measure)
         numbers[flow.name] = {
-            each.column: found.get(each.name, math.nan) for each in flow.command.measure
+            each.column: measured.get(each.name, math.nan) for each in flow.command.measure
         }
         missing += [f"flow {flow.name}: {name}: {why}" for name, why in why_not.items()]
     return numbers, missing

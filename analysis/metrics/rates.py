@@ -64,9 +64,9 @@ def _within(interval: Interval, flow: MeasuredFlow, data: Rows) -> float:
 
 def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
-    if found := flow.packets_at("receiver"):
-        row["throughput_mbps"] = throughput_mbps(found.data, flow.interval)
-        row["goodput_mbps"] = _within(flow.interval, flow, found.data)
+    if received := flow.packets_at("receiver"):
+        row["throughput_mbps"] = throughput_mbps(received.data, flow.interval)
+        row["goodput_mbps"] = _within(flow.interval, flow, received.data)
     return row
 
 
@@ -117,25 +117,25 @@ def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -
 def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
     """Return the mean rate in each bin, NaN for a bin without one."""
     place = np.floor(since_s / STEADINESS_BIN_S + 1e-9).astype(np.int64)
-    own = (place >= 0) & (place < bins) & np.isfinite(rate)
-    counts = np.bincount(place[own], minlength=bins)
-    sums = np.bincount(place[own], weights=rate[own], minlength=bins)
+    is_inside = (place >= 0) & (place < bins) & np.isfinite(rate)
+    counts = np.bincount(place[is_inside], minlength=bins)
+    sums = np.bincount(place[is_inside], weights=rate[is_inside], minlength=bins)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def steady_after_s(found: FlowPackets[Rows] | None, interval: Interval) -> float:
+def steady_after_s(received: FlowPackets[Rows] | None, interval: Interval) -> float:
     """Return from when on a receiver's rate is steady; NaN if it is not, or was not captured.
 
     The rate of a bin without packets is zero, not unknown.
     """
-    if found is None:
+    if received is None:
         return NAN
-    own = found.data[interval.holds(found.data["time_ns"])]
-    places = ((np.asarray(own["time_ns"]) - interval.start_ns) / 1e9 / STEADINESS_BIN_S).astype(
-        np.int64
-    )
+    received_rows = received.data[interval.holds(received.data["time_ns"])]
+    places = (
+        (np.asarray(received_rows["time_ns"]) - interval.start_ns) / 1e9 / STEADINESS_BIN_S
+    ).astype(np.int64)
     bins = int(interval.seconds / STEADINESS_BIN_S) + 1
-    sizes = np.bincount(places, weights=own["length"], minlength=bins)
+    sizes = np.bincount(places, weights=received_rows["length"], minlength=bins)
     middles = np.arange(0.5, bins) * STEADINESS_BIN_S
     return steady_time_s(
         middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
@@ -195,7 +195,7 @@ def unknown_fairness(scenario: Scenario) -> list[str]:
     """Return the columns that mean nothing in a trial, since no two of their flows share a link."""
     greedy = [flow for flow in scenario.flows if flow.sort in GREEDY]
     flows = {"share": scenario.flows, "jain": greedy or scenario.flows}
-    return [name for name, own in flows.items() if not _share_a_link(scenario.network, own)]
+    return [name for name, sharing in flows.items() if not _share_a_link(scenario.network, sharing)]
 
 
 def _share_a_link(network: Graph, flows: Sequence[Flow]) -> bool:
@@ -213,11 +213,11 @@ def _share_a_link(network: Graph, flows: Sequence[Flow]) -> bool:
 
 def _goodputs(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> pd.Series[float]:
     """Return each row's goodput over the time in which all of them are measured."""
-    own = [flows.get(str(name)) for name in rows["flow"]]
-    common = _common(flow.interval for flow in own if flow is not None)
-    known = zip(own, rows["goodput_mbps"], strict=True)
-    found = [NAN if flow is None else _goodput(flow, common, value) for flow, value in known]
-    return pd.Series(found, index=rows.index, dtype="float64")
+    of_rows = [flows.get(str(name)) for name in rows["flow"]]
+    common = _common(flow.interval for flow in of_rows if flow is not None)
+    known = zip(of_rows, rows["goodput_mbps"], strict=True)
+    goodputs = [NAN if flow is None else _goodput(flow, common, value) for flow, value in known]
+    return pd.Series(goodputs, index=rows.index, dtype="float64")
 
 
 def _common(intervals: Iterable[Interval]) -> Interval:
@@ -230,10 +230,10 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     """NaN for an interval of no length, or a flow that was not captured at its receiver."""
     if common == flow.interval:
         return over_its_own
-    found = flow.packets_at("receiver")
-    if found is None:
+    received = flow.packets_at("receiver")
+    if received is None:
         return NAN
-    return _within(common, flow, found.data)
+    return _within(common, flow, received.data)
 
 
 def jain(rates: Iterable[float]) -> float:

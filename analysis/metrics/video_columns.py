@@ -37,8 +37,8 @@ def spikes(values: npt.ArrayLike, threshold: float = 50) -> Spikes:
     rates = np.asarray(values, dtype=np.float64)
     around = np.concatenate(([0.0], rates, [0.0]))
     above = rates - np.maximum(around[:-2], around[2:])
-    found = above[above >= threshold]
-    return Spikes(len(found), float(found.max(initial=0.0)))
+    high = above[above >= threshold]
+    return Spikes(len(high), float(high.max(initial=0.0)))
 
 
 ERRORS = tuple(mark for mark in WIRESHARK_MARKS if mark != "window_update")
@@ -188,9 +188,9 @@ def _player(trial: Trial, flow: str) -> Row:
     return {**{name: seen[name] for name in PLAYER_METRICS}, "video_mbps": seen["mean_mbps"]}
 
 
-def _at_receiver(found: FlowTables, protocol: str, begin_ns: int) -> Row:
+def _at_receiver(received: FlowTables, protocol: str, begin_ns: int) -> Row:
     """Lengths and spikes of all packets, and for TCP those that Wireshark marks as errors."""
-    both = pd.concat((found.data, found.acks))
+    both = pd.concat((received.data, received.acks))
     tall = spikes(packets_per_second(both, begin_ns))
     row: Row = {
         "mean_packet_bytes": float(both["length"].mean()),
@@ -208,9 +208,9 @@ def _sum_and_peak(name: str, rows: pd.DataFrame, begin_ns: int) -> Row:
     return {name: len(rows), f"{name}_peak": int(counts.max(initial=0))}
 
 
-def _begin_ns(*found: FlowTables | None) -> int:
+def _begin_ns(*received: FlowTables | None) -> int:
     """Return the time of the first packet anywhere: the viewer's, which opens the connection."""
-    every = [rows for each in found if each is not None for rows in (each.data, each.acks)]
+    every = [rows for each in received if each is not None for rows in (each.data, each.acks)]
     return min((int(rows["time_ns"].min()) for rows in every if len(rows)), default=0)
 
 

@@ -64,8 +64,10 @@ def papers(
         entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
         groups.setdefault(answer.paper, []).append(entry)
     return tuple(
-        LedgerPaper(found[0].answer.authors, tuple(found), counts(_once(found)), headlines(found))
-        for name, found in groups.items()
+        LedgerPaper(
+            entries[0].answer.authors, tuple(entries), counts(_once(entries)), headlines(entries)
+        )
+        for name, entries in groups.items()
     )
 
 
@@ -99,10 +101,10 @@ def _named(answer: Answer) -> str:
 
 def _once(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Return a claim's first profile, setting and reading: the paper's, if they were run."""
-    found: dict[str, LedgerEntry] = {}
+    by_text: dict[str, LedgerEntry] = {}
     for entry in entries:
-        found.setdefault(entry.answer.id, entry)
-    return list(found.values())
+        by_text.setdefault(entry.answer.id, entry)
+    return list(by_text.values())
 
 
 def _of_many(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
@@ -117,9 +119,9 @@ def _of_many(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
     return first + [entry for entry in entries if entry not in first]
 
 
-def counts(found: Iterable[Answer | LedgerEntry]) -> dict[str, int]:
+def counts(entries: Iterable[Answer | LedgerEntry]) -> dict[str, int]:
     """Count the claims by verdict."""
-    answers = (each.answer if isinstance(each, LedgerEntry) else each for each in found)
+    answers = (each.answer if isinstance(each, LedgerEntry) else each for each in entries)
     verdicts = [answer.verdict for answer in answers]
     return {
         str(verdict): verdicts.count(verdict) for verdict in VERDICT_ORDER if verdict in verdicts
@@ -149,13 +151,15 @@ def _links(
     evidence: TrialEvidence, numbers: Mapping[str, int], figures: Sequence[str]
 ) -> Iterable[LedgerLink]:
     name = str(evidence.figure or "")
-    found = [stem for stem in figures if name and (stem == name or stem.startswith(f"{name}-"))]
-    found = found or [s for s in figures if s.startswith(evidence.experiment) and name in s][:1]
-    yield from (LedgerLink(f"figure {stem}", figure=stem) for stem in found)
-    own = sorted(numbers[trial] for trial in evidence.trials if trial in numbers)
-    if own:
-        words = f"{len(own)} trial{'s' * (len(own) > 1)} of {evidence.experiment}"
-        yield LedgerLink(words, trials=ranges(own))
+    stems = [stem for stem in figures if name and (stem == name or stem.startswith(f"{name}-"))]
+    stems = stems or [s for s in figures if s.startswith(evidence.experiment) and name in s][:1]
+    yield from (LedgerLink(f"figure {stem}", figure=stem) for stem in stems)
+    figure_numbers = sorted(numbers[trial] for trial in evidence.trials if trial in numbers)
+    if figure_numbers:
+        words = (
+            f"{len(figure_numbers)} trial{'s' * (len(figure_numbers) > 1)} of {evidence.experiment}"
+        )
+        yield LedgerLink(words, trials=ranges(figure_numbers))
 
 
 def show(value: object) -> str:

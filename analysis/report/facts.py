@@ -30,8 +30,11 @@ MAX_VALUES_OF_AXIS = 16  # the same, of an axis: the command has them all
 
 def values(results: ExperimentResults, axis: str) -> list[str]:
     """Sort an axis's values, numbers by size."""
-    found = results.rows[AXIS + axis].dropna().unique().tolist()
-    return [text(each) for each in (sorted(found) if not isinstance(found[0], str) else found)]
+    values_seen = results.rows[AXIS + axis].dropna().unique().tolist()
+    return [
+        text(each)
+        for each in (sorted(values_seen) if not isinstance(values_seen[0], str) else values_seen)
+    ]
 
 
 def axes(results: ExperimentResults) -> list[tuple[str, str]]:
@@ -108,14 +111,16 @@ def _bottleneck(link: Link) -> str:
 
 
 def _several(texts: Iterable[str], most: int = MAX_WRITTEN_VALUES) -> str:
-    found = [each for each in dict.fromkeys(texts) if each]
-    return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
+    different = [each for each in dict.fromkeys(texts) if each]
+    return ", ".join(different[:most]) + (
+        f", … ({len(different)})" if len(different) > most else ""
+    )
 
 
 def _given(results: ExperimentResults) -> list[str]:
     """Return the experiment's axes, without those that were added to tell trials apart."""
-    own = {name for trial in results.trials for name in trial.scenario.axes}
-    return [name for name in results.axes() if name in own]
+    given_axes = {name for trial in results.trials for name in trial.scenario.axes}
+    return [name for name in results.axes() if name in given_axes]
 
 
 def _recorded(results: ExperimentResults) -> tuple[list[str], list[Trial]]:

@@ -46,9 +46,9 @@ def element(text: str, key: str, alt: str) -> str:
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.S)
     text = _COLOUR.sub(_variable, text)
     used = set(_REFERENCE.findall(text))
-    text = _OWN_ID.sub(lambda found: found[0] if found[1] in used else "", text)
+    text = _OWN_ID.sub(lambda match: match[0] if match[1] in used else "", text)
     text = _UNTURNED.sub("", text)
-    text = _ID.sub(lambda found: f"{key}-{found[0]}", text)
+    text = _ID.sub(lambda match: f"{key}-{match[0]}", text)
     text = _FONT.sub(_font, text)
     text = re.sub(r"<style\b.*?</style>", "", text, flags=re.S)  # the page's style sheet has it
     text = _STYLE.sub(_attributes, text)
@@ -63,29 +63,29 @@ def ink(colour: str) -> str:
     return _NAMES.get(colour.lower(), colour)
 
 
-def _variable(found: re.Match[str]) -> str:
-    name = ink(found[0])
-    return found[0] if name.startswith("#") else f"var(--{name})"
+def _variable(match: re.Match[str]) -> str:
+    name = ink(match[0])
+    return match[0] if name.startswith("#") else f"var(--{name})"
 
 
-def _font(found: re.Match[str]) -> str:
+def _font(match: re.Match[str]) -> str:
     """Keep a font's size and weight; the family is the page's."""
-    weight = f"font-weight: {found[1]}; " if found[1] else ""
-    return f"{weight}font-size: {found[2]}px"
+    weight = f"font-weight: {match[1]}; " if match[1] else ""
+    return f"{weight}font-size: {match[2]}px"
 
 
-def _attributes(found: re.Match[str]) -> str:
+def _attributes(match: re.Match[str]) -> str:
     """Write a style as attributes: the page's policy allows no styles within elements."""
-    pairs = (each.split(":", 1) for each in found[1].split(";") if each.strip())
+    pairs = (each.split(":", 1) for each in match[1].split(";") if each.strip())
     known = {name.strip(): value.strip() for name, value in pairs}
     known.pop("font-family", None)  # the page's
     return "".join(f' {name}="{value}"' for name, value in known.items())
 
 
-def _brief(found: re.Match[str]) -> str:
+def _brief(match: re.Match[str]) -> str:
     """Leave out each L, which SVG implies between points, and points that repeat the one before."""
     parts = list[str]()
-    for part in re.findall(r"[Mz]|[-\d.]+ [-\d.]+", found[0]):
+    for part in re.findall(r"[Mz]|[-\d.]+ [-\d.]+", match[0]):
         if not parts or part != parts[-1]:
             parts.append(part)
     return " ".join(parts)

@@ -67,13 +67,13 @@ class Listed:
 
 def cells(results: ExperimentResults) -> Sheet:
     """Mean ± half of the 95 % interval of each measure, one row per set of repeats."""
-    found = sum_up(results.good)
+    summary = sum_up(results.good)
     measures = [name for name in LISTED_METRICS if results.good[name].notna().any()]
-    heads = [*(Head(key.name.replace("_", " ")) for key in found.keys), COUNTED]
+    heads = [*(Head(key.name.replace("_", " ")) for key in summary.keys), COUNTED]
     heads += [Head(METRIC_HEADS[m], METRIC_UNITS[m], METRIC_DEFINITIONS[m], True) for m in measures]
     lines = []
-    for line in found.cells:
-        cells = [Cell(words, words) for words in line.key_values(found.keys)]
+    for line in summary.cells:
+        cells = [Cell(words, words) for words in line.key_values(summary.keys)]
         cells.append(number_cell(line.rows["trial"].nunique()))
         cells += [mean_cell(line.rows[m]) for m in measures]
         lines.append(tuple(cells))
@@ -120,11 +120,11 @@ def _rates(rows: pd.DataFrame) -> dict[str, str]:
 
 def _links(trial: Trial, folder: Path, page_folder: Path) -> tuple[str, str, str]:
     """Return the addresses of its captures, its folder, and what `testbed report TRIAL` made."""
-    own = quote(os.path.relpath(f"{folder}/{trial.path.name}", page_folder)) + "/"
+    address = quote(os.path.relpath(f"{folder}/{trial.path.name}", page_folder)) + "/"
     has_captures = any(capture.file for capture in trial.record.captures)
     has_page = (trial.path / FIGURES / TRIAL_PAGE).is_file()
-    captures = f"{own}{CAPTURES_FOLDER}/" if has_captures else ""
-    return captures, own, f"{own}{FIGURES}/{TRIAL_PAGE}" if has_page else ""
+    captures = f"{address}{CAPTURES_FOLDER}/" if has_captures else ""
+    return captures, address, f"{address}{FIGURES}/{TRIAL_PAGE}" if has_page else ""
 
 
 def verdicts(results: ExperimentResults) -> dict[str, int]:
@@ -145,11 +145,11 @@ def doubts(results: ExperimentResults) -> list[tuple[str, int, str, str]]:
     """Verdict, count, reason and the trials' numbers, the most frequent first."""
     first = results.rows.drop_duplicates("trial")
     bad = first[first["verdict"].isin(["suspect", "invalid"])]
-    found = [
-        (str(verdict), len(own), str(why), ranges([int(n) for n in own["number"]]))
-        for (verdict, why), own in bad.groupby(["verdict", "why"])
+    reasons = [
+        (str(verdict), len(group), str(why), ranges([int(n) for n in group["number"]]))
+        for (verdict, why), group in bad.groupby(["verdict", "why"])
     ]
-    return sorted(found, key=lambda row: (row[0], -row[1]))
+    return sorted(reasons, key=lambda row: (row[0], -row[1]))
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -37,7 +37,7 @@ MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def make_report(
-    found: ResultSet,
+    result_set: ResultSet,
     out: Path,
     answers: Sequence[Answer] = (),
     compared: page.Compared | None = None,
@@ -52,17 +52,17 @@ def make_report(
     has its steps there. A `single` file has everything in it and nothing beside it.
     """
     with _folder(out, single) as folder:
-        parts = [_part(results, folder, out, single) for results in found.experiments]
-    laid = overlay(found.experiments, None if single else out.with_name(f"{out.stem}-series"))
-    first = (standings,) if standings else tuple(_suites_steps(found))
-    text = page.render(_whole(found, parts, answers, compared, laid, first))
+        parts = [_part(results, folder, out, single) for results in result_set.experiments]
+    laid = overlay(result_set.experiments, None if single else out.with_name(f"{out.stem}-series"))
+    first = (standings,) if standings else tuple(_suites_steps(result_set))
+    text = page.render(_whole(result_set, parts, answers, compared, laid, first))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
 
-def _suites_steps(found: ResultSet) -> Iterator[page.Standings]:
+def _suites_steps(result_set: ResultSet) -> Iterator[page.Standings]:
     """Yield the steps of each suite of test cases, with the number of those that are met."""
-    for results in found.experiments:
+    for results in result_set.experiments:
         if (suite := results.definition) and suite.is_suite and suite.summary:
             steps = suite.summary(results)
             yield page.Standings(suite.paper, (steps.note,), as_sheet(steps.header, steps.rows), "")
@@ -84,8 +84,8 @@ def _folder(out: Path, single: bool) -> Iterator[Path]:
 def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.PagePart:
     """Return what the page shows of an experiment on an engine."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
-    found = presentation.figures(results)
-    figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
+    drawn = presentation.figures(results)
+    figures = tuple(_shown(figure, folder, numbers, single) for figure in drawn)
     return page.PagePart(
         key=results.key,
         name=results.experiment,
@@ -138,23 +138,23 @@ def _with_few_colours(png: bytes) -> bytes:
 
 
 def _whole(
-    found: ResultSet,
+    results: ResultSet,
     parts: Sequence[page.PagePart],
     answers: Sequence[Answer],
     compared: page.Compared | None,
     laid: Overlay | None,
     standings: tuple[page.Standings, ...],
 ) -> page.Page:
-    numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
+    numbers = {trial.path.name: place for place, trial in enumerate(results.trials, start=1)}
     stems = [figure.stem for part in parts for figure in part.figures]
     return page.Page(
         parts=tuple(parts),
         papers=claims_section.papers(answers, numbers, stems),
         ledger_note=claims_section.ledger_note(answers),
         counts=claims_section.counts(answers),
-        checks=verdict_tables.checks_sheet(found.grades),
-        warnings=(*found.warnings, *found.not_shown),
-        again=len(found.again),
+        checks=verdict_tables.checks_sheet(results.grades),
+        warnings=(*results.warnings, *results.not_shown),
+        again=len(results.again),
         compared=compared,
         overlay=laid,
         standings=standings,

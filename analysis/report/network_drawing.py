@@ -161,16 +161,16 @@ def _columns(scenario: Scenario, graph: Graph) -> list[list[str]]:
             behind = name in receivers or name.startswith("receiver")
             distance[name] = nearest + (1 if behind else -1)
     least = min(distance.values())
-    found: list[list[str]] = [[] for _ in range(max(distance.values()) - least + 1)]
+    columns: list[list[str]] = [[] for _ in range(max(distance.values()) - least + 1)]
     for name in kinds:
-        found[distance[name] - least].append(name)
-    return [names for names in found if names]
+        columns[distance[name] - least].append(name)
+    return [names for names in columns if names]
 
 
 def _neighbours(graph: Graph, name: str) -> list[str]:
-    found = [end for link in graph.links if name in link.ends for end in link.ends if end != name]
+    others = [end for link in graph.links if name in link.ends for end in link.ends if end != name]
     routers = [node.name for node in graph.nodes if node.kind is not NodeKind.HOST]
-    return [end for end in found if end in routers] or found
+    return [end for end in others if end in routers] or others
 
 
 def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
@@ -202,8 +202,8 @@ def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Link]:
 
 
 def _several_links(settings: Iterable[Link]) -> tuple[str, str]:
-    found = {_link_words(each) for each in settings}
-    return found.pop() if len(found) == 1 else (f"{len(found)} settings", "")
+    texts = {_link_words(each) for each in settings}
+    return texts.pop() if len(texts) == 1 else (f"{len(texts)} settings", "")
 
 
 def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -232,8 +232,8 @@ def _link_words(link: Link) -> tuple[str, str]:
 
 
 def _several(texts: Iterable[str], what: str) -> str:
-    found = list(dict.fromkeys(texts))
-    return found[0] if len(found) == 1 else f"{len(found)} {what}"
+    different = list(dict.fromkeys(texts))
+    return different[0] if len(different) == 1 else f"{len(different)} {what}"
 
 
 def _bottleneck(links: Iterable[Link]) -> str:

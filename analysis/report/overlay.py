@@ -97,12 +97,12 @@ def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:
 
 def _values(results: ExperimentResults) -> dict[str, Json]:
     """Return the metrics that `testbed compare` compares, by the trial's number and the flow."""
-    found: dict[str, Json] = {}
+    values: dict[str, Json] = {}
     rows = results.rows[results.rows["status"] == "ok"]
     table = rows[["number", "flow", *TOLERANCES]].to_numpy().tolist()
     for number, flow, *numbers in table:
-        found.setdefault(str(int(number)), {})[str(flow)] = [_known(each) for each in numbers]
-    return found
+        values.setdefault(str(int(number)), {})[str(flow)] = [_known(each) for each in numbers]
+    return values
 
 
 def _known(value: float) -> float | None:

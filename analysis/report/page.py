@@ -122,8 +122,8 @@ class Page:
     @property
     def profiles(self) -> list[str]:
         """The profiles that the answers are about."""
-        own = (entry.answer.profile for paper in self.papers for entry in paper.entries)
-        return sorted(set(filter(None, own)))
+        profiles = (entry.answer.profile for paper in self.papers for entry in paper.entries)
+        return sorted(set(filter(None, profiles)))
 
 
 def render(page: Page) -> str:
@@ -145,10 +145,10 @@ def fill(template: str, scripts: Sequence[str], allowed: str = "", **values: obj
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    own = _style_and_script(scripts)
+    inline_parts = _style_and_script(scripts)
     return environment.get_template(template).render(
         **values,
-        **{name: Markup(text) for name, text in own.items()},
+        **{name: Markup(text) for name, text in inline_parts.items()},
         policy=policy_of(scripts, allowed),
         raw=Markup,
     )
@@ -168,10 +168,10 @@ def policy_of(scripts: Sequence[str], allowed: str = "") -> str:
     It allows the page's style, its script with what that loads (the trials' series), and pictures
     that are in the page.
     """
-    own = {name: _digest(text) for name, text in _style_and_script(scripts).items()}
+    digests = {name: _digest(text) for name, text in _style_and_script(scripts).items()}
     policy = (
-        f"default-src 'none'; style-src '{own['style']}'; "
-        f"script-src '{own['script']}' 'strict-dynamic'; "
+        f"default-src 'none'; style-src '{digests['style']}'; "
+        f"script-src '{digests['script']}' 'strict-dynamic'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return f"{policy}; {allowed}" if allowed else policy

@@ -79,7 +79,7 @@ def script_json(value: object) -> str:
 
 def _panel(panel: Panel, inches: float) -> Json:
     x_limits, y_limits = resolved_limits(panel)
-    found: Json = {
+    panel_json: Json = {
         "height": round(inches * INCH),
         "title": panel.title,
         "right": panel.title_right,
@@ -91,19 +91,19 @@ def _panel(panel: Panel, inches: float) -> Json:
         "zooms": not (panel.bare or panel.empty or panel.x.names or panel.x.scale == "symlog"),
     }
     if panel.heading:
-        found["heading"] = {
+        panel_json["heading"] = {
             "words": panel.heading,
             "colour": ink(panel.heading_colour),
             "note": panel.heading_note,
             "right": panel.heading_right,
         }
-    return {**found, "empty": panel.empty} if panel.empty else found
+    return {**panel_json, "empty": panel.empty} if panel.empty else panel_json
 
 
 def _axis(axis: Axis, limits: tuple[float, float]) -> Json:
     ticks = list(range(len(axis.names))) if axis.names else axis.ticks
     labels = axis.names or axis.tick_labels
-    found: Json = {
+    drawn: Json = {
         "label": axis.label,
         "lim": [_rounded(limits[0]), _rounded(limits[1])],
         "scale": axis.scale,
@@ -121,53 +121,53 @@ def _axis(axis: Axis, limits: tuple[float, float]) -> Json:
     }
     if ticks is not None:
         words = labels if labels is not None else [f"{tick:g}" for tick in ticks]
-        found["ticks"] = [
+        drawn["ticks"] = [
             [_rounded(float(at)), str(word)] for at, word in zip(ticks, words, strict=True)
         ]
-    return found
+    return drawn
 
 
 def _mark(mark: Mark, panel: Panel, place: int, numbers: Mapping[str, int]) -> Json:
-    found: Json = {"panel": place, "series": mark.series}
+    drawn: Json = {"panel": place, "series": mark.series}
     x_unit, y_unit = panel.x.resolution, panel.y.resolution
     match mark:
         case ReferenceLine():
-            found |= {"kind": "rule", "axis": mark.axis, "at": mark.value, "label": mark.label}
-            found |= {"width": mark.width, "dash": mark.dash}
+            drawn |= {"kind": "rule", "axis": mark.axis, "at": mark.value, "label": mark.label}
+            drawn |= {"width": mark.width, "dash": mark.dash}
         case ShadedRange():
-            found |= {"kind": "span", "axis": mark.axis, "from": mark.start, "to": mark.stop}
-            found["opacity"] = mark.opacity
+            drawn |= {"kind": "span", "axis": mark.axis, "from": mark.start, "to": mark.stop}
+            drawn["opacity"] = mark.opacity
         case Annotation():
-            found |= {"kind": "text", "words": mark.text, "x": [mark.x], "y": [mark.y]}
-            found |= {"dx": mark.offset_points[0], "dy": mark.offset_points[1], "size": mark.size}
-            found |= {"bold": mark.bold, "across": mark.across, "up": mark.up}
-            found |= {"rotation": mark.rotation}
+            drawn |= {"kind": "text", "words": mark.text, "x": [mark.x], "y": [mark.y]}
+            drawn |= {"dx": mark.offset_points[0], "dy": mark.offset_points[1], "size": mark.size}
+            drawn |= {"bold": mark.bold, "across": mark.across, "up": mark.up}
+            drawn |= {"rotation": mark.rotation}
         case Area():
-            found |= {"kind": "area", "steps": mark.steps, "opacity": mark.opacity}
-            found["x"] = _numbers(mark.x, x_unit)
-            found |= {"y": _numbers(mark.low, y_unit), "y2": _numbers(mark.high, y_unit)}
+            drawn |= {"kind": "area", "steps": mark.steps, "opacity": mark.opacity}
+            drawn["x"] = _numbers(mark.x, x_unit)
+            drawn |= {"y": _numbers(mark.low, y_unit), "y2": _numbers(mark.high, y_unit)}
         case Boxes():
-            found |= _boxes(mark)
+            drawn |= _boxes(mark)
         case Polygon():
-            found |= {"kind": "polygon", "opacity": mark.opacity, "width": mark.edge_width}
-            found |= {"x": _numbers(mark.x, None), "y": _numbers(mark.y, None)}
-            found["edge"] = ink(mark.edge) if mark.edge else ""
+            drawn |= {"kind": "polygon", "opacity": mark.opacity, "width": mark.edge_width}
+            drawn |= {"x": _numbers(mark.x, None), "y": _numbers(mark.y, None)}
+            drawn["edge"] = ink(mark.edge) if mark.edge else ""
         case Curve() | PointSeries() | SegmentSet():
-            found |= {"x": _numbers(mark.x, x_unit), "y": _numbers(mark.y, y_unit)}
-            found |= _drawn(mark, x_unit, y_unit)
+            drawn |= {"x": _numbers(mark.x, x_unit), "y": _numbers(mark.y, y_unit)}
+            drawn |= _drawn(mark, x_unit, y_unit)
             if mark.columns:
-                found["columns"] = {name: packed(each, 1) for name, each in mark.columns.items()}
+                drawn["columns"] = {name: packed(each, 1) for name, each in mark.columns.items()}
             if len(mark.labels) and any(mark.labels) and len(mark.labels) < HOVER_LABELS:
                 same = set(mark.labels)
-                found["labels"] = list(mark.labels) if len(same) > 1 else same.pop()
+                drawn["labels"] = list(mark.labels) if len(same) > 1 else same.pop()
             if not isinstance(mark, SegmentSet) and mark.evidence is not None:
-                found["told"] = _hover_data(mark.evidence, numbers)
+                drawn["told"] = _hover_data(mark.evidence, numbers)
     if not isinstance(mark, Boxes):
-        found["colour"] = ink(mark.colour)
+        drawn["colour"] = ink(mark.colour)
     if isinstance(mark, Annotation | Curve | PointSeries | SegmentSet):
-        found |= {"xIn": mark.x_place, "yIn": mark.y_place}
+        drawn |= {"xIn": mark.x_place, "yIn": mark.y_place}
     usual = {"xIn": "data", "yIn": "data", "opacity": 1.0, "hollow": False}
-    return {k: v for k, v in found.items() if v != usual.get(k) and v not in ("", (), [])}
+    return {k: v for k, v in drawn.items() if v != usual.get(k) and v not in ("", (), [])}
 
 
 def _drawn(mark: Curve | PointSeries | SegmentSet, x: float | None, y: float | None) -> Json:
@@ -181,7 +181,7 @@ def _drawn(mark: Curve | PointSeries | SegmentSet, x: float | None, y: float | N
             look = {"width": mark.width, "dash": mark.dash, "opacity": mark.opacity}
             return {"kind": "segments", **ends, **look}
     hollow = mark.hollow if isinstance(mark.hollow, bool) else [bool(each) for each in mark.hollow]
-    found: Json = {
+    drawn: Json = {
         "kind": "points",
         "marker": mark.marker,
         "size": mark.size,
@@ -190,9 +190,9 @@ def _drawn(mark: Curve | PointSeries | SegmentSet, x: float | None, y: float | N
         "hollow": hollow if hollow is True or np.any(hollow) else False,
     }
     if mark.low is not None and mark.high is not None:
-        found |= {"low": _numbers(mark.low, None), "high": _numbers(mark.high, None)}
-        found |= {"along": mark.along, "barWidth": mark.bar_width}
-    return found
+        drawn |= {"low": _numbers(mark.low, None), "high": _numbers(mark.high, None)}
+        drawn |= {"along": mark.along, "barWidth": mark.bar_width}
+    return drawn
 
 
 def _boxes(mark: Boxes) -> Json:
@@ -201,7 +201,7 @@ def _boxes(mark: Boxes) -> Json:
     )
     colours = mark.colours if isinstance(mark.colours, str) else list(mark.colours)
     opacities = mark.opacities
-    found: Json = {
+    drawn: Json = {
         "kind": "boxes",
         "x": _numbers(left, None),
         "x2": _numbers(right, None),
@@ -211,18 +211,18 @@ def _boxes(mark: Boxes) -> Json:
         "opacities": opacities if isinstance(opacities, float | int) else list(opacities),
     }
     if mark.texts:
-        found |= {"texts": list(mark.texts), "textSize": mark.text_size}
+        drawn |= {"texts": list(mark.texts), "textSize": mark.text_size}
         # on coloured cells, letters keep their colours in the dark
-        found["inks"] = [ink(each) for each in mark.text_colours]
-    return found
+        drawn["inks"] = [ink(each) for each in mark.text_colours]
+    return drawn
 
 
 def _numbers(values: npt.ArrayLike, unit: float | None) -> Any:
     """Return numbers as a list, or packed where they are many and their resolution is known."""
-    found = np.ravel(np.asarray(values, dtype=np.float64))
-    if unit is not None and len(found) >= MIN_PACKED and np.isfinite(found).all():
-        return packed(found, unit)
-    return [_rounded(each) for each in found.tolist()]
+    flat = np.ravel(np.asarray(values, dtype=np.float64))
+    if unit is not None and len(flat) >= MIN_PACKED and np.isfinite(flat).all():
+        return packed(flat, unit)
+    return [_rounded(each) for each in flat.tolist()]
 
 
 def _rounded(value: float) -> float | None:
@@ -231,15 +231,17 @@ def _rounded(value: float) -> float | None:
 
 def _hover_data(evidence: PointEvidence, numbers: Mapping[str, int]) -> Json:
     """Return what is known; one value where all points have the same."""
-    found: Json = {}
+    data: Json = {}
     for name in ("low", "high", "n"):
         values = [_rounded(float(each)) for each in getattr(evidence, name)]
         if values:
-            found[name] = _once(values)
+            data[name] = _once(values)
     if len(evidence.trials):
-        own = [[numbers[each] for each in names if each in numbers] for names in evidence.trials]
-        found["trials"] = _once([ranges(each) for each in own])
-    return found
+        trial_numbers = [
+            [numbers[each] for each in names if each in numbers] for names in evidence.trials
+        ]
+        data["trials"] = _once([ranges(each) for each in trial_numbers])
+    return data
 
 
 def _once(values: Sequence[Any]) -> Any:

@@ -71,7 +71,7 @@ def write_program_page(folder: Path, out: Path) -> Path:
     """Write the page about a folder of results, as one file."""
     run = open_program_run(folder)
     networks = built_networks(run.observation)
-    found = ProgramPage(
+    program_page = ProgramPage(
         name=folder.resolve().name,
         command=shlex.join(run.command),
         status=run.record.status,
@@ -88,7 +88,9 @@ def write_program_page(folder: Path, out: Path) -> Path:
         downloads=tuple(downloads(folder, out)),
     )
     make_folder(out.parent)
-    text = page.fill("program_page.html", (*page.SHARED, "figures.js", "program.js"), run=found)
+    text = page.fill(
+        "program_page.html", (*page.SHARED, "figures.js", "program.js"), run=program_page
+    )
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 

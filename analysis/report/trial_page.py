@@ -96,7 +96,7 @@ def write_trial_page(
     """
     out = folder / TRIAL_PAGE
     verdict = verdict_of(trial)
-    found = TrialPage(
+    trial_page = TrialPage(
         name=trial.path.name,
         label=trial.scenario.label or trial.scenario.experiment,
         status=str(trial.record.status),
@@ -113,7 +113,7 @@ def write_trial_page(
         transfers=_transfers(trial),
         watch=WATCH_PAGE if (folder / WATCH_PAGE).is_file() else "",
     )
-    text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=found)
+    text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=trial_page)
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
@@ -121,10 +121,10 @@ def write_trial_page(
 def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
     others = (flow for flow in trial.record.flows if flow is not first)
     for flow in (first, *itertools.islice(others, MAX_PLOTTED_FLOWS - 1)):
-        found = timeline(trial, flow, flow_span(flow, None, None))
-        figure = drawn(trial, flow, found)
+        history = timeline(trial, flow, flow_span(flow, None, None))
+        figure = drawn(trial, flow, history)
         if figure is not None:
-            yield _plotted(trial, flow, found, _with_segments(trial, flow, figure))
+            yield _plotted(trial, flow, history, _with_segments(trial, flow, figure))
 
 
 def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
@@ -133,31 +133,31 @@ def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
     figure = dataclasses.replace(
         figure, title="", subtitle="", warning="", foot="", legend=_curve_entries(figure)
     )
-    own = TrialPackets(trial).flow("sender", flow)
-    if flow.protocol != "tcp" or flow.has_many_connections or own is None:
+    sent = TrialPackets(trial).flow("sender", flow)
+    if flow.protocol != "tcp" or flow.has_many_connections or sent is None:
         return figure
-    found = sequence(trial, flow)
-    if not len(found.new) or not len(found.ack):
+    steps = sequence(trial, flow)
+    if not len(steps.new) or not len(steps.ack):
         return figure
     (lanes,) = figure.panels[-1]
     assert lanes is not None
-    panel = page_panel(found)
+    panel = page_panel(steps)
     time_axis = dataclasses.replace(lanes.x, label="time (s)")
     rest = dataclasses.replace(lanes, x=dataclasses.replace(lanes.x, label="", names_shown=False))
     panels = (*figure.panels[:-1], (rest,), (dataclasses.replace(panel, x=time_axis),))
-    entries = (*_curve_entries(figure), *legend(found))
+    entries = (*_curve_entries(figure), *legend(steps))
     return dataclasses.replace(figure, panels=panels, row_inches=inches, legend=entries)
 
 
 def _curve_entries(figure: Figure) -> tuple[LegendEntry, ...]:
     """Name the timeline's curves, which the words beside its panels do in print."""
-    found = {
+    entries = {
         mark.series: LegendEntry(mark.series, mark.colour, dash=mark.dash)
         for panel in figure.all_panels
         for mark in panel.marks
         if isinstance(mark, Curve) and mark.series
     }
-    return tuple(found.values())
+    return tuple(entries.values())
 
 
 def _inches(figure: Figure) -> Sequence[float]:
@@ -165,9 +165,9 @@ def _inches(figure: Figure) -> Sequence[float]:
     return [heights] if isinstance(heights, float | int) else heights
 
 
-def _plotted(trial: Trial, flow: FlowRecord, found: Timeline, figure: Figure) -> Plotted:
+def _plotted(trial: Trial, flow: FlowRecord, history: Timeline, figure: Figure) -> Plotted:
     name = f"Flow {flow.name} over time. Arrow keys go from point to point, plus and minus zoom."
-    troubles = [found.events[kind] for kind in (Kind.DROP, *RESENT) if kind in found.events]
+    troubles = [history.events[kind] for kind in (Kind.DROP, *RESENT) if kind in history.events]
     times = np.unique(np.concatenate(troubles)) if troubles else np.zeros(0)
     spec = {**page_plot.plot(figure, name, {}), "troubles": packed(times)}
     capture = trial.capture(f"sender:{flow.name}")
@@ -202,11 +202,11 @@ def _commands(trial: Trial) -> str:
 
 def downloads(folder: Path, out: Path) -> Iterator[Download]:
     """Yield the files of a folder, linked from a page; not the page, nor what is beside it."""
-    own = out.resolve().parent
-    left_out = own if own != folder.resolve() else out.resolve()
+    page_folder = out.resolve().parent
+    left_out = page_folder if page_folder != folder.resolve() else out.resolve()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and left_out not in (path.resolve(), *path.resolve().parents):
-            link = quote(os.path.relpath(path.resolve(), own))
+            link = quote(os.path.relpath(path.resolve(), page_folder))
             yield Download(os.fspath(path.relative_to(folder)), link, _size(path))
 
 

@@ -104,7 +104,7 @@ def tally(trials: Iterable[Mapping[str, Grade]]) -> list[Tally]:
     for grades in trials:
         for name, grade in grades.items():
             counts[name][grade] += 1
-    return [Tally(CHECK_RULES[name], found) for name, found in counts.items() if found]
+    return [Tally(CHECK_RULES[name], count) for name, count in counts.items() if count]
 
 
 def side_by_side(trials: Sequence[Trial]) -> TextTable:
@@ -117,8 +117,8 @@ def side_by_side(trials: Sequence[Trial]) -> TextTable:
             cells.setdefault((check.name + unit, check.subject), {})[name] = _sides(check)
     order = list(CHECK_RULES)
     rows = [
-        (*key, *(found.get(name, "") for name in verdicts))
-        for key, found in sorted(cells.items(), key=lambda each: order.index(_rule(each[0][0])))
+        (*key, *(row.get(name, "") for name in verdicts))
+        for key, row in sorted(cells.items(), key=lambda each: order.index(_rule(each[0][0])))
     ]
     counts = Counter(verdict.verdict for verdict in verdicts.values())
     note = ", ".join(f"{counts[grade]} {grade}" for grade in Grade if counts[grade])
@@ -169,10 +169,10 @@ COUNTED_GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 def checks_sheet(trials: Iterable[Mapping[str, Grade]]) -> Sheet:
     """Return one row per check that was made of any of the trials."""
     lines = []
-    for found in tally(trials):
-        rule = found.rule
+    for entry in tally(trials):
+        rule = entry.rule
         words = (rule.name, rule.measured, rule.expected, tolerance(rule))
-        counts = (found.trials.get(grade, 0) for grade in COUNTED_GRADES)
+        counts = (entry.trials.get(grade, 0) for grade in COUNTED_GRADES)
         cells = (Cell(f"{count}", f"{count}", True) for count in counts)
         lines.append((*(Cell(each, each) for each in words), *cells))
     return Sheet(CHECK_HEADS, tuple(lines))

@@ -135,12 +135,12 @@ def page_data(watched: Watched) -> tuple[dict[str, Any], bytes]:
 def _kernel_states(trial: Trial) -> dict[str, SocketHistory]:
     """Return each flow's samples, those of its connections together."""
     samples = Samples(trial)
-    found = {}
+    histories = {}
     for flow in trial.record.flows:
         rows = socket_samples(samples, flow)
         if rows is not None:
-            found[flow.name] = SocketHistory(capture_ns(trial, rows["time_s"]), rows)
-    return found
+            histories[flow.name] = SocketHistory(capture_ns(trial, rows["time_s"]), rows)
+    return histories
 
 
 def _samples(state: SocketHistory, watched: Watched, flows: int) -> dict[str, Any]:
@@ -274,9 +274,9 @@ def _differences(values: Integers, group: Integers) -> Integers:
     steps = np.diff(values[order], prepend=0)
     begins = np.diff(group[order], prepend=-1) != 0
     steps[begins] = values[order][begins]
-    found = np.empty_like(values)
-    found[order] = steps
-    return found
+    differences = np.empty_like(values)
+    differences[order] = steps
+    return differences
 
 
 def varints(values: Integers) -> bytes:
@@ -286,11 +286,11 @@ def varints(values: Integers) -> bytes:
     for bits in range(7, 64, 7):
         size += left >= np.uint64(1 << bits)
     place = np.cumsum(size) - size
-    found = np.zeros(int(size.sum()), dtype=np.uint8)
+    encoded = np.zeros(int(size.sum()), dtype=np.uint8)
     for at in range(int(size.max(initial=0))):
         mine = size > at
         more = (size[mine] > at + 1).astype(np.uint8) << 7
-        found[place[mine] + at] = (left[mine] >> np.uint64(7 * at) & np.uint64(127)).astype(
+        encoded[place[mine] + at] = (left[mine] >> np.uint64(7 * at) & np.uint64(127)).astype(
             np.uint8
         ) | more
-    return found.tobytes()
+    return encoded.tobytes()

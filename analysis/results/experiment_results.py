@@ -123,20 +123,23 @@ def collect(
     paths = [path for folder in folders for path in trial_paths(folder)]
     parts = [*shared_out("the trials", _read, paths)]
     left_out = [error for part in parts for error in part.left_out]
-    found, again = _without_copies(_with_places(parts))
+    kept, again = _without_copies(_with_places(parts))
     tables = [(part.flows, part.series) for part in parts if part.flows is not None]
     del parts  # and later the tables: what they hold is held once
-    if not found:
+    if not kept:
         raise left_out[0] if left_out else no_trials(folders[0])
-    names = Counter(each.trial.path.name for each in found)
+    names = Counter(each.trial.path.name for each in kept)
     apart = tuple(name for name, count in names.items() if count > 1)
-    flows, series = metrics_of([own for own, _ in tables]), _together([own for _, own in tables])
+    flows, series = (
+        metrics_of([table for table, _ in tables]),
+        _together([table for _, table in tables]),
+    )
     del tables
     all_results, first = list[ExperimentResults](), 1
     warnings = [f"left out: {error.message}" for error in left_out[:MAX_LEFT_OUT]]
     if left_out[MAX_LEFT_OUT:]:
         warnings.append(f"left out: {len(left_out) - MAX_LEFT_OUT} more trials that cannot be read")
-    for key, members in _grouped(found, apart).items():
+    for key, members in _grouped(kept, apart).items():
         results = _results_of(*key, members, flows, series, first)
         definition = (definitions or {}).get(results.experiment)
         if definition and definition.has_made(results.axes()):
@@ -151,15 +154,15 @@ def collect(
 
 def _without_copies(every: Iterable[_ReadTrial]) -> tuple[list[_ReadTrial], list[str]]:
     """Return the trials without copies, by name, and the names of the copies."""
-    found: dict[str, list[_ReadTrial]] = {}
+    by_trial: dict[str, list[_ReadTrial]] = {}
     again = list[str]()
     for each in every:
-        twins = found.setdefault(each.trial.path.name, [])
+        twins = by_trial.setdefault(each.trial.path.name, [])
         if any(_same(each.trial, twin.trial) for twin in twins):
             again.append(each.trial.path.name)
         else:
             twins.append(each)
-    return [each for twins in found.values() for each in twins], again
+    return [each for twins in by_trial.values() for each in twins], again
 
 
 def _grouped(
@@ -193,8 +196,8 @@ def _results_of(
 ) -> ExperimentResults:
     trials = tuple(each.trial for each in members)
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    own = flows.iloc[_places(each.rows for each in members)]
-    rows = with_axes(own.reset_index(drop=True))
+    flow_rows = flows.iloc[_places(each.rows for each in members)]
+    rows = with_axes(flow_rows.reset_index(drop=True))
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_with_verdict_columns(rows))
     good = counted(rows)
@@ -242,17 +245,19 @@ def _read(paths: Sequence[Path], at_once: int) -> _Part:
     if not reductions:
         return _Part([], None, pa.table({}), left_out)
     series = [_without_plots(each.tables["series"]) for each in reductions]
-    found = [_read_trial(each, len(steps)) for each, steps in zip(reductions, series, strict=True)]
+    read_trials = [
+        _read_trial(each, len(steps)) for each, steps in zip(reductions, series, strict=True)
+    ]
     flows = joined([each.tables["flows"] for each in reductions])
-    return _Part(found, flows, _together(series).combine_chunks(), left_out)
+    return _Part(read_trials, flows, _together(series).combine_chunks(), left_out)
 
 
 def _sharing_settings(trials: Iterable[Trial]) -> Iterator[Trial]:
     """Yield the trials; those of a setting that follow each other have it in memory once."""
     setting = None
     for trial in trials:
-        own = replace(trial.scenario, seed=0)
-        setting = own if own != setting else setting
+        scenario = replace(trial.scenario, seed=0)
+        setting = scenario if scenario != setting else setting
         yield replace(trial, scenario=replace(setting, seed=trial.scenario.seed))
 
 
@@ -275,9 +280,9 @@ def _with_places(parts: Sequence[_Part]) -> Iterator[_ReadTrial]:
     """Yield all trials, with the places of what is theirs in the tables of all parts together."""
     rows = steps = 0
     for each in itertools.chain.from_iterable(part.found for part in parts):
-        own = range(rows, rows + len(each.rows)), range(steps, steps + len(each.steps))
-        rows, steps = own[0].stop, own[1].stop
-        yield replace(each, rows=own[0], steps=own[1])
+        spans = range(rows, rows + len(each.rows)), range(steps, steps + len(each.steps))
+        rows, steps = spans[0].stop, spans[1].stop
+        yield replace(each, rows=spans[0], steps=spans[1])
 
 
 def _places(ranges: Iterable[range]) -> npt.NDArray[np.int64]:
@@ -306,10 +311,10 @@ def _digest(steps: Mapping[str, range], series: pa.Table) -> pd.DataFrame:
         return pd.DataFrame({name: [] for name in DIGEST_COLUMNS})
     places = np.repeat(np.arange(len(steps), dtype=np.int32), [*map(len, steps.values())])
     trials = pa.DictionaryArray.from_arrays(places, pa.array(steps, pa.large_string()))
-    own = pa.concat_tables(
+    chosen = pa.concat_tables(
         series.slice(each.start, len(each)) for each in _merged_ranges(steps.values())
     )
-    digest: pd.DataFrame = own.append_column("trial", trials).to_pandas()
+    digest: pd.DataFrame = chosen.append_column("trial", trials).to_pandas()
     return digest
 
 

@@ -68,14 +68,16 @@ def unpacked(text: str) -> dict[str, dict[str, tuple[Floats, Floats]]]:
         json_files.unpacked(base64.b64decode(text), MAX_SERIES_VALUES, zlib.MAX_WBITS)
     )
     return {
-        flow: {what: (_values_of(each["x"]), _values_of(each["y"])) for what, each in found.items()}
-        for flow, found in flows.items()
+        flow: {
+            what: (_values_of(each["x"]), _values_of(each["y"])) for what, each in of_flow.items()
+        }
+        for flow, of_flow in flows.items()
     }
 
 
 def _values_of(numbers: Json) -> Floats:
-    found: Floats = np.cumsum(numbers["d"]) * numbers["k"]
-    return found
+    values: Floats = np.cumsum(numbers["d"]) * numbers["k"]
+    return values
 
 
 def matches_trial(text: str, trial: Trial) -> bool:
@@ -84,8 +86,8 @@ def matches_trial(text: str, trial: Trial) -> bool:
     with contextlib.suppress(zlib.error, *DAMAGED):
         packed = base64.b64decode(text, validate=True)
         values = json_files.unpacked(packed, _max_values(trial), zlib.MAX_WBITS)
-        found = from_json(values, allow_inf_nan=False)
-        return found.keys() <= flows and all(map(_are_histories, found.values()))
+        series = from_json(values, allow_inf_nan=False)
+        return series.keys() <= flows and all(map(_are_histories, series.values()))
     return False
 
 
@@ -95,15 +97,15 @@ def _max_values(trial: Trial) -> int:
     return 2 * points * len(HISTORIES) * len(trial.record.flows)
 
 
-def _are_histories(found: Json) -> bool:
-    return found.keys() <= HISTORIES and all(
-        each.keys() == {"x", "y"} and all(map(_is_packed, each.values())) for each in found.values()
+def _are_histories(value: Json) -> bool:
+    return value.keys() <= HISTORIES and all(
+        each.keys() == {"x", "y"} and all(map(_is_packed, each.values())) for each in value.values()
     )
 
 
-def _is_packed(found: Json) -> bool:
-    is_unit = type(found["k"]) in (int, float)
-    return found.keys() == {"d", "k"} and is_unit and {*map(type, found["d"])} <= {int}
+def _is_packed(value: Json) -> bool:
+    is_unit = type(value["k"]) in (int, float)
+    return value.keys() == {"d", "k"} and is_unit and {*map(type, value["d"])} <= {int}
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ def trial_text(
     records = trial.record.queues if queues is not None else ()
     of_queues = {record.interface: _queue(queues, record) for record in records}
     once = _ReadOnce(trial, digest, has_seconds, _open_by_flow(sockets), of_queues)
-    found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
-    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
+    series_text = {flow.name: _flow(once, flow) for flow in trial.record.flows}
+    text = json.dumps(series_text, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
@@ -143,12 +145,12 @@ def _series_by_flow(series: pa.Table) -> dict[tuple[str, str], tuple[Floats, Flo
     x, value = (series[name].to_numpy()[order] for name in ("x", "value"))
     known = np.isfinite(x) & np.isfinite(value)
     firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    found = {}
+    parts = {}
     for first, last in itertools.pairwise([*firsts, len(order)]):
-        own = slice(first, last)
+        part = slice(first, last)
         key = flows[int(order[first])].as_py(), whats[int(order[first])].as_py()
-        found[key] = x[own][known[own]], value[own][known[own]]
-    return found
+        parts[key] = x[part][known[part]], value[part][known[part]]
+    return parts
 
 
 def _open_by_flow(sockets: pa.Table | None) -> dict[str, pa.Table]:
@@ -178,13 +180,13 @@ def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
 
 def _of_sockets(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     """Yield the sum of the windows of a flow's connections, and the mean of their RTTs."""
-    own = once.sockets.get(flow.name)
-    if own is None:
+    samples = once.sockets.get(flow.name)
+    if samples is None:
         return
-    times = own["time_s"].to_numpy()
+    times = samples["time_s"].to_numpy()
     begins = np.flatnonzero(np.diff(times, prepend=-np.inf))  # of samples of the same time
-    window, rtts = (_summed(own[name].to_numpy(), begins) for name in ("cwnd", "srtt_ms"))
-    counted = np.maximum(_summed(np.isfinite(own["srtt_ms"].to_numpy()), begins), 1)
+    window, rtts = (_summed(samples[name].to_numpy(), begins) for name in ("cwnd", "srtt_ms"))
+    counted = np.maximum(_summed(np.isfinite(samples["srtt_ms"].to_numpy()), begins), 1)
     for what, values, unit in (("window", window, 1), ("rtt", rtts / counted, 1e-2)):
         known = values > 0
         yield (what, *thinned(times[begins][known], values[known]), unit)
@@ -204,10 +206,14 @@ def _of_queue(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
 
 def _queue(queues: pa.Table, record: QueueRecord) -> History:
     """Return how full a queue is over time."""
-    own = queues.filter(compute.equal(queues["interface"], record.interface))
+    samples = queues.filter(compute.equal(queues["interface"], record.interface))
     packets = record.unit == "packets"
-    value = own["backlog_packets"].to_numpy() if packets else own["backlog_bytes"].to_numpy() / 1e3
-    x, y = thinned(own["time_s"].to_numpy(), value)
+    value = (
+        samples["backlog_packets"].to_numpy()
+        if packets
+        else samples["backlog_bytes"].to_numpy() / 1e3
+    )
+    x, y = thinned(samples["time_s"].to_numpy(), value)
     return "packets" if packets else "kilobytes", x, y, 1e-2
 
 

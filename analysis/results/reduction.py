@@ -182,8 +182,8 @@ def _reduced(
     series = digest.series_table(measured)
     of_links = links.link_table(trial, packets)
     transfers = transfer_rows.transfer_table(trial, packets)
-    said = [*packets.warnings, *missing] if packets else ()
-    warnings = tuple(f"{trial.path.name}: {text}" for text in said)
+    all_warnings = [*packets.warnings, *missing] if packets else ()
+    warnings = tuple(f"{trial.path.name}: {text}" for text in all_warnings)
     tables = {
         "flows": _flows_as_arrow(flows),
         "links": as_arrow(of_links),
@@ -220,26 +220,26 @@ def reduction_of(trial: Trial, *, is_fresh: bool = False) -> Reduction:
 
 def _stored(trial: Trial, present: str, *, plots: bool = False) -> Reduction | None:
     """Return a trial's stored reduction, unless it must be computed: its revision is another."""
-    found = stored_tables.read(trial.path)
-    if found is None or not _is_of(found.tables, trial):
+    stored = stored_tables.read(trial.path)
+    if stored is None or not _is_of(stored.tables, trial):
         return None
-    tables = {**found.tables, "flows": _named(found.tables["flows"], trial)}
-    own = Reduction(trial, tables, found.warnings)
-    if found.revision != present:
+    tables = {**stored.tables, "flows": _named(stored.tables["flows"], trial)}
+    reduction = Reduction(trial, tables, stored.warnings)
+    if stored.revision != present:
         if not _has_dropped_captures(trial):
             return None
         warning = "its captures were dropped, so its numbers are of an earlier version"
-        own = Reduction(trial, tables, (f"{trial.path.name}: {warning}",))
+        reduction = Reduction(trial, tables, (f"{trial.path.name}: {warning}",))
     if not plots:
-        return own
-    if found.plotted_by == page_series.PACKER_VERSION and page_series.matches_trial(
-        found.plotted, trial
+        return reduction
+    if stored.plotted_by == page_series.PACKER_VERSION and page_series.matches_trial(
+        stored.plotted, trial
     ):
-        return dataclasses.replace(own, plotted=found.plotted)
-    own = _with_plot(own)
-    if found.revision == present:
-        store(own)
-    return own
+        return dataclasses.replace(reduction, plotted=stored.plotted)
+    reduction = _with_plot(reduction)
+    if stored.revision == present:
+        store(reduction)
+    return reduction
 
 
 def _with_plot(reduction: Reduction) -> Reduction:
@@ -250,8 +250,8 @@ def _with_plot(reduction: Reduction) -> Reduction:
     try:
         sampled = page_series.read_sampled(trial)
     except TestbedError as error:
-        said = f"{trial.path.name}: without its samples: {error.message}"
-        warnings = (*reduction.warnings, said)
+        note = f"{trial.path.name}: without its samples: {error.message}"
+        warnings = (*reduction.warnings, note)
         text = page_series.trial_text(trial, series)
         return dataclasses.replace(reduction, plotted=text, warnings=warnings)
     return dataclasses.replace(reduction, plotted=page_series.trial_text(trial, series, *sampled))
@@ -282,11 +282,11 @@ def reductions_of(
     present = revision()  # once: it takes as long as a tenth of a trial's reduction
     with ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
         for first in range(0, len(trials), MAX_AT_ONCE):
-            own = trials[first : first + MAX_AT_ONCE]
+            batch = trials[first : first + MAX_AT_ONCE]
             # not in threads, which would wait for Python's lock
-            stored = [_stored(trial, present, plots=plots) for trial in own]
+            stored = [_stored(trial, present, plots=plots) for trial in batch]
             computed = pool.map(
-                _computed, [t for t, known in zip(own, stored, strict=True) if not known]
+                _computed, [t for t, known in zip(batch, stored, strict=True) if not known]
             )
             yield from (known or next(computed) for known in stored)
 

@@ -143,8 +143,8 @@ def _numbers(values: npt.NDArray[Any]) -> pa.Array:
 
 def _read_document(trial: Path) -> Json:
     packed = read_bytes(trial / REDUCED, MAX_STORED_BYTES)
-    found: Json = json.loads(json_files.unpacked(packed, MAX_STORED_VALUES))
-    return found
+    document: Json = json.loads(json_files.unpacked(packed, MAX_STORED_VALUES))
+    return document
 
 
 def _checked(document: Json) -> StoredReduction:

@@ -98,8 +98,8 @@ def _of_trials_that_ran(trials: Iterable[Trial]) -> Iterator[Reduction]:
 
 def _together(parts: Iterable[tuple[Reduction, pd.DataFrame]]) -> pd.DataFrame:
     """Concatenate rows of several trials behind columns that tell the trials apart."""
-    found = [_with_trial(reduction, rows) for reduction, rows in parts if len(rows)]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    tables = [_with_trial(reduction, rows) for reduction, rows in parts if len(rows)]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def _with_trial(reduction: Reduction, rows: pd.DataFrame) -> pd.DataFrame:

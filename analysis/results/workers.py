@@ -40,7 +40,7 @@ class Workers:
         self._all = list[_Worker]()
         self._of_thread = threading.local()
 
-    def do(self, about: str, work: Callable[..., Result], *arguments: Any) -> Result:
+    def do(self, task: str, work: Callable[..., Result], *arguments: Any) -> Result:
         """Do it; `about` names it in errors.
 
         The function is one of a module's; what goes to it and comes back is pickled.
@@ -50,7 +50,7 @@ class Workers:
         if not hasattr(self._of_thread, "worker"):
             self._of_thread.worker = _Worker()
             self._all.append(self._of_thread.worker)
-        result: Result = self._of_thread.worker.do(about, work, arguments)
+        result: Result = self._of_thread.worker.do(task, work, arguments)
         return result
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class Workers:
 
 
 def shared_out(
-    about: str, work: Callable[[Sequence[Item], int], Result], items: Sequence[Item]
+    task: str, work: Callable[[Sequence[Item], int], Result], items: Sequence[Item]
 ) -> Iterator[Result]:
     """Yield what the work makes of some items at a time, in their order; many are shared out.
 
@@ -75,7 +75,7 @@ def shared_out(
         contextlib.closing(Workers(apart=True)) as workers,
         ThreadPoolExecutor(processors) as pool,
     ):
-        yield from pool.map(lambda each: workers.do(about, work, each, 1), some)
+        yield from pool.map(lambda each: workers.do(task, work, each, 1), some)
 
 
 class _Worker:
@@ -84,11 +84,11 @@ class _Worker:
     def __init__(self) -> None:
         self._process: Process | None = None
 
-    def do(self, about: str, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def do(self, task: str, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """Have it done, once more if the process is killed meanwhile."""
         for _ in range(TRIES):
             try:
-                result, error = self._exchange((about, work, arguments))
+                result, error = self._exchange((task, work, arguments))
             except KILLED:
                 self.close()
                 continue
@@ -96,7 +96,7 @@ class _Worker:
                 raise error
             return result
         raise TestbedError(
-            f"{about}: the process that works on it was killed",
+            f"{task}: the process that works on it was killed",
             "is there too little memory? `testbed reduce` reduces trials again",
         )
 
@@ -124,14 +124,14 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Do what is requested until the requests end."""
     while True:
         try:
-            about, work, arguments = pickle.load(requests)
+            task, work, arguments = pickle.load(requests)
         except EOFError:
             return
         answer: tuple[Any, Exception | None]
         try:
             answer = work(*arguments), None
         except Exception as error:  # whoever requested it raises it
-            answer = None, error if _can_be_sent(error) else TestbedError(f"{about}: {error!r}")
+            answer = None, error if _can_be_sent(error) else TestbedError(f"{task}: {error!r}")
         pickle.dump(answer, answers)
         answers.flush()
 

@@ -132,10 +132,10 @@ def _means(metrics: pd.DataFrame, metric: str) -> dict[CellValues, tuple[str, fl
     """Return the name of each cell, and its mean over its valid trials where that is known."""
     rows = counted(metrics)
     rows = rows.assign(known=pd.to_numeric(rows[metric], errors="coerce")).dropna(subset=["known"])
-    found = {}
+    means = {}
     for _, cell in rows.groupby(list(CELL_COLUMNS), sort=False, dropna=False):
         first = cell.iloc[0]
         axes = "" if pd.isna(first["axes"]) else str(first["axes"])
         key = tuple(str(first[name]) for name in CELL_COLUMNS)
-        found[key] = " ".join(filter(None, (str(first["flow"]), axes))), float(cell["known"].mean())
-    return found
+        means[key] = " ".join(filter(None, (str(first["flow"]), axes))), float(cell["known"].mean())
+    return means

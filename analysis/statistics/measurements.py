@@ -74,21 +74,21 @@ class Measurement:
 
     def metrics(self) -> Mapping[str, float]:
         """Return what can be compared, by the names that our own tables have for it."""
-        found = dict[str, float]()
+        numbers = dict[str, float]()
         if flows := self.of(GOODPUT_SERIES):
             begin = min(float((each.seconds - each.widths_s / 2).min()) for each in flows)
             end = max(float((each.seconds + each.widths_s / 2).max()) for each in flows)
             sent = sum(float((each.values * each.widths_s).sum()) for each in flows)
-            found["goodput_mbps"] = sent / (end - begin)
+            numbers["goodput_mbps"] = sent / (end - begin)
         if len(flows) > 1:
             means = np.array([each.mean for each in flows])
             squares = len(means) * float((means**2).sum())
-            found["jain"] = float(means.sum()) ** 2 / squares if squares else math.nan
+            numbers["jain"] = float(means.sum()) ** 2 / squares if squares else math.nan
         if delays := self.of(DELAY_SERIES):
             values = np.concatenate([each.values for each in delays])
-            found["rtt_mean_ms"] = float(values.mean())
-            found["rtt_p95_ms"] = float(np.quantile(values, 0.95))
-        return found
+            numbers["rtt_mean_ms"] = float(values.mean())
+            numbers["rtt_p95_ms"] = float(np.quantile(values, 0.95))
+        return numbers
 
 
 def is_measurement(path: Path) -> bool:
@@ -115,17 +115,17 @@ def _read_measurement(path: Path) -> Measurement:
             content = json_files.unpacked(content, json_files.MAX_VALUES)
         data = json_files.parse(content)
     except (OSError, UnfitFile, ValueError, RecursionError) as error:
-        said = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise TestbedError(f"{path}: {said}", MEASUREMENT_HINT) from error
+        reason = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise TestbedError(f"{path}: {reason}", MEASUREMENT_HINT) from error
     except Exception as error:  # zlib's own, of what is no gzip
         raise TestbedError(f"{path}: {error}", MEASUREMENT_HINT) from error
     for reader in (_flent, _iperf3):
         try:
-            found = reader(path.name, data)
+            measurement = reader(path.name, data)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TestbedError(f"{path}: damaged: {error}", MEASUREMENT_HINT) from error
-        if found is not None:
-            return found
+        if measurement is not None:
+            return measurement
     raise TestbedError(f"{path}: neither Flent's data nor a report of iperf3", MEASUREMENT_HINT)
 
 
@@ -136,28 +136,28 @@ def _flent(name: str, data: Any) -> Measurement | None:
     x = np.array(data["x_values"], dtype=float)
     if len(x) < 2:
         raise ValueError("it has no values")
-    about = data["metadata"].get("SERIES_META") or {}
+    series_facts = data["metadata"].get("SERIES_META") or {}
     step_s = float(np.median(np.diff(x)))
-    found = []
+    measured = []
     for series, values in data["results"].items():
-        quantity = _flent_quantity(series, about)
+        quantity = _flent_quantity(series, series_facts)
         numbers = np.array([math.nan if v is None else v for v in values], dtype=float)
         known = np.isfinite(numbers)
         if quantity and known.any():
             widths = np.full(int(known.sum()), step_s)
-            found.append(MeasuredSeries(series, quantity, x[known], widths, numbers[known]))
+            measured.append(MeasuredSeries(series, quantity, x[known], widths, numbers[known]))
     words = (data["metadata"].get(each) or "" for each in ("FLENT_VERSION", "NAME"))
-    return _whole(name, " ".join(("Flent", *map(str, words))), found)
+    return _whole(name, " ".join(("Flent", *map(str, words))), measured)
 
 
-def _flent_quantity(series: str, about: Mapping[str, Any]) -> str:
+def _flent_quantity(series: str, facts: Mapping[str, Any]) -> str:
     """Return what a series measures; empty for sums, and for what is neither goodput nor delay."""
     first, _, part = series.rpartition("::")
     if first and not part.isdigit():
         return "" if series.startswith(FLENT_MACHINES) else FLENT_PARTS.get(part, "")
     if series.split()[-1:] and series.split()[-1] in FLENT_SUMS:
         return ""
-    if unit := (about.get(series) or {}).get("UNITS"):
+    if unit := (facts.get(series) or {}).get("UNITS"):
         return FLENT_QUANTITIES.get(str(unit).lower(), "")
     if "(ms)" in series:  # older data have no units
         return DELAY_SERIES
@@ -178,29 +178,31 @@ def _iperf3(name: str, data: Any) -> Measurement | None:
                 rows.setdefault(f"{way}stream {stream['socket']}", []).append(row)
     if not rows and data.get("error"):
         raise ValueError(f"iperf3 says: {printable(str(data['error']))[:200]}")
-    found = []
+    measured = []
     for series, values in rows.items():
         start, end, bits, rtt_us = np.array(values, dtype=float).T
         middle, widths = (start + end) / 2, end - start
         at = widths > 0
-        found.append(MeasuredSeries(series, GOODPUT_SERIES, middle[at], widths[at], bits[at] / 1e6))
+        measured.append(
+            MeasuredSeries(series, GOODPUT_SERIES, middle[at], widths[at], bits[at] / 1e6)
+        )
         timed = at & np.isfinite(rtt_us) & (rtt_us > 0)
         if timed.any():
-            found.append(
+            measured.append(
                 MeasuredSeries(
                     series, DELAY_SERIES, middle[timed], widths[timed], rtt_us[timed] / 1e3
                 )
             )
-    return _whole(name, str(data["start"].get("version", "iperf3")), found)
+    return _whole(name, str(data["start"].get("version", "iperf3")), measured)
 
 
 def _whole(name: str, tool: str, series: Sequence[MeasuredSeries]) -> Measurement:
-    own = tuple(each for each in series if len(each.values))
-    if not own:
+    filled = tuple(each for each in series if len(each.values))
+    if not filled:
         raise ValueError("it has neither goodput nor delays")
-    if len(own) > MAX_MEASURED_SERIES:
-        raise ValueError(f"{len(own)} series: {MAX_MEASURED_SERIES} are read")
-    return Measurement(printable(name), " ".join(printable(tool).split()), own)
+    if len(filled) > MAX_MEASURED_SERIES:
+        raise ValueError(f"{len(filled)} series: {MAX_MEASURED_SERIES} are read")
+    return Measurement(printable(name), " ".join(printable(tool).split()), filled)
 
 
 def _of_trials(path: Path) -> list[Measurement]:
@@ -212,7 +214,7 @@ def _of_trials(path: Path) -> list[Measurement]:
         hint = f"name a trial of it: {trials[0].path}" if trials else "`testbed run` makes trials"
         settings = number_of(len(labels), "setting")
         raise UsageError(f"{path}: {settings}; a file of another tool has one", hint)
-    return [found for each in trials if (found := _of_trial(each))]
+    return [measurement for each in trials if (measurement := _of_trial(each))]
 
 
 def _of_trial(trial: Trial) -> Measurement | None:
@@ -222,20 +224,22 @@ def _of_trial(trial: Trial) -> Measurement | None:
     if invalid(flows).any():
         return None
     table = reduction.seconds
-    found = []
+    measured = []
     for _, row in flows.iterrows():
-        own = table[table["flow"] == row["flow"]]
-        second = own["second"].to_numpy(dtype=float)
+        of_flow = table[table["flow"] == row["flow"]]
+        second = of_flow["second"].to_numpy(dtype=float)
         during = (second + 1 > row["start_s"]) & (second < row["start_s"] + row["duration_s"])
         part = float(row["goodput_mbps"] / row["throughput_mbps"])  # of the bytes on the wire
-        rates = own["throughput_mbps"].to_numpy(dtype=float) * part
-        delays = own["rtt_ms"].to_numpy(dtype=float)
+        rates = of_flow["throughput_mbps"].to_numpy(dtype=float) * part
+        delays = of_flow["rtt_ms"].to_numpy(dtype=float)
         for quantity, values in ((GOODPUT_SERIES, rates), (DELAY_SERIES, delays)):
             at = during & np.isfinite(values)
             if at.any():
                 middle, ones = second[at] + 0.5, np.ones(int(at.sum()))
-                found.append(MeasuredSeries(str(row["flow"]), quantity, middle, ones, values[at]))
-    return Measurement(trial.path.name, "testbed", tuple(found))
+                measured.append(
+                    MeasuredSeries(str(row["flow"]), quantity, middle, ones, values[at])
+                )
+    return Measurement(trial.path.name, "testbed", tuple(measured))
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def compare_pairs(
     pairs: Sequence[TrialPair], only_a: Sequence[str] = (), only_b: Sequence[str] = ()
 ) -> PacketReport:
     """Compare trials that are known to be each other's counterparts."""
-    found: dict[str, tuple[str, ...]] = {}
+    differing: dict[str, tuple[str, ...]] = {}
     unread = ""
     for left, right in pairs:
         sentences = [*_file_differences(left, right)]
@@ -164,9 +164,9 @@ def compare_pairs(
             else:
                 sentences += _number_and_verdict_differences(*trials)
         if sentences:
-            found[right.name] = tuple(sentences)
+            differing[right.name] = tuple(sentences)
     captures = sum(len(right.captures) for _, right in pairs)
-    return PacketReport(len(pairs), captures, found, tuple(only_a), tuple(only_b), unread)
+    return PacketReport(len(pairs), captures, differing, tuple(only_a), tuple(only_b), unread)
 
 
 def same_captures(left: Trial, right: Trial) -> bool:
@@ -197,13 +197,13 @@ def first_difference(left: Trial, right: Trial) -> FirstDifference | None:
     """Return the earliest packet that differs of all that both trials have captured."""
     a, b = read_files(left.path), read_files(right.path)
     both = [place for place in a.captures if place in b.captures]
-    found = [
+    differing = [
         _first_packet(place[1], files, a.epoch_s)
         for place in both
         if a.captures[place].sha256 != b.captures[place].sha256
         for files in [[t.path / CAPTURES_FOLDER / t.captures[place].file for t in (a, b)]]
     ]
-    return min(filter(None, found), key=lambda each: each.earliest_s, default=None)
+    return min(filter(None, differing), key=lambda each: each.earliest_s, default=None)
 
 
 def _first_packet(interface: str, paths: Sequence[Path], epoch_s: float) -> FirstDifference | None:

@@ -57,9 +57,9 @@ class Streams:
         place = np.searchsorted(edge, number * STRETCH + size)
         known &= place < len(edge)
         known[known] = self.connection[place[known]] == number[known]
-        found = np.full(len(key), NEVER, dtype=np.int64)
-        found[known] = self.time_ns[place[known]]
-        return found
+        first = np.full(len(key), NEVER, dtype=np.int64)
+        first[known] = self.time_ns[place[known]]
+        return first
 
     @property
     def _highest(self) -> Integers:
@@ -69,8 +69,8 @@ class Streams:
     @property
     def _before(self) -> Integers:
         """Return the place of the last byte sent before each packet of its connection."""
-        found = np.concatenate(([0], self._highest[:-1])) if len(self.end) else self._highest
-        return np.asarray(np.maximum(found, self.connection * STRETCH - 1))
+        before = np.concatenate(([0], self._highest[:-1])) if len(self.end) else self._highest
+        return np.asarray(np.maximum(before, self.connection * STRETCH - 1))
 
     @property
     def _arrived(self) -> Integers:
@@ -80,8 +80,8 @@ class Streams:
             self._before, self.connection * STRETCH
         )
         for number in np.unique(self.connection[holes]):
-            own = slice(*np.searchsorted(self.connection, [number, number + 1]))
-            edge[own] = number * STRETCH + contiguous(self.begin[own], self.end[own], 0)
+            arrived = slice(*np.searchsorted(self.connection, [number, number + 1]))
+            edge[arrived] = number * STRETCH + contiguous(self.begin[arrived], self.end[arrived], 0)
         return edge
 
     def sent_again(self) -> tuple[Integers, Integers]:

@@ -38,10 +38,13 @@ class CarriedLoad:
 
 def load_of(trial: Trial, flow: FlowRecord) -> CarriedLoad | None:
     """Compute the load from the counters of the flow's hosts, which must have no other flow."""
-    own = trial.scenario.flow(flow.name)
-    hosts = {own.src, own.dst}
-    others = (each for each in trial.scenario.flows if each is not own)
-    sender, receiver = read_counters(trial, own.src), read_counters(trial, own.dst)
+    flow_scenario = trial.scenario.flow(flow.name)
+    hosts = {flow_scenario.src, flow_scenario.dst}
+    others = (each for each in trial.scenario.flows if each is not flow_scenario)
+    sender, receiver = (
+        read_counters(trial, flow_scenario.src),
+        read_counters(trial, flow_scenario.dst),
+    )
     if any({each.src, each.dst} & hosts for each in others):
         return None
     if not (sender.keys() >= SENDER_COUNTERS and receiver.keys() >= RECEIVER_COUNTERS):
@@ -51,7 +54,7 @@ def load_of(trial: Trial, flow: FlowRecord) -> CarriedLoad | None:
     arrived = receiver["TcpInSegs"]
     frames = receiver["IpExtInOctets"] + FRAME_OVERHEAD_BYTES * arrived
     mbit = frames * 8e-6 / (flow.stopped_s - flow.started_s)
-    rate_mbit = drawn(trial.scenario).network.path(own.src, own.dst).rate_mbit
+    rate_mbit = drawn(trial.scenario).network.path(flow_scenario.src, flow_scenario.dst).rate_mbit
     return CarriedLoad(mbit, mbit / rate_mbit, (sent - arrived) / sent if sent else 0.0)
 
 

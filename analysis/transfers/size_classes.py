@@ -23,5 +23,5 @@ def size_class(size: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
 
 def by_class(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return the classes that occur, by size, with their transfers."""
-    found = ((name, rows[rows["size_class"] == name]) for name in CLASSES)
-    return [(name, own) for name, own in found if len(own)]
+    in_class = ((name, rows[rows["size_class"] == name]) for name in CLASSES)
+    return [(name, of_class) for name, of_class in in_class if len(of_class)]

@@ -91,8 +91,8 @@ def workloads(trial: Trial, *, captured: bool = True) -> list[FlowRecord]:
 
 def transfer_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
     """Return a row for each transfer; none where there are no packets, or no workloads."""
-    found = workloads(trial) if packets else []
-    parts = [_rows_of(trial, packets, record) for record in found if packets]
+    of_flows = workloads(trial) if packets else []
+    parts = [_rows_of(trial, packets, record) for record in of_flows if packets]
     empty = pd.DataFrame(columns=[column.name for column in TRANSFER_COLUMNS])
     return pd.concat(parts, ignore_index=True) if parts else empty
 
@@ -119,7 +119,7 @@ def _sessions_of(trial: Trial, record: FlowRecord) -> Sessions | None:
 def _rows_of(trial: Trial, packets: TrialPackets, record: FlowRecord) -> pd.DataFrame:
     flow = trial.scenario.flow(record.name)
     planned, places = _listed(trial, record)
-    found = wire_of(trial, packets, record)
+    wire = wire_of(trial, packets, record)
     zero = epoch_ns(trial)
     size, sessions = planned.size[places], _sessions_of(trial, record)
     due = record.started_s + planned.after_ns[places] / 1e9
@@ -141,15 +141,15 @@ def _rows_of(trial: Trial, packets: TrialPackets, record: FlowRecord) -> pd.Data
         },
         index=places,
     )
-    if found is not None:
-        _fill(rows, found, zero, zero + round(record.stopped_s * 1e9))
+    if wire is not None:
+        _fill(rows, wire, zero, zero + round(record.stopped_s * 1e9))
     return rows
 
 
-def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> None:
+def _fill(rows: pd.DataFrame, wire: OnTheWire, zero_ns: int, stop_ns: int) -> None:
     """Add what the captures show; transfers that the client does not log stay as they are."""
-    logged = rows.index[rows.index < len(found.begun_ns)]
-    begun_ns, whole_ns = found.begun_ns[logged], found.whole_ns[logged]
+    logged = rows.index[rows.index < len(wire.begun_ns)]
+    begun_ns, whole_ns = wire.begun_ns[logged], wire.whole_ns[logged]
     begun = begun_ns >= 0
     whole = begun & (whole_ns >= 0) & (whole_ns <= stop_ns)
     rows.loc[logged[begun], "state"] = UNFINISHED
@@ -157,8 +157,8 @@ def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> N
     rows.loc[logged[begun], "start_s"] = (begun_ns[begun] - zero_ns) / 1e9
     rows.loc[logged[whole], "completion_s"] = (whole_ns[whole] - begun_ns[whole]) / 1e9
     rows["slowdown"] = rows["completion_s"] / rows["ideal_s"].where(rows["ideal_s"] > 0)
-    if found.retransmissions is not None:
-        rows.loc[logged, "retransmissions"] = found.retransmissions[logged]
+    if wire.retransmissions is not None:
+        rows.loc[logged, "retransmissions"] = wire.retransmissions[logged]
 
 
 def _ideals(trial: Trial, flow: Flow, session: Integers, size: Integers) -> list[float]:
@@ -168,8 +168,8 @@ def _ideals(trial: Trial, flow: Flow, session: Integers, size: Integers) -> list
     burst, sessions = max(alike, default=0), flow.workload.arrivals.sessions
     paths = [path]
     if sessions is not None:
-        own = draw_sessions(sessions, f"{trial.scenario.seed} {flow.name}")
-        rtts_ms = (path.rtt_ms if each.rtt_ms is None else each.rtt_ms for each in own)
+        sessions_drawn = draw_sessions(sessions, f"{trial.scenario.seed} {flow.name}")
+        rtts_ms = (path.rtt_ms if each.rtt_ms is None else each.rtt_ms for each in sessions_drawn)
         paths = [PathSummary(path.rate_mbit, rtt_ms) for rtt_ms in rtts_ms]
     return [
         math.nan if bytes_ < 0 else ideal_s(flow.workload, paths[place], bytes_, burst)

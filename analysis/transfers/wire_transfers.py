@@ -83,19 +83,19 @@ def _on_connection(key: Integers, size: Integers) -> tuple[Integers, Integers]:
 def _opened_ns(requests: Streams, key: Integers) -> Integers:
     """Return when each connection's first packet left."""
     number, known = requests.numbers(key)
-    found = np.full(len(key), NEVER, dtype=np.int64)
-    found[known] = requests.first_ns()[number[known]]
-    return found
+    opened = np.full(len(key), NEVER, dtype=np.int64)
+    opened[known] = requests.first_ns()[number[known]]
+    return opened
 
 
 def _retransmissions(sender: FlowTables, key: Integers, before: Integers) -> Integers:
     """Count each transfer's retransmitted packets, its connection's SYN-ACK included."""
-    found = streams(sender.data, to_client=True)
-    again, first_byte = found.sent_again()
-    number, captured = found.numbers(key)
+    sent = streams(sender.data, to_client=True)
+    again, first_byte = sent.sent_again()
+    number, captured = sent.numbers(key)
     place = np.where(captured, number * STRETCH + before, NEVER)
     order = np.argsort(place, kind="stable")
-    again_number, _ = found.numbers(again)
+    again_number, _ = sent.numbers(again)
     at = np.searchsorted(place[order], again_number * STRETCH + first_byte, side="right") - 1
     known = at >= 0
     known[known] = key[order[at[known]]] == again[known]

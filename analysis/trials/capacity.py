@@ -82,8 +82,8 @@ class Capacity:
             return np.asarray(count * FRAME_MBIT, dtype=np.float64)
         edges = np.append(self.since_s, max(self.since_s[-1], float(time_s.max(initial=0))) + 1)
         total = np.concatenate(([0.0], np.cumsum(np.diff(edges) * self.rate_mbit)))
-        found: Floats = np.interp(time_s, edges, total)
-        return found
+        carried: Floats = np.interp(time_s, edges, total)
+        return carried
 
     def mean_mbit(self, start_s: float, stop_s: float) -> float:
         """Return the mean rate between two times."""
@@ -144,10 +144,10 @@ def largest_bucket_bytes(queue: QueueRecord, capacity: Capacity) -> int:
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     """Read what the link behind a queue could carry, as the trial recorded it."""
     capacities = read_trial_document(trial, CAPACITY_FILE, Capacities) or {}
-    found = capacities.get(queue.interface, LinkCapacity())
-    if not found:
+    capacity = capacities.get(queue.interface, LinkCapacity())
+    if not capacity:
         return Capacity(rate_mbit=(queue.rate_mbit,))
-    if "trace" in found:
-        return Capacity(trace=parse_trace(found["trace"]))
-    since_s, rate_mbit = zip(*found["rates"], strict=True)
+    if "trace" in capacity:
+        return Capacity(trace=parse_trace(capacity["trace"]))
+    since_s, rate_mbit = zip(*capacity["rates"], strict=True)
     return Capacity(tuple(since_s), tuple(rate_mbit))

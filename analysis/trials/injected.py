@@ -27,10 +27,10 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """Read the droppers, by the names of their flows."""
-    found = read_trial_document(trial, DROPS_FILE, Droppers) or {}
+    injected = read_trial_document(trial, DROPS_FILE, Droppers) or {}
     return {
         flow: Injected(counts["dropped"], counts.get("interface", ""), counts.get("undecided", 0))
-        for flow, counts in found.items()
+        for flow, counts in injected.items()
     }
 
 

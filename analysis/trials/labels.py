@@ -107,32 +107,32 @@ def _ends(values: Iterable[float]) -> str:
 def conditions(scenario: Scenario) -> list[str]:
     """Name what decides a result beside the bottleneck's rate, delay and queue."""
     network = scenario.network
-    found = [_of_link(link, network) for link in network.links if variation_label(link)]
+    stated = [_of_link(link, network) for link in network.links if variation_label(link)]
     losses = losses_label(network)
     overtaking = {one.reorder for link in network.links for one in link.directions if one.reorder}
-    found += [losses] if losses else []
-    found += _losses_of_flows(scenario)
-    found += [f"{100 * share:.2g} % overtake" for share in sorted(overtaking)]
-    found += ["by " + " – ".join(route[1:-1]) + ", back by another way" for route in network.routes
+    stated += [losses] if losses else []
+    stated += _losses_of_flows(scenario)
+    stated += [f"{100 * share:.2g} % overtake" for share in sorted(overtaking)]
+    stated += ["by " + " – ".join(route[1:-1]) + ", back by another way" for route in network.routes
               if len(route) > MIN_ROUTE and route[::-1] not in network.routes]  # fmt: skip
     link = network.bottleneck_link
     back = link.directions[1].rate_mbit
     return (
-        [*found, f"{back:g} Mbit/s back"] if back not in (None, link.forward.rate_mbit) else found
+        [*stated, f"{back:g} Mbit/s back"] if back not in (None, link.forward.rate_mbit) else stated
     )
 
 
 def _losses_of_flows(scenario: Scenario) -> list[str]:
     """Describe the losses of flows, which the receiver's access link has."""
-    found = []
+    stated = []
     for flow in scenario.flows:
         if flow.loss and flow.loss.gilbert_elliott:
-            found.append(f"{100 * flow.loss.gilbert_elliott.loss_rate:.2g} % of the data lost")
+            stated.append(f"{100 * flow.loss.gilbert_elliott.loss_rate:.2g} % of the data lost")
         elif flow.loss:
-            found.append("losses by chance")
+            stated.append("losses by chance")
         elif flow.drops:
-            found.append("some segments dropped")
-    return list(dict.fromkeys(found))
+            stated.append("some segments dropped")
+    return list(dict.fromkeys(stated))
 
 
 def _of_link(link: Link, network: Graph) -> str:

@@ -50,9 +50,9 @@ def queue_roles(trial: Trial, flow: FlowRecord) -> tuple[str, ...]:
     """
     end = f"{BEHIND}:{flow.name}"
     roles = [role for capture in trial.record.captures for role in capture.roles]
-    found = [role.removesuffix(end) for role in roles if role.endswith(end)]
-    numbered = [name for name in found if name.startswith(QUEUE_ROLE)]
-    return tuple(sorted(numbered, key=by_number)) or tuple(found)
+    roles_before = [role.removesuffix(end) for role in roles if role.endswith(end)]
+    numbered = [name for name in roles_before if name.startswith(QUEUE_ROLE)]
+    return tuple(sorted(numbered, key=by_number)) or tuple(roles_before)
 
 
 def captured_queues(trial: Trial) -> tuple[QueueRecord, ...]:
@@ -182,10 +182,12 @@ class TrialPackets:
         return self._connections[record.name]
 
     def _at_sender(self, record: FlowRecord) -> tuple[Segments, ...] | None:
-        found = self.part("sender", record)
-        if found is None or self._trial.scenario.flow(record.name).workload is not None:
+        captured = self.part("sender", record)
+        if captured is None or self._trial.scenario.flow(record.name).workload is not None:
             return None
-        whole = [connection(found.data, found.acks, ends) for ends in ports_of(found, record)]
+        whole = [
+            connection(captured.data, captured.acks, ends) for ends in ports_of(captured, record)
+        ]
         known = tuple(each for each in whole if each is not None)
         return known if known and len(known) == len(whole) else None
 
@@ -226,10 +228,10 @@ def _is(rows: pd.DataFrame | PacketArrays, column: str, name: str) -> npt.NDArra
 
 def select(rows: Rows, flow: FlowRecord) -> FlowPackets[Rows]:
     """Select the packets with the flow's addresses, and its ports where they are known."""
-    own = _is(rows, "protocol", flow.protocol)
+    is_of_flow = _is(rows, "protocol", flow.protocol)
 
     def between(src: str, dst: str) -> npt.NDArray[np.bool_]:
-        return own & _is(rows, "src", src) & _is(rows, "dst", dst)
+        return is_of_flow & _is(rows, "src", src) & _is(rows, "dst", dst)
 
     there = between(flow.src_address, flow.dst_address)
     back = between(flow.dst_address, flow.src_address)
@@ -243,7 +245,7 @@ def select(rows: Rows, flow: FlowRecord) -> FlowPackets[Rows]:
     return FlowPackets(rows[there], rows[back])
 
 
-def ports_of(found: FlowPackets[Rows], flow: FlowRecord) -> tuple[tuple[int, int], ...]:
+def ports_of(packets: FlowPackets[Rows], flow: FlowRecord) -> tuple[tuple[int, int], ...]:
     """Return the ports, the sender's first, of each of a flow's connections.
 
     They are as planned or, where a program chose them, as captured, in the order of their first
@@ -251,7 +253,7 @@ def ports_of(found: FlowPackets[Rows], flow: FlowRecord) -> tuple[tuple[int, int
     """
     if not flow.has_many_connections:
         return tuple((port, flow.dst_port) for port in flow.src_ports)
-    columns = (np.asarray(found.data[name]).tolist() for name in PORTS)
+    columns = (np.asarray(packets.data[name]).tolist() for name in PORTS)
     return tuple(dict.fromkeys(zip(*columns, strict=True)))
 
 

@@ -62,8 +62,8 @@ def _entered(
 ) -> PacketArrays | None:
     """Return the same packets at the interface by which they reached the queue's node."""
     if forward:
-        found = packets.part(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
-        return None if found is None else found.data
+        captured = packets.part(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
+        return None if captured is None else captured.data
     nodes = {each.interface: each.node for each in trial.record.captures}
     for role in (f"{name}{BEHIND}" for name in queue_roles(trial, flow)):
         seen = packets.part(role, flow)
@@ -180,9 +180,9 @@ def _of_flow(at_queue: FlowAtQueue) -> Columns:
         return _of_nothing(left, length)
     entered = at_queue.entered["time_ns"].astype(np.int64)
     sizes = at_queue.entered["length"].astype(np.int64)
-    found = pairs(at_queue.entered, at_queue.left)
-    arrived = np.where(found.earliest == NOWHERE, NOWHERE, entered[found.earliest])
+    matches = pairs(at_queue.entered, at_queue.left)
+    arrived = np.where(matches.earliest == NOWHERE, NOWHERE, entered[matches.earliest])
     lost = np.ones(len(entered), dtype=np.bool_)
-    lost[found.latest[found.latest != NOWHERE]] = False
-    unsure = found.may_have_passed[lost]
-    return left, arrived, found.is_guess, length, entered[lost], sizes[lost], unsure
+    lost[matches.latest[matches.latest != NOWHERE]] = False
+    unsure = matches.may_have_passed[lost]
+    return left, arrived, matches.is_guess, length, entered[lost], sizes[lost], unsure

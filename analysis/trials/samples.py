@@ -49,12 +49,12 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     if path is None:
         return None
     try:
-        found = pd.read_csv(safe_files.table(path), usecols=list(table.columns), low_memory=False)
-        _check_numbers(found, table)
+        samples = pd.read_csv(safe_files.table(path), usecols=list(table.columns), low_memory=False)
+        _check_numbers(samples, table)
     except (OSError, ValueError) as error:  # pandas' own are ValueErrors
         why = f"{path}: damaged: {short(error)}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error
-    return None if found.empty else found
+    return None if samples.empty else samples
 
 
 def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table | None:
@@ -69,28 +69,28 @@ def read_columns(trial: Trial, table: Table, columns: Sequence[str]) -> pa.Table
     convert = csv.ConvertOptions(include_columns=list(columns), column_types=types)
     try:
         serial = csv.ReadOptions(use_threads=False)
-        found = csv.read_csv(str(safe_files.table(path)), serial, convert_options=convert)
-        numbers = (found[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
+        samples = csv.read_csv(str(safe_files.table(path)), serial, convert_options=convert)
+        numbers = (samples[name].to_numpy() for name in columns if name not in SAMPLED_TEXTS)
         if any((np.abs(values) >= MAX_SAMPLE).any() for values in numbers):
             raise ValueError("a number beyond all bounds")
         needed = columns if table is QUEUE_SAMPLES else ("time_s",)
-        if any(found[name].null_count for name in needed):
+        if any(samples[name].null_count for name in needed):
             raise ValueError("a sample without a value")
     except (OSError, ValueError, KeyError) as error:  # pyarrow's own are these, too
         why = f"{path}: damaged: {short(error)}"
         raise TestbedError(why, f"run it again: {again(trial.path)}") from error
-    return found if len(found) else None
+    return samples if len(samples) else None
 
 
 def by_flow(samples: pa.Table) -> dict[str, pa.Table]:
     """Return each flow's samples: with a thousand flows, a search for each would take minutes."""
     flows = samples["flow"].combine_chunks().dictionary_encode()
     codes = flows.indices.to_numpy()
-    own = samples.take(np.argsort(codes, kind="stable"))
+    of_flow = samples.take(np.argsort(codes, kind="stable"))
     counts = np.bincount(codes, minlength=len(flows.dictionary))
     firsts = np.cumsum(counts) - counts
     names = flows.dictionary.to_pylist()
-    return {n: own.slice(f, c) for n, f, c in zip(names, firsts, counts, strict=True)}
+    return {n: of_flow.slice(f, c) for n, f, c in zip(names, firsts, counts, strict=True)}
 
 
 def _check_numbers(samples: pd.DataFrame, table: Table) -> None:
@@ -148,22 +148,22 @@ class Samples:
     def _of_flow(self, flow: FlowRecord) -> pd.DataFrame | None:
         if self.sockets is None:
             return None
-        own = self.sockets[
+        of_flow = self.sockets[
             (self.sockets["flow"] == flow.name) & (self.sockets["time_s"] <= flow.stopped_s + 1e-6)
         ]
-        return None if own.empty else own
+        return None if of_flow.empty else of_flow
 
     def queue(self, interface: str) -> pd.DataFrame | None:
         """Return the samples of one interface's queue."""
         if self.queues is None:
             return None
-        own = self.queues[self.queues["interface"] == interface]
-        return None if own.empty else own
+        of_queue = self.queues[self.queues["interface"] == interface]
+        return None if of_queue.empty else of_queue
 
     def queue_end(self, interface: str) -> pd.Series[Any] | None:
         """Return a queue's counters in its last sample."""
-        own = self.queue(interface)
-        return None if own is None else own.iloc[-1]
+        samples = self.queue(interface)
+        return None if samples is None else samples.iloc[-1]
 
     def last_s(self) -> float:
         """Return the time of the last sample; 0 if nothing was sampled."""
@@ -200,10 +200,10 @@ class Disciplines:
         """Yield every netem that delays a link, with the direction of the packets in it."""
         links = self._trial.scenario.network.links
         for each in self._by_node.get(DELAY_NODE, []):
-            found = WIRE_END.fullmatch(each["dev"])
-            if found and each["kind"] == "netem" and int(found["link"]) < len(links):
+            match = WIRE_END.fullmatch(each["dev"])
+            if match and each["kind"] == "netem" and int(match["link"]) < len(links):
                 yield (
-                    (int(found["link"]), int(found["end"] == "a")),
+                    (int(match["link"]), int(match["end"] == "a")),
                     each,
                 )  # they came in by the other
 
@@ -212,10 +212,10 @@ class Disciplines:
 
         netem counts packets that it puts ahead as requeued.
         """
-        found = ((each.get("options", {}).get("reorder"), each) for _, each in self.wires())
+        reordering = ((each.get("options", {}).get("reorder"), each) for _, each in self.wires())
         return [
             (chance["reorder"], each["requeues"], each["packets"])
-            for chance, each in found
+            for chance, each in reordering
             if chance
         ]
 

@@ -102,12 +102,12 @@ def _flow(
             seconds, sizes, record.started_s, record.stopped_s, grid_step_s(trial)
         )
     if receiver is not None and sender is not None:
-        found = one_way_delays_ms(sender.data, receiver.data)
-        delays = found["owd_ms"].to_numpy()
-        delay = means((found["sent_ns"].to_numpy() - zero) / 1e9, delays, fine)
-    if sockets is not None and len(own := sockets[sockets["flow"] == record.name]):
-        cwnd = means(own["time_s"].to_numpy(), own["cwnd"].to_numpy(dtype=np.float64), fine)
-        peak = float(own["cwnd"].max())
+        transit_ms = one_way_delays_ms(sender.data, receiver.data)
+        delays = transit_ms["owd_ms"].to_numpy()
+        delay = means((transit_ms["sent_ns"].to_numpy() - zero) / 1e9, delays, fine)
+    if sockets is not None and len(of_flow := sockets[sockets["flow"] == record.name]):
+        cwnd = means(of_flow["time_s"].to_numpy(), of_flow["cwnd"].to_numpy(dtype=np.float64), fine)
+        peak = float(of_flow["cwnd"].max())
     return FlowSeries(record.name, throughput, delay, delays, cwnd, peak)
 
 
@@ -141,13 +141,13 @@ def _queue(trial: Trial, samples: pd.DataFrame | None) -> QueueSeries | None:
     """Return the series of the first sampled queue, which flows cross with their data."""
     if samples is None or samples.empty:
         return None
-    own = samples[samples["interface"] == samples["interface"].iloc[0]]
-    time_s = own["time_s"].to_numpy()
-    rises = np.diff(own["drops"].to_numpy(), prepend=0) > 0
-    backlog = own["backlog_bytes"].to_numpy() / 1e3
+    of_queue = samples[samples["interface"] == samples["interface"].iloc[0]]
+    time_s = of_queue["time_s"].to_numpy()
+    rises = np.diff(of_queue["drops"].to_numpy(), prepend=0) > 0
+    backlog = of_queue["backlog_bytes"].to_numpy() / 1e3
     return QueueSeries(
         backlog_kb=means(time_s, backlog, trial.scenario.duration_s / 600),
         peak_kb=float(backlog.max()),
         drop_times_s=time_s[rises],
-        drops=int(own["drops"].iloc[-1]),
+        drops=int(of_queue["drops"].iloc[-1]),
     )

@@ -78,13 +78,13 @@ def recovery_latencies(data: Rows, acks: Rows) -> pd.DataFrame:
     Columns `sent_ns` and `recovery_ms`; segments that were never acknowledged are left out.
     """
     answers = by_ports(acks, _PORTS[::-1])
-    found: list[tuple[Integers, Integers]] = [
+    latencies: list[tuple[Integers, Integers]] = [
         _until_covered(rows, answers[ports])
         for ports, rows in by_ports(data, _PORTS).items()
         if ports in answers
     ]
-    sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in found)])
-    covered = np.concatenate([np.zeros(0, np.int64), *(covered for _, covered in found)])
+    sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in latencies)])
+    covered = np.concatenate([np.zeros(0, np.int64), *(covered for _, covered in latencies)])
     return pd.DataFrame({"sent_ns": sent, "recovery_ms": (covered - sent) / 1e6})
 
 
@@ -161,9 +161,9 @@ class Segments:
     def again(self) -> Booleans:
         """A mask of the segments that begin with data sent before: retransmissions."""
         highest = np.maximum.accumulate(self.end)
-        found: Booleans = np.zeros(len(self.end), dtype=np.bool_)
-        found[1:] = self.begin[1:] < highest[:-1]
-        return found
+        is_repeated: Booleans = np.zeros(len(self.end), dtype=np.bool_)
+        is_repeated[1:] = self.begin[1:] < highest[:-1]
+        return is_repeated
 
     @cached_property
     def new_end(self) -> Integers:
@@ -261,8 +261,8 @@ def connection(data: Rows, acks: Rows, ports: tuple[int, int]) -> Segments | Non
     room = room + ((flags & SYN) > 0) + ((flags & FIN) > 0)
     takes = room > 0
     begin = (seq - seq[0])[takes]
-    own = (acks["dst_port"] == ports[0]) & (acks["src_port"] == ports[1])
-    heard = acks[own & ((acks["flags"] & ACK) > 0)]
+    is_of_connection = (acks["dst_port"] == ports[0]) & (acks["src_port"] == ports[1])
+    heard = acks[is_of_connection & ((acks["flags"] & ACK) > 0)]
     edges = unwrap(np.concatenate((seq[:1], np.asarray(heard["ack"], dtype=np.int64)))) - seq[0]
     acked = np.maximum.accumulate(edges)[1:]
     return Segments(

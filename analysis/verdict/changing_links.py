@@ -170,9 +170,9 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
 def _left_ns(at_queue: FlowAtQueue, received: FlowPackets[PacketArrays]) -> Integers:
     """Return when the packets that were received had left the queue."""
     rows = received.data if at_queue.is_data else received.acks
-    found = pairs(at_queue.left, rows)
+    matches = pairs(at_queue.left, rows)
     times: Integers = at_queue.left["time_ns"].astype(np.int64)
-    return np.asarray(times[found.latest[(found.latest != NOWHERE) & ~found.is_guess]])
+    return np.asarray(times[matches.latest[(matches.latest != NOWHERE) & ~matches.is_guess]])
 
 
 def down_stretches(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:

@@ -85,8 +85,8 @@ def unknown(name: str, subject: str, why: str) -> Check:
 def unverified(name: str, subject: str, why: str) -> Check:
     """Return a check of what every trial of its kind records, and this one did not: suspect."""
     rule = CHECK_RULES[name]
-    said = f"{name} of {subject} is not known: {why}"
-    return Check(name, subject, None, None, 0.0, rule.unit, Grade.SUSPECT, said)
+    statement = f"{name} of {subject} is not known: {why}"
+    return Check(name, subject, None, None, 0.0, rule.unit, Grade.SUSPECT, statement)
 
 
 def _join(*texts: str) -> str:

@@ -74,10 +74,10 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
             yield unknown("options", flow.name, NEVER_CONNECTED)
             continue
         agreed = tuple(name for name in flow.options_seen if name != PACED_OPTION)
-        found = same("options", flow.name, _names(agreed), _names(flow.options))
-        if PACED_OPTION in flow.options_seen and found.verdict is Grade.VALID:
-            found = replace(found, verdict=Grade.SUSPECT, why=f"options of {flow.name}: {PACES}")
-        yield found
+        check = same("options", flow.name, _names(agreed), _names(flow.options))
+        if PACED_OPTION in flow.options_seen and check.verdict is Grade.VALID:
+            check = replace(check, verdict=Grade.SUSPECT, why=f"options of {flow.name}: {PACES}")
+        yield check
 
 
 def _never_connected(evidence: Evidence, flow: FlowRecord) -> bool:

@@ -205,8 +205,8 @@ class _Delivered:
 
     def acknowledged(self, at_ns: int) -> int:
         """Return the bytes of data acknowledged by a time; the first ACK is the SYN's."""
-        own = self._acks[(self._acks["time_ns"] <= at_ns) & ((self._acks["flags"] & RST) == 0)]
-        ends = unwrap(np.asarray(own["ack"], dtype=np.int64))
+        acks = self._acks[(self._acks["time_ns"] <= at_ns) & ((self._acks["flags"] & RST) == 0)]
+        ends = unwrap(np.asarray(acks["ack"], dtype=np.int64))
         return max(0, int(ends[-1] - ends[0]) - COOKIE_BYTES) if len(ends) else 0
 
     def by_the_end(self) -> int:

@@ -70,10 +70,10 @@ def outstanding_bounds(
     low = segments.outstanding(at_ns + SAMPLE_CLOCK_NS, -2 * SAMPLE_CLOCK_NS)
     # within the sample's microseconds a fast link sends and acknowledges many
     times_ns = np.sort(np.concatenate((segments.new_ns - late_ns, segments.ack_ns, at_ns)))
-    found = segments.outstanding(times_ns, late_ns)
+    bounds = segments.outstanding(times_ns, late_ns)
     first = np.searchsorted(times_ns, at_ns - SAMPLE_CLOCK_NS, side="left")
     behind = np.searchsorted(times_ns, at_ns + SAMPLE_CLOCK_NS, side="right")
-    return low, _most_of_spans(found, np.maximum(first - 1, 0), behind)
+    return low, _most_of_spans(bounds, np.maximum(first - 1, 0), behind)
 
 
 def _most_of_spans(values: Integers, first: Integers, behind: Integers) -> Integers:
@@ -335,8 +335,8 @@ def what_limited(evidence: Evidence) -> Iterator[Check]:
         interval = measured_interval(evidence.trial, flow)
         of_program = evidence.trial.scenario.flow(flow.name).command is not None
         samples = None if of_program else evidence.samples.flow(flow)
-        found = sender_limits(evidence.trial, samples, interval)
-        if found is None:
+        limits = sender_limits(evidence.trial, samples, interval)
+        if limits is None:
             share = _captured_window(evidence, flow, interval)
             if share is None:
                 yield unknown("receive window", flow.name, NOT_SAMPLED)
@@ -344,8 +344,8 @@ def what_limited(evidence: Evidence) -> Iterator[Check]:
                 yield _receive_window(evidence, flow, share)
             yield unknown("send buffer", flow.name, NOT_SAMPLED)
             continue
-        yield _receive_window(evidence, flow, found.receive_window)
-        yield make_check("send buffer", flow.name, evidence.virtual_time, found.send_buffer, 0)
+        yield _receive_window(evidence, flow, limits.receive_window)
+        yield make_check("send buffer", flow.name, evidence.virtual_time, limits.send_buffer, 0)
 
 
 def _captured_window(evidence: Evidence, flow: FlowRecord, interval: Interval) -> float | None:
@@ -354,10 +354,10 @@ def _captured_window(evidence: Evidence, flow: FlowRecord, interval: Interval) -
     The sockets of programs are not sampled: their connections come and go.
     """
     connections = evidence.packets.connections(flow) or ()
-    found = [each.held_by_window_ns(interval.start_ns, interval.stop_ns) for each in connections]
-    known = [each for each in found if each is not None]
+    windows = [each.held_by_window_ns(interval.start_ns, interval.stop_ns) for each in connections]
+    known = [each for each in windows if each is not None]
     total_ns = sum(lasted_ns for _, lasted_ns in known)
-    if len(known) < len(found) or not total_ns:
+    if len(known) < len(windows) or not total_ns:
         return None
     return sum(held_ns for held_ns, _ in known) / total_ns
 

@@ -523,10 +523,10 @@ def marks_received(evidence: Evidence) -> Iterator[Check]:
         if packets is None:
             all_captured = False
             continue
-        own = evidence.trial.scenario.flow(flow.name)
-        bleached = own.receiver is Misbehaviour.BLEACHED_ECN  # behind the capture
+        flow_scenario = evidence.trial.scenario.flow(flow.name)
+        bleached = flow_scenario.receiver is Misbehaviour.BLEACHED_ECN  # behind the capture
         marked = packets.data[(packets.data["ecn"] == CE) & (not bleached)]
-        dst = own.dst
+        dst = flow_scenario.dst
         over_ipv4 = ":" not in flow.dst_address  # IPv6's are not in this counter
         arrived[dst] = arrived.get(dst, 0) + (len(marked) if over_ipv4 else 0)
         if flow.protocol == "tcp":

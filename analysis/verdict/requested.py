@@ -230,9 +230,9 @@ def delays(evidence: Evidence) -> Iterator[Check]:
             continue
         worst: tuple[float, float, float, str] | None = None
         for pair in capture_pairs(evidence, flow):
-            found = None if pair.is_queue else _furthest(evidence, scenario, pair)
-            if found and (worst is None or found[0] > worst[0]):
-                worst = found
+            furthest = None if pair.is_queue else _furthest(evidence, scenario, pair)
+            if furthest and (worst is None or furthest[0] > worst[0]):
+                worst = furthest
         if worst is None:
             yield unknown("delay", flow.name, NOT_CAPTURED)
             continue

@@ -102,8 +102,8 @@ def programs(evidence: Evidence) -> Iterator[Check]:
         else:
             for role, program in roles.items():
                 subject = f"{flow.name} {role}"
-                said = _last_words(evidence.trial, errors_file(flow.name, role))
-                yield _exit_status(evidence, subject, program, said)
+                last_words = _last_words(evidence.trial, errors_file(flow.name, role))
+                yield _exit_status(evidence, subject, program, last_words)
 
 
 def _last_words(trial: Trial, name: str) -> str:
@@ -116,10 +116,12 @@ def _last_words(trial: Trial, name: str) -> str:
     return f": {printable(last[:MAX_LINE])} ({name})" if last else ""
 
 
-def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord, said: str) -> Check:
+def _exit_status(
+    evidence: Evidence, subject: str, program: ProgramRecord, last_words: str
+) -> Check:
     """Check a program's exit status; one that the trial ended has none of its own."""
     status = 0 if program.was_ended else program.status
-    note = f"{subject} ended with status {program.status}{said}" if status else ""
+    note = f"{subject} ended with status {program.status}{last_words}" if status else ""
     if program.early:
         note = f"{note or f'{subject} ended'} before the flow did"
     off = int(bool(status) or program.early)
@@ -160,11 +162,13 @@ def other_connections(evidence: Evidence) -> Iterator[Check]:
 def few_packets(evidence: Evidence) -> Iterator[Check]:
     """Note flows of which hardly anything was measured."""
     for flow in evidence.flows:
-        found = evidence.packets.part("sender", flow)
-        if found is None:
+        captured = evidence.packets.part("sender", flow)
+        if captured is None:
             continue
         interval = measured_interval(evidence.trial, flow)
-        sent = int((interval.holds(found.data["time_ns"]) & (found.data["payload"] > 0)).sum())
+        sent = int(
+            (interval.holds(captured.data["time_ns"]) & (captured.data["payload"] > 0)).sum()
+        )
         if sent < MIN_MEASURED_PACKETS or interval.seconds < MIN_MEASURED_S:
             note = f"{sent} packets with data in {interval.seconds:g} s"
             yield make_check(

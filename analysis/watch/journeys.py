@@ -174,20 +174,21 @@ def _together(parts: Sequence[_Travelled], queues: dict[str, QueueRecord]) -> Jo
     most = max((len(each.parts) for each in parts), default=1)
     ends = dict[tuple[int, int, int], int]()
     flows = list(dict.fromkeys(each.path.flow.name for each in parts))
-    found = [
+    journeys = [
         _journeys(each, number, flows.index(each.path.flow.name), ends, most)
         for number, each in enumerate(parts)
     ]
-    times = np.concatenate([np.full((0, most), UNSEEN), *(times for times, _, _ in found)])
+    times = np.concatenate([np.full((0, most), UNSEEN), *(times for times, _, _ in journeys)])
     names = ("path", "connection", *FIELDS, "seq", "ack", "ce", "fate", "gone_ns")
     nothing = np.zeros(0, dtype=np.int64)
     columns = {
-        name: np.concatenate([nothing, *(own[name] for _, own, _ in found)]) for name in names
+        name: np.concatenate([nothing, *(fields[name] for _, fields, _ in journeys)])
+        for name in names
     }
-    befores = np.cumsum([0, *(len(times) for times, _, _ in found)])
+    befores = np.cumsum([0, *(len(times) for times, _, _ in journeys)])
     sacks = np.concatenate(
         [np.zeros((0, 3), dtype=np.int64)]
-        + [own + [at, 0, 0] for (_, _, own), at in zip(found, befores[:-1], strict=True)]
+        + [fields + [at, 0, 0] for (_, _, fields), at in zip(journeys, befores[:-1], strict=True)]
     )
     paths, connections = tuple(each.path for each in parts), tuple(ends)
     whole = Journeys(paths, connections, columns, times, sacks)
@@ -215,13 +216,13 @@ def _journeys(
     ports = np.zeros((count, 2), dtype=np.int64)
     judges = 0 if path.is_data else len(parts) - 1  # the data's sender, as Wireshark judges there
     for at in sorted(range(len(parts)), reverse=True):
-        part, own = parts[at], rows[at]
-        times[own, at] = part["time_ns"]
+        part, places = parts[at], rows[at]
+        times[places, at] = part["time_ns"]
         for name in FIELDS:
-            columns[name][own] = part[name]
-        columns["ce"][own[part["ecn"] == CE]] = at + 1
-        columns["seq"][own], columns["ack"][own] = part["relative_seq"], part["relative_ack"]
-        ports[own] = np.column_stack((part["src_port"], part["dst_port"]))
+            columns[name][places] = part[name]
+        columns["ce"][places[part["ecn"] == CE]] = at + 1
+        columns["seq"][places], columns["ack"][places] = part["relative_seq"], part["relative_ack"]
+        ports[places] = np.column_stack((part["src_port"], part["dst_port"]))
     for name in ("marks", "duplicate_ack_number"):
         columns[name][rows[judges]] = parts[judges][name]
     ports = ports if path.is_data else ports[:, ::-1]
@@ -250,11 +251,11 @@ def _rows(parts: Sequence[PacketArrays]) -> tuple[list[Integers], Integers]:
         known = place != NOWHERE
         unsure[place[known]] = False
         alike.append(rows[-1][unsure])
-        own = np.empty(len(after), dtype=np.int64)
-        own[known] = rows[-1][place[known]]
-        own[~known] = count + np.arange(int((~known).sum()))
+        numbers = np.empty(len(after), dtype=np.int64)
+        numbers[known] = rows[-1][place[known]]
+        numbers[~known] = count + np.arange(int((~known).sum()))
         count += int((~known).sum())
-        rows.append(own)
+        rows.append(numbers)
     fate = np.full(count, ARRIVED)
     fate[np.concatenate([rows[0][:0], *alike])] = LOST_PERHAPS
     return rows, fate
@@ -269,9 +270,9 @@ def _unwrapped(values: Integers, group: Integers) -> Integers:
     steps = (steps + HALF_SEQUENCE_SPACE) % (2 * HALF_SEQUENCE_SPACE) - HALF_SEQUENCE_SPACE
     total = np.cumsum(steps)
     base = (ordered - total)[begins]
-    found = np.empty_like(values)
-    found[order] = total + base[np.cumsum(begins) - 1] if len(base) else total
-    return found
+    unwrapped = np.empty_like(values)
+    unwrapped[order] = total + base[np.cumsum(begins) - 1] if len(base) else total
+    return unwrapped
 
 
 def _sacks(each: _Travelled, at: int, rows: Integers, ack: Integers) -> Integers:
@@ -290,11 +291,11 @@ def _sacks(each: _Travelled, at: int, rows: Integers, ack: Integers) -> Integers
 
 
 def _judge(
-    found: Journeys, number: int, each: _Travelled, queues: dict[str, QueueRecord], end_ns: int
+    journeys: Journeys, number: int, each: _Travelled, queues: dict[str, QueueRecord], end_ns: int
 ) -> None:
     """Say which packets of a path were lost, and when, as far as captures show it."""
-    chosen = np.flatnonzero(found.columns["path"] == number)
-    times, most = found.times_ns[chosen], len(each.parts)
+    chosen = np.flatnonzero(journeys.columns["path"] == number)
+    times, most = journeys.times_ns[chosen], len(each.parts)
     last = most - 1 - np.argmax(times[:, :most][:, ::-1] != UNSEEN, axis=1)
     fate, gone = np.full(len(chosen), ARRIVED), np.full(len(chosen), UNSEEN)
     for at in range(most - 1):
@@ -308,15 +309,15 @@ def _judge(
         queue = queues.get(there.interface)
         row = DISCIPLINES.get(queue.discipline) if queue else None
         if here.node == there.node and row and row.drops_old:
-            gone[lost] = _when_next_left(found, chosen, at, lost)
-        fate[lost & (found.columns["fate"][chosen] == LOST_PERHAPS)] = LOST_PERHAPS
-    found.columns["fate"][chosen], found.columns["gone_ns"][chosen] = fate, gone
+            gone[lost] = _when_next_left(journeys, chosen, at, lost)
+        fate[lost & (journeys.columns["fate"][chosen] == LOST_PERHAPS)] = LOST_PERHAPS
+    journeys.columns["fate"][chosen], journeys.columns["gone_ns"][chosen] = fate, gone
 
 
-def _when_next_left(found: Journeys, chosen: Integers, at: int, lost: Booleans) -> Integers:
+def _when_next_left(journeys: Journeys, chosen: Integers, at: int, lost: Booleans) -> Integers:
     """Return when the next packet of each lost one's connection left the queue: it went then."""
-    times, gone = found.times_ns[chosen], found.times_ns[chosen, at].copy()
-    connection = found.columns["connection"][chosen]
+    times, gone = journeys.times_ns[chosen], journeys.times_ns[chosen, at].copy()
+    connection = journeys.columns["connection"][chosen]
     passed = (times[:, at] != UNSEEN) & (times[:, at + 1] != UNSEEN)
     for each in np.unique(connection[lost]):
         here = np.flatnonzero((connection == each) & passed)

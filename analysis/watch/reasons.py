@@ -180,10 +180,10 @@ def _events(
 
 
 def _blocks(journeys: Journeys) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = {}
+    blocks: dict[int, list[tuple[int, int]]] = {}
     for row, left, right in journeys.sacks.tolist():
-        found.setdefault(row, []).append((left, right))
-    return found
+        blocks.setdefault(row, []).append((left, right))
+    return blocks
 
 
 def _again(sender: Sender, sent: _SentAgain, kernel: SocketHistory | None) -> str:

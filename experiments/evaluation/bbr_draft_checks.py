@@ -129,75 +129,77 @@ def rounds_in_drain(seen: BbrSamples, drain: Phase) -> StepReading:
     """Count DRAIN's round trips."""
     rounds = seen.rounds(drain.begin_s, drain.end_s)
     left, bdp = seen.in_flight(drain.end_s), seen.bdp_packets()
-    said = f"{rounds:.1f} round trips, then {left:.0f} packets in flight, BDP {bdp:.0f}"
-    return StepReading(said, 2.5 <= rounds <= 3.5)
+    statement = f"{rounds:.1f} round trips, then {left:.0f} packets in flight, BDP {bdp:.0f}"
+    return StepReading(statement, 2.5 <= rounds <= 3.5)
 
 
 def phases_of(gain: float, following: float) -> StepCheck:
     """Return a check that phases of a gain come, and are followed by those of another."""
 
     def check(seen: BbrSamples) -> StepReading:
-        found = seen.of_gain(gain, PROBING_FROM_S, seen.scenario.duration_s)
-        after = [abs(each / following - 1) < 0.05 for _, each in found]
-        lengths = [(phase.end_s - phase.begin_s) / seen.rtt_s for phase, _ in found]
+        probes = seen.of_gain(gain, PROBING_FROM_S, seen.scenario.duration_s)
+        after = [abs(each / following - 1) < 0.05 for _, each in probes]
+        lengths = [(phase.end_s - phase.begin_s) / seen.rtt_s for phase, _ in probes]
         mean = sum(lengths) / len(lengths) if lengths else math.nan
-        said = f"{len(found)} of {mean:.1f} round trips, {sum(after)} followed by {following:g}"
-        return StepReading(said, bool(found) and sum(after) >= 0.9 * len(found))
+        statement = (
+            f"{len(probes)} of {mean:.1f} round trips, {sum(after)} followed by {following:g}"
+        )
+        return StepReading(statement, bool(probes) and sum(after) >= 0.9 * len(probes))
 
     return check
 
 
 def losses_while_probing(seen: BbrSamples) -> StepReading:
     """Count the phases of gain 1.25 that packets are sent again in, or a round trip later."""
-    found = seen.of_gain(1.25, PROBING_FROM_S, seen.scenario.duration_s)
+    probes = seen.of_gain(1.25, PROBING_FROM_S, seen.scenario.duration_s)
     counts = [
         seen.at("total_retrans", p.end_s + seen.rtt_s) - seen.at("total_retrans", p.begin_s)
-        for p, _ in found
+        for p, _ in probes
     ]
     lost = sum(count > 0 for count in counts)
-    return StepReading(f"{lost} of {len(found)} phases with losses", lost > 0)
+    return StepReading(f"{lost} of {len(probes)} phases with losses", lost > 0)
 
 
 def no_losses_while_probing(seen: BbrSamples) -> StepReading:
     """Say that nothing is sent again in phases of gain 1.25."""
-    found = losses_while_probing(seen)
-    return StepReading(found.said, not found.met)
+    losses = losses_while_probing(seen)
+    return StepReading(losses.said, not losses.met)
 
 
 @of_probe_rtt
-def probe_rtt_interval(_seen: BbrSamples, found: Phase) -> StepReading:
+def probe_rtt_interval(_seen: BbrSamples, phase: Phase) -> StepReading:
     """Say how long after the connection's beginning PROBE_RTT comes."""
-    return near(found.begin_s, 5.0, "s", 0.1)
+    return near(phase.begin_s, 5.0, "s", 0.1)
 
 
 @of_probe_rtt
-def probe_rtt_window(seen: BbrSamples, found: Phase) -> StepReading:
+def probe_rtt_window(seen: BbrSamples, phase: Phase) -> StepReading:
     """Compare PROBE_RTT's window with half of the BDP."""
-    return near(seen.at("cwnd", found.end_s), 0.5 * seen.bdp_packets(), "packets", 0.1)
+    return near(seen.at("cwnd", phase.end_s), 0.5 * seen.bdp_packets(), "packets", 0.1)
 
 
 @of_probe_rtt
-def probe_rtt_length(_seen: BbrSamples, found: Phase) -> StepReading:
+def probe_rtt_length(_seen: BbrSamples, phase: Phase) -> StepReading:
     """Compare PROBE_RTT's length with the least of 200 ms."""
-    length_s = found.end_s - found.begin_s
+    length_s = phase.end_s - phase.begin_s
     return StepReading(f"{1e3 * length_s:.0f} ms", length_s >= MIN_PROBE_RTT_S)
 
 
 @of_probe_rtt
-def resumes(seen: BbrSamples, found: Phase) -> StepReading:
+def resumes(seen: BbrSamples, phase: Phase) -> StepReading:
     """Compare the estimate after PROBE_RTT with the link."""
-    return close_to_link(seen.cruise_mbit(found.end_s + 0.1, seen.scenario.duration_s), seen)
+    return close_to_link(seen.cruise_mbit(phase.end_s + 0.1, seen.scenario.duration_s), seen)
 
 
 def returns_to_startup(seen: BbrSamples) -> StepReading:
     """Say whether the pacing rate goes on growing after a PROBE_RTT that came before DRAIN."""
-    found, drain = seen.first_probe_rtt, seen.drain
-    if found is None or (drain is not None and drain.begin_s < found.begin_s):
+    probe_rtt, drain = seen.first_probe_rtt, seen.drain
+    if probe_rtt is None or (drain is not None and drain.begin_s < probe_rtt.begin_s):
         return StepReading("no PROBE_RTT before DRAIN", False)
-    before = float(seen.between(0, found.begin_s)["pacing_mbps"].max())
+    before = float(seen.between(0, probe_rtt.begin_s)["pacing_mbps"].max())
     grown = float(seen.column("pacing_mbps").max()) / before
-    said = f"PROBE_RTT at {found.begin_s:.1f} s, then pacing grows {grown:.1f} times"
-    return StepReading(said, grown > 1.25)
+    statement = f"PROBE_RTT at {probe_rtt.begin_s:.1f} s, then pacing grows {grown:.1f} times"
+    return StepReading(statement, grown > 1.25)
 
 
 def window_in_bdp(begin_s: float, end_s: float) -> StepCheck:
@@ -214,8 +216,8 @@ def used(begin_s: float) -> StepCheck:
     """Return a check of the link's use from a time on."""
 
     def check(seen: BbrSamples) -> StepReading:
-        found = seen.goodput_mbit(begin_s, seen.scenario.duration_s)
-        part = 100 * found / seen.link_mbit
+        goodput = seen.goodput_mbit(begin_s, seen.scenario.duration_s)
+        part = 100 * goodput / seen.link_mbit
         return StepReading(f"{part:.1f} % of the link's rate", part >= 95)
 
     return check
@@ -255,8 +257,8 @@ def discovers(seen: BbrSamples) -> StepReading:
         return StepReading("not within the trial", False)
     at = float(there["time_s"].iloc[0])
     rounds = seen.rounds(CHANGE_AT_S, at)
-    said = f"{rounds:.0f} round trips, {at - CHANGE_AT_S:.2f} s; 2 log2(BDP) is {bound:.0f}"
-    return StepReading(said, rounds <= bound)
+    statement = f"{rounds:.0f} round trips, {at - CHANGE_AT_S:.2f} s; 2 log2(BDP) is {bound:.0f}"
+    return StepReading(statement, rounds <= bound)
 
 
 def adapts_down(seen: BbrSamples) -> StepReading:
@@ -307,8 +309,8 @@ def startup_estimate(seen: BbrSamples) -> StepReading:
 
 def full_bandwidth(seen: BbrSamples) -> StepReading:
     """Say whether STARTUP found all of the bandwidth."""
-    found = startup_estimate(seen)
-    return StepReading(found.said, seen.startup_mbit >= (1 - CLOSE_PART) * seen.link_mbit)
+    estimate = startup_estimate(seen)
+    return StepReading(estimate.said, seen.startup_mbit >= (1 - CLOSE_PART) * seen.link_mbit)
 
 
 def untestable(number: int, name: str, why: str) -> DraftCase:
@@ -414,8 +416,8 @@ def draft_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
         }
         for case in DRAFT_CASES:
             for step in case.steps:
-                said, verdict = judged_step(step, seen.get(case.path))
-                yield name, str(case.number), case.name, step.number, step.words, said, verdict
+                statement, verdict = judged_step(step, seen.get(case.path))
+                yield name, str(case.number), case.name, step.number, step.words, statement, verdict
 
 
 def judged_step(step: DraftStep, seen: BbrSamples | None) -> tuple[str, StepVerdict]:

@@ -119,8 +119,8 @@ class BbrSamples:
         gains = [phase.mbit / base for phase in whole]
         return [
             (phase, following)
-            for phase, own, following in zip(whole, gains, gains[1:], strict=False)
-            if abs(own / gain - 1) < SAME_GAIN
+            for phase, phase_gain, following in zip(whole, gains, gains[1:], strict=False)
+            if abs(phase_gain / gain - 1) < SAME_GAIN
         ]
 
     def probe_rtts(self) -> list[Phase]:

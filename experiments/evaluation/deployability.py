@@ -62,13 +62,13 @@ def harm_comparisons(table: pd.DataFrame, scores: Sequence[Score]) -> tuple[Harm
     """Compare, for every metric, each variant's harm to each other with that one's to itself."""
     names = sorted(set(table[SUBJECT]), key=variant_key)
     pairs = [(score, a, b) for score in scores for b in names for a in names if a != b]
-    found = []
+    comparisons = []
     for score, harming, harmed in pairs:
         first, second = (_by_seed(table, score, each, harmed) for each in (harming, harmed))
         if not first:
             continue
         beyond = {seed: harm - MARGIN_POINTS for seed, harm in first.items()}
-        found.append(
+        comparisons.append(
             HarmComparison(
                 score,
                 harming,
@@ -79,20 +79,20 @@ def harm_comparisons(table: pd.DataFrame, scores: Sequence[Score]) -> tuple[Harm
                 compare_paired(beyond, second).p,
             )
         )
-    corrected = false_discovery(each.p for each in found)
-    return tuple(replace(each, p=float(p)) for each, p in zip(found, corrected, strict=True))
+    corrected = false_discovery(each.p for each in comparisons)
+    return tuple(replace(each, p=float(p)) for each, p in zip(comparisons, corrected, strict=True))
 
 
 def _by_seed(table: pd.DataFrame, score: Score, harming: str, harmed: str) -> dict[int, float]:
-    own = table[(table[SUBJECT] == harming) & (table[VICTIM] == harmed)]
-    values = own.groupby("seed")[score.name].mean().dropna()
+    pair_rows = table[(table[SUBJECT] == harming) & (table[VICTIM] == harmed)]
+    values = pair_rows.groupby("seed")[score.name].mean().dropna()
     return {int(float(str(seed))): float(value) for seed, value in values.items()}
 
 
-def deployability_sheet(found: Sequence[HarmComparison]) -> Sheet:
+def deployability_sheet(comparisons: Sequence[HarmComparison]) -> Sheet:
     """Tabulate both harms, their difference with its interval, and what follows."""
     heads = ("metric", "α", "β", "harm(α → β)", "harm(β → β)", "difference", "so α beside β is")
-    return Sheet(tuple(map(Head, heads)), tuple(tuple(_cells(each)) for each in found))
+    return Sheet(tuple(map(Head, heads)), tuple(tuple(_cells(each)) for each in comparisons))
 
 
 def _cells(each: HarmComparison) -> Iterator[Cell]:
@@ -100,7 +100,9 @@ def _cells(each: HarmComparison) -> Iterator[Cell]:
         yield Cell(words, words)
     yield mean_cell(pd.Series(each.harm, dtype=float))
     yield mean_cell(pd.Series(each.own, dtype=float))
-    found = each.difference
-    ends = f" ({found.low:.1f} … {found.high:.1f})" if math.isfinite(found.low) else ""
-    yield Cell(f"{found.difference:+.1f}{ends}", f"{found.difference:.9g}", True)
+    difference = each.difference
+    ends = (
+        f" ({difference.low:.1f} … {difference.high:.1f})" if math.isfinite(difference.low) else ""
+    )
+    yield Cell(f"{difference.difference:+.1f}{ends}", f"{difference.difference:.9g}", True)
     yield Cell(each.deployable, each.deployable)

@@ -86,9 +86,9 @@ def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
     table = outcome(results)
     if table.empty:
         return
-    own = scores(results)
+    subject_scores = scores(results)
     yield from general_figures.over_seconds(results)
-    title = findings.sentence(table, own)
+    title = findings.sentence(table, subject_scores)
     yield _in_plane(results, table, USE_AND_DELAY, title, "Use of the link against delay.")
     yield from scored(results, table)
 
@@ -108,20 +108,24 @@ def _in_plane(
 
 def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
     """Draw one row of panels per case of the other axes, one column per score."""
-    own = scores(results)
+    subject_scores = scores(results)
     axis = main_axis(table)
     column = AXIS + axis if axis else SUBJECT
     rows = table if axis else table.assign(**{AXIS + SUBJECT: table[SUBJECT]})
     parts = _parts(rows, column)
-    measures = [Measure(score.name, score.words, zero=_from_zero(rows, score)) for score in own]
+    measures = [
+        Measure(score.name, score.words, zero=_from_zero(rows, score)) for score in subject_scores
+    ]
     figure = load_sweep.figure(parts, axis or SUBJECT, measures, SUBJECT)
     panels = [[_spread(panel, rows, AXIS + axis if axis else "") for panel in line if panel]
               for line in figure.panels]  # fmt: skip
-    reading = "; ".join(f"{score.words}: {findings.better_words(score)}" for score in own)
+    reading = "; ".join(
+        f"{score.words}: {findings.better_words(score)}" for score in subject_scores
+    )
     yield dataclasses.replace(
         figure,
         stem=cases.stem(results.key, "scores"),
-        title=findings.sentence(table, own),
+        title=findings.sentence(table, subject_scores),
         panels=panels,
         foot=cases.foot(results, judged(results)),
         reading=f"{reading}.",
@@ -132,8 +136,8 @@ def main_axis(table: pd.DataFrame) -> str:
     """Return the numeric axis with most values, else the axis of names with most, else nothing."""
     varied = [each for each in setting_columns(table) if table[each].nunique() > 1]
     numbers = [each for each in varied if pd.api.types.is_numeric_dtype(table[each])]
-    found = max(numbers or varied, key=lambda each: table[each].nunique(), default="")
-    return found.removeprefix(AXIS)
+    axis = max(numbers or varied, key=lambda each: table[each].nunique(), default="")
+    return axis.removeprefix(AXIS)
 
 
 def _parts(rows: pd.DataFrame, column: str, most: int = MAX_ROWS) -> list[tuple[str, pd.DataFrame]]:
@@ -179,11 +183,11 @@ def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
 
 def summary(results: ExperimentResults) -> TextTable:
     """Tabulate the scores for the terminal, with the sentence about them."""
-    own: Sequence[Score] = scores(results)
+    subject_scores: Sequence[Score] = scores(results)
     table = outcome(results)
     if table.empty:
         return TextTable(("subject",), (), "no trial ran well")
-    return findings.text_table(table, own)
+    return findings.text_table(table, subject_scores)
 
 
 PERCENTILES = (50, 95, 99)
@@ -201,13 +205,13 @@ def completion_figures(results: ExperimentResults) -> Iterator[Figure]:
     if table.empty:
         return
     yield from scored(results, table)
-    found = percentiles(results, table)
+    by_size = percentiles(results, table)
     yield dataclasses.replace(
-        _percentile_panels(found, style.styles_of(table, SUBJECT)),
+        _percentile_panels(by_size, style.styles_of(table, SUBJECT)),
         stem=cases.stem(results.key, "percentiles"),
         title=f"{results.experiment}: completion time by size",
         foot=cases.foot(results, judged(results), COMPLETION_READING),
-        caption=_caption(found),
+        caption=_caption(by_size),
     )
     yield from transfer_times.draw(results)
 
@@ -218,10 +222,10 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
     beside = table[["trial", SUBJECT, *varied]]
     transfers = transfers_of(results.trials).merge(beside, on="trial")
     rows = []
-    for key, own in transfers.groupby([*varied, SUBJECT], sort=True):
+    for key, group in transfers.groupby([*varied, SUBJECT], sort=True):
         *values, subject = key
         words = cases.case_words(cases.case([name.removeprefix(AXIS) for name in varied], values))
-        for size, members in by_class(own):
+        for size, members in by_class(group):
             took = 1e3 * members["completion_s"]
             rows.append(
                 {
@@ -239,30 +243,30 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
     )
 
 
-def _percentile_panels(found: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Figure:
+def _percentile_panels(table: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Figure:
     """Return one row of panels per setting, one column per size, one line per subject."""
-    settings = list(dict.fromkeys(found.sort_values("case", kind="stable")["case"]))[
+    settings = list(dict.fromkeys(table.sort_values("case", kind="stable")["case"]))[
         :MAX_SETTINGS_SHOWN
     ]
-    sizes = [size for size in CLASSES if (found["size"] == size).any()]
+    sizes = [size for size in CLASSES if (table["size"] == size).any()]
     columns = []
     for size in sizes:
         column = []
         for words in settings:
-            own = found[(found["case"] == words) & (found["size"] == size)].set_index(SUBJECT)
+            cell = table[(table["case"] == words) & (table["size"] == size)].set_index(SUBJECT)
             first, last = size == sizes[0], words == settings[-1]
             x = Axis("completion time (ms)" if last else "", scale="log", margin=TIME_MARGIN)
             label = words.replace(", ", "\n") if first else ""
             y = Axis(label, names=list(looks), names_shown=first, grid=False)
             title = f"{size}: {CLASSES[size]}"
-            column.append(Panel(_percentile_marks(own, looks), x, y, title=title))
+            column.append(Panel(_percentile_marks(cell, looks), x, y, title=title))
         columns.append(share_limits(column, "x"))
     return Figure(
         stem="",
         title="",
         panels=tuple(zip(*columns, strict=True)),
         row_inches=0.75 + 0.17 * len(looks),
-        data=found[found["case"].isin(settings)],
+        data=table[table["case"].isin(settings)],
     )
 
 
@@ -281,17 +285,17 @@ def _percentile_marks(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list
     return marks
 
 
-def _caption(found: pd.DataFrame) -> str:
+def _caption(table: pd.DataFrame) -> str:
     """Name the fastest and the slowest: short transfers by 99th percentile, long by median."""
-    said = []
+    sentences = []
     for size, column, words in (("short", "p99_ms", "99 %"), ("long", "p50_ms", "median")):
-        means = found[found["size"] == size].groupby(SUBJECT)[column].mean().dropna()
+        means = table[table["size"] == size].groupby(SUBJECT)[column].mean().dropna()
         if len(means) > 1:
             best, worst = str(means.idxmin()), str(means.idxmax())
-            said.append(
+            sentences.append(
                 f"{size} ones, {words}: {best} {means[best]:.3g} ms, {worst} {means[worst]:.3g} ms"
             )
-    return (f"{'; '.join(said)}." if said else "").capitalize()
+    return (f"{'; '.join(sentences)}." if sentences else "").capitalize()
 
 
 def completion_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
@@ -302,14 +306,14 @@ def completion_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]
         yield from tables(results)
 
 
-def _sheet(found: pd.DataFrame) -> Sheet:
+def _sheet(table: pd.DataFrame) -> Sheet:
     heads = (
         *(Head(name) for name in ("setting", "subject", "size")),
         *(Head(name, number=True) for name in ("transfers", "unfinished")),
         *(Head(f"{each} %", "ms", number=True) for each in PERCENTILES),
         Head("mean slowdown", number=True),
     )
-    return Sheet(heads, tuple(_line(row) for _, row in found.iterrows()))
+    return Sheet(heads, tuple(_line(row) for _, row in table.iterrows()))
 
 
 def _line(row: pd.Series) -> tuple[Cell, ...]:
@@ -325,9 +329,9 @@ def _line(row: pd.Series) -> tuple[Cell, ...]:
 
 def harm_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """Tabulate who can be deployed beside whom, and the harm of each to each."""
-    table, own = outcome(results), scores(results)
+    table, subject_scores = outcome(results), scores(results)
     if not table.empty:
-        comparisons = deployability.harm_comparisons(table, own)
+        comparisons = deployability.harm_comparisons(table, subject_scores)
         yield "Harm and deployability", deployability.deployability_sheet(comparisons)
         yield from tables(results)
 
@@ -337,8 +341,10 @@ def harm_summary(results: ExperimentResults) -> TextTable:
     table = outcome(results)
     if table.empty:
         return summary(results)
-    own = deployability.deployability_sheet(deployability.harm_comparisons(table, scores(results)))
-    return own.as_text(deployability.DEPLOYABILITY_NOTE)
+    sheet = deployability.deployability_sheet(
+        deployability.harm_comparisons(table, scores(results))
+    )
+    return sheet.as_text(deployability.DEPLOYABILITY_NOTE)
 
 
 WHITE_TEXT_PERCENT = 60.0  # percent of harm, from which letters on it are white
@@ -353,17 +359,18 @@ def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
     table = outcome(results)
     if table.empty:
         return
-    own = scores(results)
+    subject_scores = scores(results)
     names = sorted(set(table[SUBJECT]) | set(table[VICTIM].astype(str)), key=variant_key)
     panels = [
-        _matrix(table, score.name, names, score.words, first=score is own[0]) for score in own
+        _matrix(table, score.name, names, score.words, first=score is subject_scores[0])
+        for score in subject_scores
     ]
-    columns = [SUBJECT, VICTIM, "seed", "verdict", *(score.name for score in own)]
+    columns = [SUBJECT, VICTIM, "seed", "verdict", *(score.name for score in subject_scores)]
     yield Figure(
         stem=cases.stem(results.key, "matrix"),
         title=f"{results.experiment}: of each variant to each other",
         panels=(panels,),
-        caption=findings.sentence(table, own),
+        caption=findings.sentence(table, subject_scores),
         reading="Rows harm columns: 0 means no loss, 100 a total loss, below 0 a gain. Deployable "
         "beside a column is a row that harms it no more than its own kind does (diagonal).",
         foot=cases.foot(results, table, HARM_READING),
@@ -377,8 +384,8 @@ def _matrix(table: pd.DataFrame, metric: str, names: list[str], title: str, firs
     cells = []
     for row, subject in enumerate(names):
         for column, victim in enumerate(names):
-            own = table[(table[SUBJECT] == subject) & (table[VICTIM] == victim)][metric]
-            mean, half = float(own.mean()), half_width(own)
+            cell = table[(table[SUBJECT] == subject) & (table[VICTIM] == victim)][metric]
+            mean, half = float(cell.mean()), half_width(cell)
             if math.isnan(mean):
                 continue
             text = f"{mean:.0f}" + (f"\n±{half:.0f}" if math.isfinite(half) else "")

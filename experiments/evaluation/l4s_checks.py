@@ -75,9 +75,9 @@ class L4sTrial:
         return next(each for each in self.trial.record.flows if each.name == flow)
 
     def _tables(self, side: str, flow: str = FIRST_FLOW) -> FlowTables:
-        found = self._packets.flow(side, self._record(flow))
-        assert found is not None  # the suite captures at all points
-        return found
+        tables = self._packets.flow(side, self._record(flow))
+        assert tables is not None  # the suite captures at all points
+        return tables
 
     def ect1_part(self, flow: str = FIRST_FLOW) -> float:
         """Return the part of a flow's data, as its host sent them, that carries ECT(1)."""
@@ -92,9 +92,9 @@ class L4sTrial:
     @cached_property
     def reported_and_marked(self) -> tuple[int, int]:
         """Return the marks that the receiver's ACKs count, and those that had arrived."""
-        found = self._tables("receiver")
-        marked = with_payload(found.data)["ecn"] == CE
-        return reported_marks(found.acks["flags"].to_numpy()), int(marked.sum())
+        tables = self._tables("receiver")
+        marked = with_payload(tables.data)["ecn"] == CE
+        return reported_marks(tables.acks["flags"].to_numpy()), int(marked.sum())
 
     @property
     def after_loss(self) -> float | None:
@@ -149,15 +149,15 @@ def asks_for_accurate_ecn(seen: L4sTrials) -> StepReading:
 def reports_marks(seen: L4sTrials) -> StepReading:
     """Compare the marks that acknowledgements count with those that arrived."""
     reported, marked = seen["fast"].reported_and_marked
-    said = f"{reported} counted of {marked} marks"
-    return StepReading(said, marked > 0 and abs(reported / marked - 1) <= SAME_COUNT)
+    statement = f"{reported} counted of {marked} marks"
+    return StepReading(statement, marked > 0 and abs(reported / marked - 1) <= SAME_COUNT)
 
 
 def marks_keep_their_distance(seen: L4sTrials) -> StepReading:
     """Compare the time between marks at two rates."""
     slow, fast = seen["slow"].rounds_between_marks, seen["fast"].rounds_between_marks
-    said = f"{slow:.2f} round trips at 10 Mbit/s, {fast:.2f} at 80"
-    return StepReading(said, fast <= MAX_LONGER * slow)
+    statement = f"{slow:.2f} round trips at 10 Mbit/s, {fast:.2f} at 80"
+    return StepReading(statement, fast <= MAX_LONGER * slow)
 
 
 def classic_sends_no_ect1(seen: L4sTrials) -> StepReading:
@@ -190,8 +190,8 @@ def queues_briefly(path: str, name: str, most_ms: float) -> L4sCheck:
     """Return a check of the time that the control's packets wait."""
 
     def check(seen: L4sTrials) -> StepReading:
-        found = seen[path].metric(name)
-        return StepReading(f"{found:.2f} ms, at most {most_ms:g}", found <= most_ms)
+        value = seen[path].metric(name)
+        return StepReading(f"{value:.2f} ms, at most {most_ms:g}", value <= most_ms)
 
     return check
 
@@ -201,16 +201,16 @@ def rates_by_round_trip(seen: L4sTrials) -> StepReading:
     rates = seen["two-rtts"].scalable("goodput_mbps")
     ratio = float(rates.iloc[0] / rates.iloc[1])
     most = (FAR_MS / NEAR_MS) ** 0.5
-    said = f"{ratio:.2f} : 1 for {NEAR_MS:g} and {FAR_MS:g} ms, at most {most:g}"
-    return StepReading(said, ratio <= most)
+    statement = f"{ratio:.2f} : 1 for {NEAR_MS:g} and {FAR_MS:g} ms, at most {most:g}"
+    return StepReading(statement, ratio <= most)
 
 
 def stays_responsive(seen: L4sTrials) -> StepReading:
     """Read the queue of flows whose fair windows are below a packet."""
-    found = float(seen["tiny-window"].scalable("queue_mean_ms").mean())
+    queue_ms = float(seen["tiny-window"].scalable("queue_mean_ms").mean())
     return StepReading(
-        f"{found:.1f} ms of queue, mean, at most {TINY_WINDOW_RTT_MS:g}",
-        found <= TINY_WINDOW_RTT_MS,
+        f"{queue_ms:.1f} ms of queue, mean, at most {TINY_WINDOW_RTT_MS:g}",
+        queue_ms <= TINY_WINDOW_RTT_MS,
     )
 
 
@@ -219,15 +219,18 @@ def tolerates_reordering(seen: L4sTrials) -> StepReading:
     trial = seen["reordered"]
     percent = 100 * trial.metric("retransmitted") / trial.metric("sent_packets")
     most = SPURIOUS_PART * L4S_REORDERED_PERCENT
-    said = f"{percent:.2f} % sent again, {L4S_REORDERED_PERCENT:g} % reordered, at most {most:g}"
-    return StepReading(said, percent <= most)
+    statement = (
+        f"{percent:.2f} % sent again, {L4S_REORDERED_PERCENT:g} % reordered, at most {most:g}"
+    )
+    return StepReading(statement, percent <= most)
 
 
 def bursts_briefly(seen: L4sTrials) -> StepReading:
     """Read the queue that bursts make at the fast rate."""
-    found = seen["fast"].burst_ms(seen["fast"].trial.record.queues[0].rate_mbit)
+    burst_ms = seen["fast"].burst_ms(seen["fast"].trial.record.queues[0].rate_mbit)
     return StepReading(
-        f"{found:.2f} ms, 99 %, at most {MAX_ALLOWED_BURST_MS:g}", found <= MAX_ALLOWED_BURST_MS
+        f"{burst_ms:.2f} ms, 99 %, at most {MAX_ALLOWED_BURST_MS:g}",
+        burst_ms <= MAX_ALLOWED_BURST_MS,
     )
 
 
@@ -275,14 +278,14 @@ def l4s_rows(results: ExperimentResults) -> Iterator[tuple[str, ...]]:
     groups: dict[str, dict[str, L4sTrial]] = {}
     for trial in results.trials:
         axes = trial.scenario.axes
-        own = results.good[results.good["trial"] == trial.path.name]
-        if trial.record.status is Status.OK and len(own):
+        of_trial = results.good[results.good["trial"] == trial.path.name]
+        if trial.record.status is Status.OK and len(of_trial):
             name = f"{axes['variant']} on {trial.scenario.kernel}"
-            groups.setdefault(name, {}).setdefault(axes["path"], L4sTrial(trial, own))
+            groups.setdefault(name, {}).setdefault(axes["path"], L4sTrial(trial, of_trial))
     for name, trials in groups.items():
         for requirement in L4S_REQUIREMENTS:
-            said, verdict = judged_requirement(requirement, trials)
-            yield name, requirement.section, requirement.words, said, verdict
+            statement, verdict = judged_requirement(requirement, trials)
+            yield name, requirement.section, requirement.words, statement, verdict
 
 
 def judged_requirement(requirement: L4sRequirement, seen: L4sTrials) -> tuple[str, StepVerdict]:

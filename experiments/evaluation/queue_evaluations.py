@@ -141,12 +141,15 @@ def flows(traffic: str, duration_s: float) -> tuple[Flow, ...]:
     }
     if traffic == "aggressive":
         return settings.same_variant_flows(AGGRESSIVE, 8, PAIRS)
-    own = settings.same_variant_flows(FRIENDLY, friendly[traffic], PAIRS)
+    friendly_flows = settings.same_variant_flows(FRIENDLY, friendly[traffic], PAIRS)
     if traffic == "unresponsive":
-        return (*own, cbr(AQM_CBR_MBIT))
+        return (*friendly_flows, cbr(AQM_CBR_MBIT))
     if traffic == "burst":
-        return (*own, cbr(BURST_TIMES * settings.EVALUATION_MBIT, BURST_AT * duration_s, BURST_S))
-    return own
+        return (
+            *friendly_flows,
+            cbr(BURST_TIMES * settings.EVALUATION_MBIT, BURST_AT * duration_s, BURST_S),
+        )
+    return friendly_flows
 
 
 def aqm_network(queue: str, traffic: str, duration_s: float) -> Graph:

@@ -80,14 +80,14 @@ def oscillation(seen: TrialView) -> float:
     Only the times between arrivals and ends of flows count, without their first second.
     """
     rates, changes = seen.rates(), seen.changes()
-    found = []
+    variations = []
     for begin, end in itertools.pairwise(changes):
-        own = rates[(rates.index >= begin + 1) & (rates.index + 1 <= end)]
-        means = own.mean()
-        if len(own) > 1:
-            spread = own.std() / means.where(means > 0)
-            found += [float(each) for each in spread.dropna()]
-    return 100 * _mean(iter(found))
+        inside = rates[(rates.index >= begin + 1) & (rates.index + 1 <= end)]
+        means = inside.mean()
+        if len(inside) > 1:
+            spread = inside.std() / means.where(means > 0)
+            variations += [float(each) for each in spread.dropna()]
+    return 100 * _mean(iter(variations))
 
 
 def lesser_share(seen: TrialView) -> float:
@@ -120,8 +120,8 @@ def _shared(rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mean(values: Iterator[float]) -> float:
-    found = [each for each in values if not math.isnan(each)]
-    return float(np.mean(found)) if found else NAN
+    finite = [each for each in values if not math.isnan(each)]
+    return float(np.mean(finite)) if finite else NAN
 
 
 SHORT, LONG = "short", "long"
@@ -134,17 +134,17 @@ def took_s(seen: TrialView, size: str) -> pd.Series:
     A transfer that did not finish counts with the time until the flow's end, so that a variant that
     finishes less does not look faster.
     """
-    own = seen.transfers[seen.transfers["size_class"] == size]
-    begun_s = own["start_s"].fillna(own["due_s"])
+    of_size = seen.transfers[seen.transfers["size_class"] == size]
+    begun_s = of_size["start_s"].fillna(of_size["due_s"])
     stops_s = {each.name: each.stopped_s for each in seen.trial.record.flows}
-    ends_s = own["flow"].map(stops_s).astype(float)
-    return own["completion_s"].astype(float).fillna(ends_s - begun_s)
+    ends_s = of_size["flow"].map(stops_s).astype(float)
+    return of_size["completion_s"].astype(float).fillna(ends_s - begun_s)
 
 
 def short_99_ms(seen: TrialView) -> float:
     """Return the 99th percentile of the completion times of short transfers."""
-    found = took_s(seen, SHORT)
-    return 1e3 * float(found.quantile(HIGH)) if len(found) else NAN
+    durations = took_s(seen, SHORT)
+    return 1e3 * float(durations.quantile(HIGH)) if len(durations) else NAN
 
 
 def long_mean_s(seen: TrialView) -> float:

@@ -57,8 +57,8 @@ class SpaceResults:
         """Return a score of a subject, by setting."""
         table = self.alone if score in OWN_SCORES else self.beside
         names, seeds = (table.index.get_level_values(level) for level in (SUBJECT, "seed"))
-        own = table.loc[(names == subject) & (seeds == seed), score.name]
-        return own.droplevel([SUBJECT, "seed"])
+        values = table.loc[(names == subject) & (seeds == seed), score.name]
+        return values.droplevel([SUBJECT, "seed"])
 
     def effect(self, score: Score, subject: str) -> pd.Series[float]:
         """Return the subject's score less the incumbent's, in the settings that both have.
@@ -66,8 +66,8 @@ class SpaceResults:
         Of the incumbent itself, its second seed is compared with its first.
         """
         seed = OTHER if subject == self.incumbent else SAME
-        found = self.values(score, subject, seed) - self.values(score, self.incumbent, SAME)
-        return found.dropna()
+        differences = self.values(score, subject, seed) - self.values(score, self.incumbent, SAME)
+        return differences.dropna()
 
 
 def space_results(results: ExperimentResults) -> SpaceResults | None:
@@ -133,12 +133,12 @@ def in_words(place: object, of: pd.Series[float]) -> str:
     return cases.case_words(cases.case(names, values))
 
 
-def space_effects(found: SpaceResults) -> tuple[SpaceEffect, ...]:
+def space_effects(space: SpaceResults) -> tuple[SpaceEffect, ...]:
     """Compare every subject, and the incumbent's second seed, with the incumbent."""
     made = []
-    for subject in (*found.subjects, found.incumbent):
+    for subject in (*space.subjects, space.incumbent):
         for score in SPACE_SCORES_SHOWN:
-            values = found.effect(score, subject)
+            values = space.effect(score, subject)
             if len(values):
                 made.append(SpaceEffect(subject, score, values, _mean_of(values)))
     corrected = false_discovery([each.found.p for each in made])
@@ -235,10 +235,12 @@ def share_of(flags: pd.Series[bool]) -> Share:
 
 def harmless(effects: Sequence[SpaceEffect], subject: str) -> pd.Series[bool]:
     """Return in which settings a subject harms no metric more than the incumbent does itself."""
-    own = [each for each in effects if each.subject == subject and each.score in SPACE_HARM_SCORES]
-    if not own:
+    of_subject = [
+        each for each in effects if each.subject == subject and each.score in SPACE_HARM_SCORES
+    ]
+    if not of_subject:
         return pd.Series(dtype=bool)
-    loses = pd.concat([each.loses for each in own], axis=1).dropna()
+    loses = pd.concat([each.loses for each in of_subject], axis=1).dropna()
     return ~loses.astype(bool).any(axis=1)
 
 
@@ -250,9 +252,9 @@ def is_decided(results: ExperimentResults) -> bool:
 
     As results are looked at again and again, each look has its share of the level alone.
     """
-    found = space_results(results)
-    return found is not None and all(
-        _is_known(each) for each in space_effects(found) if each.subject in found.subjects
+    space = space_results(results)
+    return space is not None and all(
+        _is_known(each) for each in space_effects(space) if each.subject in space.subjects
     )
 
 

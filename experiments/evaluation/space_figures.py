@@ -53,25 +53,27 @@ SPACE_NOTE = (
 NOTHING_DRAWN = "no setting has trials of a variant and of an incumbent, alone and beside it"
 
 
-def sentence(found: SpaceResults, effects: Sequence[SpaceEffect], subject: str) -> str:
+def sentence(space: SpaceResults, effects: Sequence[SpaceEffect], subject: str) -> str:
     """Say how often a subject is no worse for the incumbent than itself, and where it is worst."""
-    chance = harmless(effects, found.incumbent)
+    chance = harmless(effects, space.incumbent)
     good = harmless(effects, subject)
     if good.empty:
-        return f"No setting has valid trials of {subject} beside {found.incumbent}."
+        return f"No setting has valid trials of {subject} beside {space.incumbent}."
     harm = next(e for e in effects if (e.subject, e.score) == (subject, SPACE_HARM_SCORES[0]))
     worst = float((-harm.score.better * harm.by_setting).max())
-    said = (
-        f"{subject} is no worse for {found.incumbent} than {found.incumbent} itself in "
+    statement = (
+        f"{subject} is no worse for {space.incumbent} than {space.incumbent} itself in "
         f"{share_of(good)} of {len(good)} settings: in throughput, delay and losses, within "
         f"{MARGIN_PERCENT:g} points"
     )
     if len(chance):
-        said += f"; by chance, as a second seed of {found.incumbent} shows, in {share_of(chance)}"
+        statement += (
+            f"; by chance, as a second seed of {space.incumbent} shows, in {share_of(chance)}"
+        )
     if prior := prior_words(harm.by_setting):
-        said += f". Settings are drawn evenly from {prior}: not as often as networks have them"
+        statement += f". Settings are drawn evenly from {prior}: not as often as networks have them"
     much = f"{abs(worst):.0f} points {'more' if worst >= 0 else 'less'} harm to throughput"
-    return f"{said}. Worst, with {much}: {harm.worst}."
+    return f"{statement}. Worst, with {much}: {harm.worst}."
 
 
 def prior_words(of: pd.Series[float]) -> str:
@@ -87,37 +89,37 @@ def prior_words(of: pd.Series[float]) -> str:
 
 def space_conclusion(results: ExperimentResults, subject: str) -> str:
     """Say how often a subject is no worse for the incumbent than itself, and where it is worst."""
-    found = space_results(results)
-    if found is None or subject not in found.subjects:
+    space = space_results(results)
+    if space is None or subject not in space.subjects:
         return ""
-    return sentence(found, space_effects(found), subject)
+    return sentence(space, space_effects(space), subject)
 
 
 def space_summary(results: ExperimentResults) -> TextTable:
     """Tabulate the effects for the terminal, with the sentences below them."""
-    found = space_results(results)
-    if found is None:
+    space = space_results(results)
+    if space is None:
         return TextTable(SPACE_HEADS, (), NOTHING_DRAWN)
-    effects = space_effects(found)
-    rows = tuple(_rows(found, effects))
-    said = (sentence(found, effects, subject) for subject in found.subjects)
-    return TextTable(SPACE_HEADS, rows, " ".join((*said, SPACE_NOTE)))
+    effects = space_effects(space)
+    rows = tuple(_rows(space, effects))
+    sentences = (sentence(space, effects, subject) for subject in space.subjects)
+    return TextTable(SPACE_HEADS, rows, " ".join((*sentences, SPACE_NOTE)))
 
 
 def space_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """Tabulate the effects, the worst parts of the space, and the worst settings."""
-    if (found := space_results(results)) is None:
+    if (space := space_results(results)) is None:
         return
-    effects = space_effects(found)
-    yield f"Effects beside {found.incumbent}", as_sheet(SPACE_HEADS, _rows(found, effects))
-    yield "Worst parts of the space", _worst_cells(found, effects)
-    yield "Worst settings", _worst_settings(found, effects)
+    effects = space_effects(space)
+    yield f"Effects beside {space.incumbent}", as_sheet(SPACE_HEADS, _rows(space, effects))
+    yield "Worst parts of the space", _worst_cells(space, effects)
+    yield "Worst settings", _worst_settings(space, effects)
 
 
-def _rows(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Iterator[tuple[str, ...]]:
-    chance = {each.score: each for each in effects if each.subject == found.incumbent}
+def _rows(space: SpaceResults, effects: Sequence[SpaceEffect]) -> Iterator[tuple[str, ...]]:
+    chance = {each.score: each for each in effects if each.subject == space.incumbent}
     for each in effects:
-        if each.subject == found.incumbent:
+        if each.subject == space.incumbent:
             continue
         yield (
             each.subject,
@@ -130,9 +132,9 @@ def _rows(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Iterator[tuple
 
 
 def _effect_words(each: SpaceEffect) -> str:
-    found = each.found
-    ends = f" ({found.low:.1f} … {found.high:.1f})" if math.isfinite(found.low) else ""
-    return f"{found.difference:+.1f}{ends}{'*' if each.is_discovery else ''}"
+    effect = each.found
+    ends = f" ({effect.low:.1f} … {effect.high:.1f})" if math.isfinite(effect.low) else ""
+    return f"{effect.difference:+.1f}{ends}{'*' if each.is_discovery else ''}"
 
 
 def _deciding_words(each: SpaceEffect) -> str:
@@ -141,11 +143,11 @@ def _deciding_words(each: SpaceEffect) -> str:
     return ", ".join(f"{name.split('_')[0]} {part:.0f} %" for name, part in parts) or "none"
 
 
-def _worst_cells(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
+def _worst_cells(space: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
     """Tabulate the worst cell of each score, of those whose effect is significant."""
     heads = ("variant", "score", "where", "settings", "effect")
     rows = []
-    for effect, cells in corrected_cells(_of_subjects(found, effects)):
+    for effect, cells in corrected_cells(_of_subjects(space, effects)):
         bad = [
             c for c in cells if c.p < SPACE_LEVEL and c.found.difference * effect.score.better < 0
         ]
@@ -159,27 +161,27 @@ def _worst_cells(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
     return as_sheet(heads, rows)
 
 
-def _of_subjects(found: SpaceResults, effects: Sequence[SpaceEffect]) -> list[SpaceEffect]:
-    return [each for each in effects if each.subject in found.subjects]
+def _of_subjects(space: SpaceResults, effects: Sequence[SpaceEffect]) -> list[SpaceEffect]:
+    return [each for each in effects if each.subject in space.subjects]
 
 
 def _cell_words(effect: SpaceEffect, cell: SpaceCell) -> str:
     frame = effect.by_setting.reset_index()
-    said = []
+    parts = []
     for axis, place in zip(cell.axes, cell.place, strict=True):
         words = bins_of(frame[AXIS + axis])[1][place]
-        said.append(cases.case_words({axis: words}))
-    return ", ".join(said)
+        parts.append(cases.case_words({axis: words}))
+    return ", ".join(parts)
 
 
 WORST_SETTINGS = 3
 
 
-def _worst_settings(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
+def _worst_settings(space: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
     """Tabulate the settings with the worst effects of each score."""
     heads = ("variant", "score", "effect", "setting")
     rows = []
-    for each in _of_subjects(found, effects):
+    for each in _of_subjects(space, effects):
         losses = -each.score.better * each.by_setting
         for place, loss in losses.nlargest(WORST_SETTINGS).items():
             value = f"{-each.score.better * loss:+.1f}"
@@ -190,36 +192,38 @@ def _worst_settings(found: SpaceResults, effects: Sequence[SpaceEffect]) -> Shee
 
 def space_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw the paired effects of each variant over rate and round trip, and buffer and flows."""
-    if (found := space_results(results)) is None:
+    if (space := space_results(results)) is None:
         return
-    effects = space_effects(found)
-    with_cells = corrected_cells(_of_subjects(found, effects))
-    for subject in found.subjects:
-        own = [(e, c) for e, c in with_cells if e.subject == subject and e.score in MAPPED_SCORES]
-        if not any(cells for _, cells in own):
+    effects = space_effects(space)
+    with_cells = corrected_cells(_of_subjects(space, effects))
+    for subject in space.subjects:
+        of_subject = [
+            (e, c) for e, c in with_cells if e.subject == subject and e.score in MAPPED_SCORES
+        ]
+        if not any(cells for _, cells in of_subject):
             continue
-        settings = len(own[0][0].by_setting)
+        settings = len(of_subject[0][0].by_setting)
         panels = [
             [_map(effect, cells, axes, first=n == 0, top=axes is CELL_AXES[0])
-             for n, (effect, cells) in enumerate(own)]
+             for n, (effect, cells) in enumerate(of_subject)]
             for axes in CELL_AXES
         ]  # fmt: skip
         yield Figure(
             stem=cases.stem(results.key, subject, "effects"),
-            title=f"{subject} less {found.incumbent} in drawn settings, in percentage points",
+            title=f"{subject} less {space.incumbent} in drawn settings, in percentage points",
             panels=panels,
-            caption=sentence(found, effects, subject),
+            caption=sentence(space, effects, subject),
             reading="Means of the settings in a cell, blank where there are fewer than "
             f"{MIN_IN_A_CELL}: orange is worse than the incumbent, blue is better; a star is "
             f"significant at {SPACE_LEVEL:g} among all cells (Benjamini and Hochberg).",
             foot=f"{settings} settings · engine {results.engine}",
             row_inches=1.6,
-            data=_data(own),
+            data=_data(of_subject),
             static=True,
         )
 
 
-def _data(own: Sequence[tuple[SpaceEffect, Sequence[SpaceCell]]]) -> pd.DataFrame:
+def _data(with_cells: Sequence[tuple[SpaceEffect, Sequence[SpaceCell]]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "score": effect.score.name,
@@ -230,7 +234,7 @@ def _data(own: Sequence[tuple[SpaceEffect, Sequence[SpaceCell]]]) -> pd.DataFram
             "high": cell.found.high,
             "p": cell.p,
         }
-        for effect, cells in own
+        for effect, cells in with_cells
         for cell in cells
     )
 
@@ -246,10 +250,10 @@ def _map(
     """Return a map of mean effects over two axes."""
     frame = effect.by_setting.reset_index()
     x_words, y_words = (bins_of(frame[AXIS + name])[1] for name in axes)
-    own = [cell for cell in cells if cell.axes == axes]
-    x = [float(cell.place[0]) for cell in own]
-    y = [float(cell.place[1]) for cell in own]
-    parts = [cell.found.difference * effect.score.better for cell in own]
+    axis_cells = [cell for cell in cells if cell.axes == axes]
+    x = [float(cell.place[0]) for cell in axis_cells]
+    y = [float(cell.place[1]) for cell in axis_cells]
+    parts = [cell.found.difference * effect.score.better for cell in axis_cells]
     shades = [min(1.0, abs(part) / FULL_COLOUR_PERCENT) for part in parts]
     box = Boxes(
         [value - 0.5 for value in x],
@@ -258,7 +262,7 @@ def _map(
         [value + 0.5 for value in y],
         [style.VERMILLION if part < 0 else style.BLUE for part in parts],
         shades,
-        texts=[f"{c.found.difference:+z.0f}{'*' if c.p < SPACE_LEVEL else ''}" for c in own],
+        texts=[f"{c.found.difference:+z.0f}{'*' if c.p < SPACE_LEVEL else ''}" for c in axis_cells],
         text_colours=["#ffffff" if shade == 1 else style.BLACK for shade in shades],
     )
     return Panel(
@@ -266,7 +270,7 @@ def _map(
         Axis(_axis_words(axes[0]), names=x_words, rotation=45, grid=False),
         Axis(_axis_words(axes[1]) if first else "", names=y_words, names_shown=first, grid=False),
         title=effect.score.words if top else "",
-        empty="" if own else "too few settings",
+        empty="" if axis_cells else "too few settings",
     )
 
 

@@ -57,8 +57,8 @@ def victims_shares(seen: TrialView) -> Floats:
     fair = seen.carried_mbit * 1e6 / 8 / flows * width  # bytes in a window
     rows = []
     for record in records:
-        own = samples.get(record.name, NO_SAMPLES)
-        times, acked = (own[name].to_numpy() for name in ("time_s", "bytes_acked"))
+        flow_samples = samples.get(record.name, NO_SAMPLES)
+        times, acked = (flow_samples[name].to_numpy() for name in ("time_s", "bytes_acked"))
         ran = times <= record.stopped_s + ROUNDING_S
         if not ran.any():
             rows.append(np.zeros(len(edges) - 1))

@@ -36,8 +36,8 @@ def judged(
         return check, StepVerdict.OPEN
     if seen is None:
         return without, StepVerdict.OPEN
-    found = check(seen)
-    return found.said, StepVerdict.MET if found.met else StepVerdict.NOT_MET
+    reading = check(seen)
+    return reading.said, StepVerdict.MET if reading.met else StepVerdict.NOT_MET
 
 
 def suite_summary(

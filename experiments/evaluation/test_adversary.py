@@ -33,7 +33,7 @@ class MadeUp(AdversarySearch):
 
     def effects(self, settings: Sequence[DrawnSetting], seed: int = 1) -> list[float]:
         assert self.experiment.space is not None
-        found = []
+        values = []
         for setting in settings:
             is_bad = float(setting["buffer_bdp"]) > 4 and float(setting["rate_mbit"]) < 100
             effect = 80.0 - float(setting["rate_mbit"]) / 10 if is_bad else -3.0
@@ -41,8 +41,8 @@ class MadeUp(AdversarySearch):
             if self.lucky and seed == 1 and float(setting["rate_mbit"]) > 1000:
                 effect = 99.0
             self.known[(tuple(sorted(setting.items())), seed)] = effect
-            found.append(effect)
-        return found
+            values.append(effect)
+        return values
 
 
 def search(**changes: Any) -> MadeUp:
@@ -55,27 +55,29 @@ def search(**changes: Any) -> MadeUp:
 
 
 def test_the_worst_setting_is_found_and_made_plain() -> None:
-    found = find_worst(search(), budget_s=1.0)
-    assert found.worst.effect > 70
-    assert found.plain.effect >= 0.85 * found.worst.effect
+    worst = find_worst(search(), budget_s=1.0)
+    assert worst.worst.effect > 70
+    assert worst.plain.effect >= 0.85 * worst.worst.effect
     usual = {
         name: f"{v[0]:g}" if isinstance(v[0], float) else v[0] for name, v in SPACE.axes.items()
     }
-    differ = {name for name, value in found.plain.setting.items() if value != usual[name]}
+    differ = {name for name, value in worst.plain.setting.items() if value != usual[name]}
     assert "buffer_bdp" in differ
     assert differ <= {"buffer_bdp", "rate_mbit"}
-    assert found.scenario.axes["variant"] == "bbr"
-    assert found.scenario.axes["buffer_bdp"] == found.plain.setting["buffer_bdp"]
-    assert len(found.fresh) == 2
+    assert worst.scenario.axes["variant"] == "bbr"
+    assert worst.scenario.axes["buffer_bdp"] == worst.plain.setting["buffer_bdp"]
+    assert len(worst.fresh) == 2
 
 
 def test_what_one_seed_alone_shows_is_passed_over() -> None:
     assert SPACE.space is not None
     middle = {axis.name: axis.at(0.5) for axis in SPACE.space.axes}
-    own = search(lucky=True)
-    own.effects([{**middle, "rate_mbit": "3000"}, {**middle, "rate_mbit": "50", "buffer_bdp": "8"}])
-    assert confirmed(own, lambda: True).setting["rate_mbit"] == "50"
-    assert confirmed(own, lambda: False).setting["rate_mbit"] == "3000"
+    worst_search = search(lucky=True)
+    worst_search.effects(
+        [{**middle, "rate_mbit": "3000"}, {**middle, "rate_mbit": "50", "buffer_bdp": "8"}]
+    )
+    assert confirmed(worst_search, lambda: True).setting["rate_mbit"] == "50"
+    assert confirmed(worst_search, lambda: False).setting["rate_mbit"] == "3000"
 
 
 def test_no_plainer_setting_is_taken_on_the_word_of_one_seed() -> None:
@@ -93,11 +95,11 @@ def test_a_subject_that_is_nowhere_worse_gets_one_line() -> None:
 def test_what_a_search_runs_is_what_its_adversary_needs() -> None:
     assert SPACE.space is not None
     setting = {axis.name: axis.at(0.5) for axis in SPACE.space.axes}
-    own = search()
-    names = sorted(each.label for each in own.selection([setting], 2).scenarios(2))
+    worst_search = search()
+    names = sorted(each.label for each in worst_search.selection([setting], 2).scenarios(2))
     assert names == ["bbr-alone", "bbr-on-cubic", "cubic-alone", "cubic-on-cubic"]
-    own.adversary = SPACE.space.adversaries["stall"]
-    names = sorted(each.label for each in own.selection([setting], 1).scenarios(1))
+    worst_search.adversary = SPACE.space.adversaries["stall"]
+    names = sorted(each.label for each in worst_search.selection([setting], 1).scenarios(1))
     assert names == ["bbr-alone", "cubic-alone"]
 
 

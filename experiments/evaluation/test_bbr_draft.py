@@ -100,8 +100,8 @@ def test_a_flow_that_never_drains_does_not_meet_what_is_asked_of_drain(
 def test_probe_rtt_is_where_the_window_is_four_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = samples(monkeypatch, STARTUP + CYCLE * 12)
     seen.rows.loc[(seen.rows["time_s"] > 2) & (seen.rows["time_s"] <= 2.25), "cwnd"] = 4
-    (found,) = seen.probe_rtts()
-    assert (found.begin_s, found.end_s) == pytest.approx((2.001, 2.251))
+    (probe,) = seen.probe_rtts()
+    assert (probe.begin_s, probe.end_s) == pytest.approx((2.001, 2.251))
     assert checks.probe_rtt_length(seen).met
     assert not checks.probe_rtt_window(seen).met  # half of 33 packets
 
@@ -135,8 +135,8 @@ def test_there_are_twenty_two_cases_and_each_has_its_path_or_says_why_not() -> N
 
 
 def test_a_step_without_its_trial_is_open() -> None:
-    said, verdict = checks.judged_step(checks.DRAFT_CASES[0].steps[0], None)
-    assert (said, verdict) == ("its path did not run", StepVerdict.OPEN)
+    statement, verdict = checks.judged_step(checks.DRAFT_CASES[0].steps[0], None)
+    assert (statement, verdict) == ("its path did not run", StepVerdict.OPEN)
 
 
 def test_an_unknown_path_is_refused() -> None:

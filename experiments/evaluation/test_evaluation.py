@@ -103,42 +103,42 @@ def test_the_long_flow_is_measured_by_half_of_the_link() -> None:
 
 def with_transfers(**columns: list[float | str]) -> TrialView:
     """A workload that stopped at second 10, and its transfers."""
-    found = seen({"web": (0, [1.0] * 10)})
+    view = seen({"web": (0, [1.0] * 10)})
     rows = pd.DataFrame({"flow": "web", "due_s": 0.0, **columns})
-    found.__dict__["transfers"] = rows  # in place of the kept table
-    return found
+    view.__dict__["transfers"] = rows  # in place of the kept table
+    return view
 
 
 def test_a_transfer_that_does_not_finish_counts_until_the_flows_end() -> None:
-    found = with_transfers(
+    view = with_transfers(
         size_class=["long", "long", "long", "short"],
         start_s=[1.0, 4.0, math.nan, 0.0],
         due_s=[1.0, 4.0, 7.0, 0.0],
         completion_s=[2.0, math.nan, math.nan, 0.05],
     )
-    assert list(scores.took_s(found, "long")) == [2.0, 6.0, 3.0]
-    assert scores.long_mean_s(found) == pytest.approx(11 / 3)
-    assert scores.short_99_ms(found) == pytest.approx(50.0)
+    assert list(scores.took_s(view, "long")) == [2.0, 6.0, 3.0]
+    assert scores.long_mean_s(view) == pytest.approx(11 / 3)
+    assert scores.short_99_ms(view) == pytest.approx(50.0)
 
 
 def test_without_long_transfers_their_mean_is_not_known() -> None:
-    found = with_transfers(size_class=["short"], start_s=[0.0], completion_s=[0.05])
-    assert math.isnan(scores.long_mean_s(found))
+    view = with_transfers(size_class=["short"], start_s=[0.0], completion_s=[0.05])
+    assert math.isnan(scores.long_mean_s(view))
 
 
 def test_a_changing_link_is_used_as_far_as_it_could_carry() -> None:
-    found = seen({"tcp": (0, [4.0] * 10)})
-    cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=5.0)
-    found.__dict__["capacity"] = Capacity((0.0, 7.5), (6.0, 2.0))  # 4 in the second half
-    assert scores.CELLULAR_SCORES[0].of(found) == pytest.approx(100 * 2.0 / 4.0)
+    view = seen({"tcp": (0, [4.0] * 10)})
+    cast(Any, view.trial).scenario = SimpleNamespace(measure_from_s=5.0)
+    view.__dict__["capacity"] = Capacity((0.0, 7.5), (6.0, 2.0))  # 4 in the second half
+    assert scores.CELLULAR_SCORES[0].of(view) == pytest.approx(100 * 2.0 / 4.0)
 
 
 def changed_at_4(rates: list[float], backlog: list[float]) -> TrialView:
     """A flow whose path changes at second 4, with the mean backlog of each second."""
-    found = seen({"tcp": (0, rates)})
-    cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=4.0)
-    found.__dict__["backlog_packets"] = lambda: pd.Series(backlog)
-    return found
+    view = seen({"tcp": (0, rates)})
+    cast(Any, view.trial).scenario = SimpleNamespace(measure_from_s=4.0)
+    view.__dict__["backlog_packets"] = lambda: pd.Series(backlog)
+    return view
 
 
 def test_a_path_has_settled_when_its_rate_and_its_queue_are_those_of_the_end() -> None:
@@ -149,20 +149,20 @@ def test_a_path_has_settled_when_its_rate_and_its_queue_are_those_of_the_end() -
 
 
 def test_what_is_sent_again_beyond_what_was_dropped_is_needless() -> None:
-    found = seen({"tcp": (0, [9.0])})
+    view = seen({"tcp": (0, [9.0])})
     counts = {"sent_packets": [1000.0], "retransmitted": [30.0], "drop_rate": [0.0101]}
     score = next(each for each in scores.REORDERING_SCORES if each.name == "needless")
-    assert score.of(TrialView(found.trial, pd.DataFrame(counts), found.digest)) == 2.0
+    assert score.of(TrialView(view.trial, pd.DataFrame(counts), view.digest)) == 2.0
     counts["retransmitted"] = [5.0]
-    assert score.of(TrialView(found.trial, pd.DataFrame(counts), found.digest)) == 0.0
+    assert score.of(TrialView(view.trial, pd.DataFrame(counts), view.digest)) == 0.0
 
 
 def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:
     """One setting: each subject's values by seed."""
     rows = [
         {SUBJECT: name, "seed": seed, "x": value, **axes}
-        for name, own in values.items()
-        for seed, value in enumerate(own, start=1)
+        for name, by_seed in values.items()
+        for seed, value in enumerate(by_seed, start=1)
     ]
     return pd.DataFrame(rows)
 
@@ -179,9 +179,9 @@ def test_a_setting_that_differs_from_another_is_no_error_of_the_comparison() -> 
     """Two settings with very different values, and a difference of one in each."""
     low = outcome({"a": [2.0, 2.1, 1.9], "b": [1.0, 1.2, 0.8]}, axis_n=1)
     high = outcome({"a": [101.0, 101.2, 100.9], "b": [100.1, 100.0, 100.0]}, axis_n=2)
-    found = compare_in_settings(*in_settings(pd.concat([low, high]), "a", "b", "x"))
-    assert found.difference == pytest.approx(1.0) and found.n_a == 6
-    assert found.low > 0.8 and found.p < 0.001
+    comparison = compare_in_settings(*in_settings(pd.concat([low, high]), "a", "b", "x"))
+    assert comparison.difference == pytest.approx(1.0) and comparison.n_a == 6
+    assert comparison.low > 0.8 and comparison.p < 0.001
 
 
 def test_a_seed_without_all_settings_does_not_count() -> None:
@@ -211,13 +211,13 @@ def test_harm_is_what_a_victim_loses_of_what_it_has_alone() -> None:
     rows = harm_rows({
         ("a", ALONE): 10.0, ("a", "a"): 5.0, ("b", "a"): 1.0, ("c", "a"): 40.0, ("a", "b"): 4.0,
     })  # fmt: skip
-    found = with_harm(rows, HARM_SCORES).set_index([SUBJECT, VICTIM])
-    assert ALONE not in found.index.get_level_values(VICTIM)
+    harms = with_harm(rows, HARM_SCORES).set_index([SUBJECT, VICTIM])
+    assert ALONE not in harms.index.get_level_values(VICTIM)
     harmed = [("a", "a"), ("b", "a"), ("c", "a")]
-    assert list(found["throughput_mbps"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
-    assert list(found["queue_mean_ms"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
-    assert list(found["drop_rate"][harmed]) == [0.0, 0.0, 0.0]
-    assert math.isnan(found["throughput_mbps"]["a", "b"])  # b was never alone
+    assert list(harms["throughput_mbps"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
+    assert list(harms["queue_mean_ms"][harmed]) == pytest.approx([50.0, 90.0, -100.0])
+    assert list(harms["drop_rate"][harmed]) == [0.0, 0.0, 0.0]
+    assert math.isnan(harms["throughput_mbps"]["a", "b"])  # b was never alone
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_harm_by_losses_of_none(alone: float, beside: float, harm: float) -> Non
     [(5.2, "deployable"), (5.0, "deployable"), (4.2, "more harmful"), (4.52, "open")],
 )
 def test_a_variant_is_deployable_that_harms_no_more_than_the_others_own_kind(
-    beside: float, said: str
+    beside: float, statement: str
 ) -> None:
     """Two of a have 5 of 10 Mbit/s each: the margin of five points is at 4.5."""
     shake = (0.0, 0.3, -0.3, 0.15, -0.15, 0.1, -0.1, 0.2)
@@ -241,11 +241,11 @@ def test_a_variant_is_deployable_that_harms_no_more_than_the_others_own_kind(
         harm_rows({("a", ALONE): 10.0, ("a", "a"): 5.0, ("b", "a"): beside + each / 2}, seed)
         for seed, each in enumerate(shake)
     )
-    found = harm_comparisons(with_harm(rows, HARM_SCORES), HARM_SCORES[:1])
-    (only,) = [each for each in found if each.own]
-    assert (only.harming, only.harmed, only.deployable) == ("b", "a", said)
+    comparisons = harm_comparisons(with_harm(rows, HARM_SCORES), HARM_SCORES[:1])
+    (only,) = [each for each in comparisons if each.own]
+    assert (only.harming, only.harmed, only.deployable) == ("b", "a", statement)
     words = [cell.words for cell in deployability_sheet([only]).rows[0]]
-    assert words[1:3] == ["b", "a"] and words[4] == "50" and words[-1] == said
+    assert words[1:3] == ["b", "a"] and words[4] == "50" and words[-1] == statement
 
 
 def test_a_flow_alone_has_the_link_to_itself() -> None:
@@ -254,8 +254,8 @@ def test_a_flow_alone_has_the_link_to_itself() -> None:
     assert (flow.name, flow.variant) == ("victim", "bbr")
 
 
-def judged(found: Comparison, better: int, p_holm: float) -> str:
-    return str(standing._standing(found, score(better), p_holm))
+def judged(comparison: Comparison, better: int, p_holm: float) -> str:
+    return str(standing._standing(comparison, score(better), p_holm))
 
 
 def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
@@ -303,8 +303,8 @@ def test_a_subject_beside_itself_has_other_seeds() -> None:
 
 def test_a_screen_has_what_differs_and_names_the_rest() -> None:
     def line(experiment: str, stands: standing.Standing) -> standing.ScoreLine:
-        found = compare_paired({1: 1.0, 2: 1.1, 3: 0.9}, {1: 2.0, 2: 2.3, 3: 2.2})
-        beside = (standing.RivalComparison("cubic", found, stands),)
+        comparison = compare_paired({1: 1.0, 2: 1.1, 3: 0.9}, {1: 2.0, 2: 2.3, 3: 2.2})
+        beside = (standing.RivalComparison("cubic", comparison, stands),)
         return standing.ScoreLine(experiment, score(), 1.0, 3, beside)
 
     better, worse, open_ = (standing.Standing(e) for e in ("better", "worse", "not separable"))
@@ -537,10 +537,10 @@ def test_a_shared_link_slows_long_transfers_down_by_its_load(
 
 def test_a_trace_bounds_what_is_carried() -> None:
     rows = lot(1.0).assign(axis_trace="even")
-    own = results("cellular", rows, 10.0)
-    own.trials[0].path = SimpleNamespace(name="t")
-    own.trials[0].scenario.network.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
-    (law,) = theory.laws(own)
+    given = results("cellular", rows, 10.0)
+    given.trials[0].path = SimpleNamespace(name="t")
+    given.trials[0].scenario.network.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
+    (law,) = theory.laws(given)
     assert law.theory == pytest.approx(3 * 1514 * 8e-3 / 4)
 
 
@@ -550,8 +550,8 @@ def test_an_experiment_without_a_law_has_none() -> None:
 
 def test_what_a_realistic_network_changes_is_said() -> None:
     def line(mean: float, stands: standing.Standing) -> standing.ScoreLine:
-        found = compare_paired({1: 1.0, 2: 2.0}, {1: 0.0, 2: 0.5})
-        beside = (standing.RivalComparison("cubic", found, stands),)
+        comparison = compare_paired({1: 1.0, 2: 2.0}, {1: 0.0, 2: 0.5})
+        beside = (standing.RivalComparison("cubic", comparison, stands),)
         return standing.ScoreLine("ecn", score(), mean, 2, beside)
 
     better, open_ = standing.Standing.BETTER, standing.Standing.OPEN

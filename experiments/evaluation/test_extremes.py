@@ -85,22 +85,22 @@ def view(flows: pd.DataFrame, stopped_s: float = 10.0) -> TrialView:
 
 def test_what_is_sent_is_measured_by_what_the_link_carries() -> None:
     """8 s of 1 Mbit/s carry 660 frames; twice as many are sent."""
-    found = view(pd.DataFrame({"flow": ["a", "b"], "sent_packets": [1000, 321]}))
-    found.__dict__["capacity"] = Capacity((0.0,), (1.0,))
+    seen_here = view(pd.DataFrame({"flow": ["a", "b"], "sent_packets": [1000, 321]}))
+    seen_here.__dict__["capacity"] = Capacity((0.0,), (1.0,))
     score = next(each for each in scores.COLLAPSE_SCORES if each.name == "offered_percent")
-    assert score.of(found) == pytest.approx(200, abs=0.1)
+    assert score.of(seen_here) == pytest.approx(200, abs=0.1)
 
 
 def test_calls_are_scored_by_their_own_rows() -> None:
-    found = view(pd.DataFrame({"flow": ["tcp"]}))
-    found.__dict__["calls"] = pd.DataFrame(
+    seen_here = view(pd.DataFrame({"flow": ["tcp"]}))
+    seen_here.__dict__["calls"] = pd.DataFrame(
         {
             "datagram_loss_rate": [0.01, 0.03],
             "owd_p95_ms": [60.0, 100.0],
             "jitter_ms": [1.0, 2.0],
         }
     )
-    assert [each.of(found) for each in scores.CALLS_SCORES] == pytest.approx([2.0, 80.0, 1.5])
+    assert [each.of(seen_here) for each in scores.CALLS_SCORES] == pytest.approx([2.0, 80.0, 1.5])
 
 
 def test_only_calls_are_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,5 +57,5 @@ def test_what_a_receiver_gains_is_its_share() -> None:
     records = [SimpleNamespace(name=name) for name in rows["flow"]]
     trial = SimpleNamespace(record=SimpleNamespace(flows=records))
     seen = TrialView(cast(Any, trial), rows, pd.DataFrame())
-    found = [each.of(seen) for each in scores.MISBEHAVING_RECEIVERS_SCORES]
-    assert found == pytest.approx([75.0, 20.0, 8.0])
+    shares = [each.of(seen) for each in scores.MISBEHAVING_RECEIVERS_SCORES]
+    assert shares == pytest.approx([75.0, 20.0, 8.0])

@@ -72,8 +72,8 @@ def test_every_requirement_has_its_paths_or_says_why_not_and_every_path_is_used(
 
 
 def test_a_requirement_whose_path_did_not_run_is_open() -> None:
-    said, verdict = checks.judged_requirement(L4S_REQUIREMENTS[0], {})
-    assert (said, verdict) == ("not run, or not valid: beside-marks", StepVerdict.OPEN)
+    statement, verdict = checks.judged_requirement(L4S_REQUIREMENTS[0], {})
+    assert (statement, verdict) == ("not run, or not valid: beside-marks", StepVerdict.OPEN)
 
 
 def trial(
@@ -132,8 +132,8 @@ def test_a_control_that_sends_ect0_or_asks_for_old_ecn_does_not_meet_the_require
     data.loc[0, "flags"] = SYN_BITS | CWR | ECE
     seen = {"fast": trial(monkeypatch, data, acks, FLOWS)}
     assert not checks.sends_ect1(seen).met
-    found = checks.asks_for_accurate_ecn(seen)
-    assert (found.said, found.met) == ("the SYN has CWR, ECE", False)
+    reading = checks.asks_for_accurate_ecn(seen)
+    assert (reading.said, reading.met) == ("the SYN has CWR, ECE", False)
 
 
 def test_the_bounds_of_rates_hold_for_either_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,21 +246,21 @@ def made_up(subject: dict[str, float], noise: float, settings: int = 64) -> Spac
 
 
 def test_an_effect_is_found_and_named_by_its_score_alone() -> None:
-    found = made_up({"throughput_mbps": 30.0, "starved": 12.0}, noise=1.0)
+    space = made_up({"throughput_mbps": 30.0, "starved": 12.0}, noise=1.0)
     known = {
-        (e.subject, e.score.name) for e in space_effects.space_effects(found) if e.is_discovery
+        (e.subject, e.score.name) for e in space_effects.space_effects(space) if e.is_discovery
     }
     assert known == {("bbr", "throughput_mbps"), ("bbr", "starved")}
-    said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
-    assert said.startswith(
+    sentence = space_figures.sentence(space, space_effects.space_effects(space), "bbr")
+    assert sentence.startswith(
         "bbr is no worse for cubic than cubic itself in 0 % (0–6) of 64 settings"
     )
-    assert "Worst, with" in said
+    assert "Worst, with" in sentence
     assert (
         "Settings are drawn evenly from rate 0.064 to 10000 Mbit/s, rtt 0.1 to 1000 ms, "
         "buffer 0.05 to 16 BDP, flows 2 to 1000 (by the logarithm): not as often as networks "
         "have them."
-    ) in said
+    ) in sentence
 
 
 def test_what_was_fixed_is_no_part_of_what_settings_were_drawn_from() -> None:
@@ -272,23 +272,23 @@ def test_what_was_fixed_is_no_part_of_what_settings_were_drawn_from() -> None:
 
 
 def test_what_harms_no_more_than_the_incumbent_is_no_worse() -> None:
-    found = made_up({}, noise=0.1)
-    said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
-    assert "in 100 %" in said
+    space = made_up({}, noise=0.1)
+    sentence = space_figures.sentence(space, space_effects.space_effects(space), "bbr")
+    assert "in 100 %" in sentence
 
 
 def test_the_worst_setting_may_still_be_harmed_less() -> None:
-    found = made_up({"throughput_mbps": -30.0}, noise=0.001)
-    said = space_figures.sentence(found, space_effects.space_effects(found), "bbr")
-    assert "Worst, with 30 points less harm to throughput" in said
+    space = made_up({"throughput_mbps": -30.0}, noise=0.001)
+    sentence = space_figures.sentence(space, space_effects.space_effects(space), "bbr")
+    assert "Worst, with 30 points less harm to throughput" in sentence
 
 
 def test_without_valid_trials_beside_the_incumbent_the_sentence_says_so() -> None:
-    found = made_up({}, noise=1.0, settings=8)
-    beside = found.beside.drop("bbr")
-    nothing = replace(found, beside=beside)
-    said = space_figures.sentence(nothing, space_effects.space_effects(nothing), "bbr")
-    assert said == "No setting has valid trials of bbr beside cubic."
+    space = made_up({}, noise=1.0, settings=8)
+    beside = space.beside.drop("bbr")
+    nothing = replace(space, beside=beside)
+    sentence = space_figures.sentence(nothing, space_effects.space_effects(nothing), "bbr")
+    assert sentence == "No setting has valid trials of bbr beside cubic."
 
 
 @pytest.mark.parametrize(
@@ -306,21 +306,21 @@ def test_of_a_control_against_itself_little_is_found(evaluations: int, most: int
             swapped = values * dice.choice([-1, 1], len(values))
             mean = space_effects._mean_of(swapped)
             effects.append(SpaceEffect("bbr", score, swapped, mean))
-        cells = [cell for _, own in corrected_cells(effects) for cell in own]
+        cells = [cell for _, group in corrected_cells(effects) for cell in group]
         wrong += any(cell.p < space_effects.SPACE_LEVEL for cell in cells)
     assert wrong <= most
 
 
 def test_the_axis_that_decides_is_named() -> None:
-    found = made_up({}, noise=1.0)
-    own = space_effects.space_effects(found)[0]
-    flows = own.by_setting.index.get_level_values(f"{AXIS}flows").to_numpy()
-    by_flows = pd.Series(np.where(flows > 50, 30.0, 0.0), own.by_setting.index)
-    effect = SpaceEffect("bbr", own.score, own.by_setting + by_flows, own.found)
+    space = made_up({}, noise=1.0)
+    effects = space_effects.space_effects(space)[0]
+    flows = effects.by_setting.index.get_level_values(f"{AXIS}flows").to_numpy()
+    by_flows = pd.Series(np.where(flows > 50, 30.0, 0.0), effects.by_setting.index)
+    effect = SpaceEffect("bbr", effects.score, effects.by_setting + by_flows, effects.found)
     first, *others = deciding(effect).items()
     assert first[0] == "flows" and first[1] > 60
     assert all(part < 20 for _, part in others)
-    assert not deciding(SpaceEffect("bbr", own.score, by_flows[:10], own.found))
+    assert not deciding(SpaceEffect("bbr", effects.score, by_flows[:10], effects.found))
 
 
 def test_a_victims_harm_is_by_what_it_has_alone_in_the_same_setting() -> None:
@@ -336,7 +336,7 @@ def test_a_victims_harm_is_by_what_it_has_alone_in_the_same_setting() -> None:
 
 
 def test_effects_are_paired_by_setting() -> None:
-    found = made_up({"starved": 12.0}, noise=0.0, settings=8)
-    effect = found.effect(STARVATION_SCORES[0], "bbr")
+    space = made_up({"starved": 12.0}, noise=0.0, settings=8)
+    effect = space.effect(STARVATION_SCORES[0], "bbr")
     assert len(effect) == 8
     assert all(math.isclose(each, 12.0) for each in effect)

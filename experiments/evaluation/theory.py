@@ -46,7 +46,7 @@ def laws(results: ExperimentResults) -> tuple[Law, ...]:
     return tuple(definition.laws(results))
 
 
-def sheet(found: tuple[Law, ...]) -> Sheet:
+def sheet(law_groups: tuple[Law, ...]) -> Sheet:
     """Tabulate theory's number, ours, and the difference in percent."""
     heads = (
         Head("what"),
@@ -55,7 +55,7 @@ def sheet(found: tuple[Law, ...]) -> Sheet:
         Head("ours", number=True),
         Head("difference (%)", number=True),
     )
-    return Sheet(heads, tuple(map(_row, found)))
+    return Sheet(heads, tuple(map(_row, law_groups)))
 
 
 def _row(law: Law) -> tuple[Cell, ...]:
@@ -72,24 +72,24 @@ def _row(law: Law) -> tuple[Cell, ...]:
 def _groups(rows: pd.DataFrame, *axes: str) -> Iterator[tuple[tuple[object, ...], pd.DataFrame]]:
     """Group the rows by the values of these axes."""
     columns = [AXIS + name for name in axes]
-    for key, own in rows.groupby(columns, sort=True):
-        yield (key if isinstance(key, tuple) else (key,)), own
+    for key, group in rows.groupby(columns, sort=True):
+        yield (key if isinstance(key, tuple) else (key,)), group
 
 
 def lossy_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare throughput with the square-root law and RFC 9438, 5.1, at the measured round trip."""
     single = results.tcp[results.tcp[AXIS + "burst"] == 1]
-    for (name, percent), own in _groups(single, "variant", "loss_percent"):
+    for (name, percent), rows_of_case in _groups(single, "variant", "loss_percent"):
         model = VARIANT_MODELS.get(str(name))
         if model is None:
             continue
-        rtt_s = float(own["rtt_mean_ms"].mean()) / 1e3
-        found = model(Conditions(float(str(percent)) / 100, rtt_s))
-        if isinstance(found, Invalid):
+        rtt_s = float(rows_of_case["rtt_mean_ms"].mean()) / 1e3
+        predicted = model(Conditions(float(str(percent)) / 100, rtt_s))
+        if isinstance(predicted, Invalid):
             continue
-        rate = min(found * FRAME_BITS / 1e6, _rate(results))
+        rate = min(predicted * FRAME_BITS / 1e6, _rate(results))
         words = f"{name} at {percent:g} % of random losses"
-        yield Law(words, "Mbit/s", rate, own["throughput_mbps"])
+        yield Law(words, "Mbit/s", rate, rows_of_case["throughput_mbps"])
 
 
 def _rate(results: ExperimentResults) -> float:
@@ -99,25 +99,25 @@ def _rate(results: ExperimentResults) -> float:
 def parking_lot_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare the long flow's throughput with its max–min share, half of a link."""
     long = results.tcp[results.tcp["flow"] == "long"]
-    for (name, number), own in _groups(long, "variant", "bottlenecks"):
+    for (name, number), rows_of_case in _groups(long, "variant", "bottlenecks"):
         words = f"max–min share of {name} across {number:g}"
-        yield Law(words, "Mbit/s", _rate(results) / 2, own["throughput_mbps"])
+        yield Law(words, "Mbit/s", _rate(results) / 2, rows_of_case["throughput_mbps"])
 
 
 def ecn_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare DCTCP's queueing delay with the threshold of its step."""
     rows = results.tcp
     step = rows[(rows[AXIS + "aqm"] == "step") & (rows["variant"] == "dctcp")]
-    for (beside,), own in _groups(step[step["flow"] == "flow"], "beside"):
-        yield Law(f"DCTCP's threshold, {beside}", "ms", STEP_MS, own["queue_p95_ms"])
+    for (beside,), rows_of_case in _groups(step[step["flow"] == "flow"], "beside"):
+        yield Law(f"DCTCP's threshold, {beside}", "ms", STEP_MS, rows_of_case["queue_p95_ms"])
 
 
 def aqm_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare the queueing delay of the disciplines with their targets, in medium traffic."""
     medium = results.tcp[results.tcp[AXIS + "traffic"] == "medium"]
-    for (queue,), own in _groups(medium, "queue"):
+    for (queue,), rows_of_case in _groups(medium, "queue"):
         if str(queue) in TARGETS_MS:
-            mean = own.groupby("trial")["queue_mean_ms"].mean()
+            mean = rows_of_case.groupby("trial")["queue_mean_ms"].mean()
             yield Law(f"{queue}'s target, medium traffic", "ms", TARGETS_MS[str(queue)], mean)
 
 
@@ -128,9 +128,9 @@ def buffer_sizing_laws(results: ExperimentResults) -> Iterator[Law]:
     """
     rows = results.tcp
     reno = rows[rows["variant"] == "linux-reno"]
-    for (flows,), own in _groups(reno, "flows"):
+    for (flows,), rows_of_case in _groups(reno, "flows"):
         n = float(str(flows))
-        large = own[own[AXIS + "buffer_bdp"] >= 1 / math.sqrt(n)]
+        large = rows_of_case[rows_of_case[AXIS + "buffer_bdp"] >= 1 / math.sqrt(n)]
         if large.empty:
             continue
         least = large[large[AXIS + "buffer_bdp"] == large[AXIS + "buffer_bdp"].min()]
@@ -140,10 +140,10 @@ def buffer_sizing_laws(results: ExperimentResults) -> Iterator[Law]:
             f"link used by {n:g} of Reno with {bdp:g} BDP (√n rule)", "%", FULL_LINK_PERCENT, used
         )
     alone = rows[(rows["variant"] == "bbr") & (rows[AXIS + "flows"] == 1)]
-    for (bdp_,), own in _groups(alone, "buffer_bdp"):
+    for (bdp_,), rows_of_case in _groups(alone, "buffer_bdp"):
         if float(str(bdp_)) > 1:
             words = f"BBR's queue with {bdp_:g} BDP (2 BDP in flight)"
-            yield Law(words, "ms", DUMBBELL_RTT_MS, own["queue_p95_ms"])
+            yield Law(words, "ms", DUMBBELL_RTT_MS, rows_of_case["queue_p95_ms"])
 
 
 def completion_laws(results: ExperimentResults) -> Iterator[Law]:
@@ -156,10 +156,10 @@ def completion_laws(results: ExperimentResults) -> Iterator[Law]:
     fair = results.good[results.good[AXIS + "queue"] == FAIR_QUEUE]
     if fair.empty:
         return
-    found = transfers_of(results.trials)
-    long = found[(found["size_class"] == "long") & (found["state"] == FINISHED)]
-    for (name, load), own in _groups(fair, "variant", "load"):
-        mean = long[long["trial"].isin(own["trial"])].groupby("trial")["slowdown"].mean()
+    transfers = transfers_of(results.trials)
+    long = transfers[(transfers["size_class"] == "long") & (transfers["state"] == FINISHED)]
+    for (name, load), rows_of_case in _groups(fair, "variant", "load"):
+        mean = long[long["trial"].isin(rows_of_case["trial"])].groupby("trial")["slowdown"].mean()
         words = f"slowdown of long ones with {FAIR_QUEUE}, {name} at load {load:g}"
         yield Law(words, "times", 1 / (1 - float(str(load))), mean)
 
@@ -167,12 +167,16 @@ def completion_laws(results: ExperimentResults) -> Iterator[Law]:
 def cellular_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare throughput with the mean rate of the trace, which is an upper bound."""
     rows = results.tcp
-    for (name, trace), own in _groups(rows, "variant", "trace"):
-        trial = next(each for each in results.trials if each.path.name in set(own["trial"]))
+    for (name, trace), rows_of_case in _groups(rows, "variant", "trace"):
+        trial = next(
+            each for each in results.trials if each.path.name in set(rows_of_case["trial"])
+        )
         content = trial.scenario.network.bottleneck.trace
         if content is not None:
             words = f"{name} on {trace}: the trace's mean, at most"
-            yield Law(words, "Mbit/s", parse_trace(content).mean_mbit, own["throughput_mbps"])
+            yield Law(
+                words, "Mbit/s", parse_trace(content).mean_mbit, rows_of_case["throughput_mbps"]
+            )
 
 
 def path_change_laws(results: ExperimentResults) -> Iterator[Law]:

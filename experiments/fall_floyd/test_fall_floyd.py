@@ -215,9 +215,9 @@ def test_title_claims_nothing_that_is_not_there() -> None:
 
 
 def test_footer_says_what_ran() -> None:
-    said = figures.figure([panel()]).foot
+    foot = figures.figure([panel()]).foot
     for part in ("1 Mbit/s", "bfifo 100000 B", "profile ns2", "engine guest", "seed 1 "):
-        assert part in said
+        assert part in foot
 
 
 def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
@@ -230,9 +230,9 @@ def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
         trial("reno", profile=Profile.MODERN),
         trial("reno", lost=()),  # loses nothing
     ]
-    found = trials_by_figure(trials, "x-guest")
-    assert set(found) == {"x-guest-segments-ns2", "x-guest-segments-modern"}
-    members = found["x-guest-segments-ns2"]
+    by_figure = trials_by_figure(trials, "x-guest")
+    assert set(by_figure) == {"x-guest-segments-ns2", "x-guest-segments-modern"}
+    members = by_figure["x-guest-segments-ns2"]
     ns2 = [(p.scenario.flows[0].variant, p.scenario.seed) for p in members]
     assert sorted(ns2) == [("reno", 1), ("sack", 2)]
     assert list(trials_by_figure(trials[:2], "x-guest")) == ["x-guest-segments"]

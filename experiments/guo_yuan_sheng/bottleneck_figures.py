@@ -84,8 +84,8 @@ def _variant(trial: Trial) -> str:
 
 
 def _column(variant: str, trials: list[Trial], metrics: pd.DataFrame) -> Column:
-    own = metrics[metrics["trial"].isin([trial.path.name for trial in trials])]
-    rows = counted(own)
+    of_trials = metrics[metrics["trial"].isin([trial.path.name for trial in trials])]
+    rows = counted(of_trials)
     names = set(rows["trial"])
     ran = [trial for trial in trials if trial.path.name in names]
     rows = rows[rows["kind"] == "tcp"]
@@ -95,8 +95,8 @@ def _column(variant: str, trials: list[Trial], metrics: pd.DataFrame) -> Column:
         variant,
         series,
         float(rows["throughput_mbps"].mean()),
-        "" if ran else _reason(trials[0], own),
-        _doubts(own),
+        "" if ran else _reason(trials[0], of_trials),
+        _doubts(of_trials),
     )
 
 
@@ -490,18 +490,18 @@ def _title(rate_mbit: float, case: dict[str, str]) -> str:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    said = []
-    for queue, own in rows.groupby(f"{AXIS}queue", sort=False):
-        rates = own.groupby("variant")["throughput_mbps"].mean().dropna()
-        loads = own.groupby("variant")["rtt_mean_ms"].mean().dropna()
+    sentences = []
+    for queue, of_queue in rows.groupby(f"{AXIS}queue", sort=False):
+        rates = of_queue.groupby("variant")["throughput_mbps"].mean().dropna()
+        loads = of_queue.groupby("variant")["rtt_mean_ms"].mean().dropna()
         if len(rates) > 1 and len(loads) > 1:
             spread = f"throughput from {rates.min():.3g} Mbit/s ({rates.idxmin()}) to "
             spread += f"{rates.max():.3g} ({rates.idxmax()})"
             if rates.max() < 1.01 * rates.min():
                 spread = f"each variant's throughput is {rates.min():.3g} Mbit/s"
-            said.append(
+            sentences.append(
                 f"{queue}: {spread}, mean RTT from "
                 f"{loads.min():.3g} ({loads.idxmin()}) to {loads.max():.3g} ms ({loads.idxmax()})"
             )
-    text = "; ".join(said)
-    return f"With {text}." if said else ""
+    text = "; ".join(sentences)
+    return f"With {text}." if sentences else ""

@@ -61,12 +61,12 @@ PAYLOAD = 1448  # with timestamps
 
 def network(group: Group, **axes: object) -> Group:
     """Select the paper's rate, the least delay, and these values on the other axes."""
-    own = group
+    chosen = group
     for name, value in (("rate_mbit", RATE_MBPS), *axes.items()):
-        if own.values(name) or name in axes:
-            own = own.asked(name, [value])
-    least = own.values("delay_ms")
-    return own.where(delay_ms=least[0]) if least else own
+        if chosen.values(name) or name in axes:
+            chosen = chosen.asked(name, [value])
+    least = chosen.values("delay_ms")
+    return chosen.where(delay_ms=least[0]) if least else chosen
 
 
 def single(group: Group, *, queue: str = "bfifo", path: str = "receiver") -> Group:
@@ -80,10 +80,13 @@ def by_variant(group: Group, metric: str) -> dict[str, Sample]:
 
 
 def against(
-    found: dict[str, Sample], hero: str, rivals: tuple[str, ...]
+    by_variant_name: dict[str, Sample], hero: str, rivals: tuple[str, ...]
 ) -> list[tuple[str, Sample, str, Sample]]:
     """Pair one variant's samples with those of every other."""
-    return [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
+    return [
+        (hero, by_variant_name.get(hero, {}), each, by_variant_name.get(each, {}))
+        for each in rivals
+    ]
 
 
 def others(hero: str) -> tuple[str, ...]:
@@ -93,13 +96,13 @@ def others(hero: str) -> tuple[str, ...]:
 
 def throughput(group: Group) -> Finding:
     """Test that all are near the link's rate; beside it, BBR highest and Reno lowest."""
-    own = single(group)
-    rates, goodputs = by_variant(own, "throughput_mbps"), by_variant(own, "goodput_mbps")
+    alone = single(group)
+    rates, goodputs = by_variant(alone, "throughput_mbps"), by_variant(alone, "goodput_mbps")
     bounds = RATE_MBPS * (1 - EVEN_WITHIN), RATE_MBPS * (1 + EVEN_WITHIN)
     parts = [
         within(f"throughput of {each}", RATE, rates.get(each, {}), *bounds) for each in PC_VARIANTS
     ]
-    reported = _reported(own)
+    reported = _reported(alone)
     readings = {"what arrived": _ranking("arrived", goodputs)}
     if reported:
         readings["what iperf3's client reports"] = _ranking("reported", reported)
@@ -129,16 +132,16 @@ def throughput(group: Group) -> Finding:
     return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)), beside)
 
 
-def _ranking(name: str, found: dict[str, Sample]) -> ClaimPart:
+def _ranking(name: str, rates: dict[str, Sample]) -> ClaimPart:
     """Test that BBR is highest and above 1.02 Mbit/s, Reno lowest and below 0.97.
 
     Of what arrived, or of what the client says it sent: the paper does not tell them apart.
     """
     parts = (
-        all_are(ComparisonOutcome.ABOVE, contrasts(RATE, against(found, "bbr", others("bbr")))),
-        within(f"{name}, bbr", RATE, found.get("bbr", {}), low=GYS_BBR_ABOVE_MBPS),
-        all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, RENO, others(RENO)))),
-        within(f"{name}, {RENO}", RATE, found.get(RENO, {}), high=GYS_RENO_BELOW_MBPS),
+        all_are(ComparisonOutcome.ABOVE, contrasts(RATE, against(rates, "bbr", others("bbr")))),
+        within(f"{name}, bbr", RATE, rates.get("bbr", {}), low=GYS_BBR_ABOVE_MBPS),
+        all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(rates, RENO, others(RENO)))),
+        within(f"{name}, {RENO}", RATE, rates.get(RENO, {}), high=GYS_RENO_BELOW_MBPS),
     )
     return require_all(parts)
 
@@ -159,7 +162,7 @@ def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -
 
 def _reported(group: Group) -> dict[str, Sample]:
     """Return the rate that iperf3's client prints at its end, by variant and seed."""
-    found: dict[str, dict[int, float]] = {}
+    times: dict[str, dict[int, float]] = {}
     if group.folder is None:
         return {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
@@ -167,30 +170,33 @@ def _reported(group: Group) -> dict[str, Sample]:
         report = read_trial_document(ran, report_file("tcp", "client"), Iperf3Report)
         rate = (report or {}).get("end", {}).get("sum_sent", {}).get("bits_per_second")
         if rate is not None:
-            found.setdefault(str(variant), {})[int(seed)] = rate / 1e6
-    return {each: found[each] for each in PC_VARIANTS if each in found}
+            times.setdefault(str(variant), {})[int(seed)] = rate / 1e6
+    return {each: times[each] for each in PC_VARIANTS if each in times}
 
 
 def to_the_router(group: Group) -> Finding:
     """Test that Cubic is below the others; beside it, that those are alike."""
-    own = single(group, path="router")
-    found, trips = (by_variant(own, each) for each in ("goodput_mbps", "rtt_mean_ms"))
+    to_router = single(group, path="router")
+    rates, trips = (by_variant(to_router, each) for each in ("goodput_mbps", "rtt_mean_ms"))
     alike: list[ClaimPart] = []
     rivals = others("cubic")
     for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
-        ratio = relative(found.get(a, {}), found.get(b, {}))
+        ratio = relative(rates.get(a, {}), rates.get(b, {}))
         alike.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - EVEN_WITHIN, 1 + EVEN_WITHIN))
-    lower = all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, "cubic", rivals)))
+    lower = all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(rates, "cubic", rivals)))
     rows = tuple(
-        NumberRow(f"goodput to the router, {each}", spread(RATE, found.get(each, {})))
+        NumberRow(f"goodput to the router, {each}", spread(RATE, rates.get(each, {})))
         for each in PC_VARIANTS
     )
     rows += tuple(
         NumberRow(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
         for each in PC_VARIANTS
     )
-    cubic, rest = found.get("cubic", {}), [found.get(each, {}) for each in rivals]
-    least = sum(all(own < each.get(seed, math.nan) for each in rest) for seed, own in cubic.items())
+    cubic, rest = rates.get("cubic", {}), [rates.get(each, {}) for each in rivals]
+    least = sum(
+        all(to_router < each.get(seed, math.nan) for each in rest)
+        for seed, to_router in cubic.items()
+    )
     count = NumberRow("networks in which Cubic is the lowest", f"{least} of {len(cubic)}")
     return Finding((lower,), (*rows, count), {"Reno, Vegas and BBR are alike": require_all(alike)})
 
@@ -208,18 +214,18 @@ def idle_delay(group: Group) -> Finding:
         ("router", (("vegas", ComparisonOutcome.ABOVE),)),
     ):
         try:
-            own = single(group, path=path)
+            chosen = single(group, path=path)
         except NotMeasured:
             if path == "receiver":
                 raise
             continue
-        idle = _idle(own)
+        idle = _idle(chosen)
         if set(idle) != set(PC_VARIANTS):
             raise NotMeasured(f"no idle delay was sampled ({IDLE_RTTS.file})", "run it again")
         for hero, wanted in heroes:
-            found = contrasts(DELAY, against(idle, hero, others(hero)))
-            parts.append(all_are(wanted, found, f"idle, to the {path}"))
-        loaded, trips = by_variant(own, "owd_mean_ms"), by_variant(own, "rtt_mean_ms")
+            delays = contrasts(DELAY, against(idle, hero, others(hero)))
+            parts.append(all_are(wanted, delays, f"idle, to the {path}"))
+        loaded, trips = by_variant(chosen, "owd_mean_ms"), by_variant(chosen, "rtt_mean_ms")
         for each in PC_VARIANTS:
             rows.append(
                 NumberRow(
@@ -248,15 +254,15 @@ def _idle(group: Group) -> dict[str, Sample]:
     """Return the mean round-trip time of echo requests before anything else ran."""
     if group.folder is None:
         return {}
-    found: dict[str, dict[int, float]] = {}
+    times_by_variant: dict[str, dict[int, float]] = {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
         samples_of = read_samples(open_trial(group.folder / str(trial)), IDLE_RTTS)
         if samples_of is None:
             continue
-        own = samples_of.loc[samples_of["flow"] == "tcp", "rtt_ms"]
-        if own.notna().any():
-            found.setdefault(str(variant), {})[int(seed)] = float(own.mean())
-    return dict(found)
+        trips = samples_of.loc[samples_of["flow"] == "tcp", "rtt_ms"]
+        if trips.notna().any():
+            times_by_variant.setdefault(str(variant), {})[int(seed)] = float(trips.mean())
+    return dict(times_by_variant)
 
 
 CLEARLY = 0.2
@@ -268,7 +274,7 @@ def ecn_throughput(group: Group) -> Finding:
     By what iperf3's client reports, as the paper's numbers are, or of what arrived if it has none.
     """
     reported = {queue: _reported(single(group, queue=queue)) for queue in _both_queues(group)}
-    is_whole = all(set(found) == set(PC_VARIANTS) for found in reported.values())
+    is_whole = all(set(reports) == set(PC_VARIANTS) for reports in reported.values())
     rates = reported if is_whole else _goodputs(group)
     lower = {
         f"{each} goes down": _changed(rates, each, ComparisonOutcome.BELOW)
@@ -312,19 +318,19 @@ def _goodputs(group: Group) -> dict[str, dict[str, Sample]]:
 def _changed(
     rates: Mapping[str, Mapping[str, Sample]], variant: str, wanted: ComparisonOutcome
 ) -> ClaimPart:
-    plain, marked = (found.get(variant, {}) for found in rates.values())
+    plain, marked = (of_queue.get(variant, {}) for of_queue in rates.values())
     return all_are(wanted, contrasts(RATE, [(f"{variant} with CoDel", marked, "without", plain)]))
 
 
 def _before_and_after(
-    found: Mapping[str, Mapping[str, Sample]], name: str, measure: ClaimMeasure
+    by_queue: Mapping[str, Mapping[str, Sample]], name: str, measure: ClaimMeasure
 ) -> tuple[NumberRow, ...]:
     return tuple(
         NumberRow(
             f"{name}, {each}, {'bfifo' if queue == 'bfifo' else 'CoDel'}",
-            spread(measure, own.get(each, {})),
+            spread(measure, of_queue.get(each, {})),
         )
-        for queue, own in found.items()
+        for queue, of_queue in by_queue.items()
         for each in PC_VARIANTS
     )
 
@@ -335,19 +341,19 @@ REPORT_S = 10
 
 def four_senders(group: Group) -> Group:
     """Select four flows at once, named by their variants."""
-    own = network(group).where(flow=PC_VARIANTS)
-    missing = set(PC_VARIANTS) - set(own.rows["flow"])
+    chosen = network(group).where(flow=PC_VARIANTS)
+    missing = set(PC_VARIANTS) - set(chosen.rows["flow"])
     if missing:
         raise NotMeasured(f"no flows of {', '.join(sorted(missing))}")
-    return own
+    return chosen
 
 
 def shares(group: Group) -> Finding:
     """Test that in most seeds BBR is above 60 %; beside it, Cubic least and below 10 %."""
-    found = samples(four_senders(group).rows, "share", "flow")
-    bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
+    taken_shares = samples(four_senders(group).rows, "share", "flow")
+    bbr, cubic = taken_shares.get("bbr", {}), taken_shares.get("cubic", {})
     least = {
-        seed: all(cubic[seed] < found[each].get(seed, math.nan) for each in others("cubic"))
+        seed: all(cubic[seed] < taken_shares[each].get(seed, math.nan) for each in others("cubic"))
         for seed in cubic
     }
     most = in_most(
@@ -365,10 +371,12 @@ def shares(group: Group) -> Finding:
     }
     printed = {"bbr": "more than 60 %", "cubic": "less than 10 %"}
     rows = tuple(
-        NumberRow(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
+        NumberRow(
+            f"share of {each}", spread(SHARE, taken_shares.get(each, {})), printed.get(each, "")
+        )
         for each in PC_VARIANTS
     )
-    return Finding((most,), (*rows, *_by_seed(found, printed)), beside)
+    return Finding((most,), (*rows, *_by_seed(taken_shares, printed)), beside)
 
 
 def _median(sample: Sample) -> str:
@@ -376,20 +384,22 @@ def _median(sample: Sample) -> str:
     return f"median {SHARE.write(float(np.median(values)))}" if values else ""
 
 
-def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[NumberRow, ...]:
+def _by_seed(taken_shares: dict[str, Sample], printed: dict[str, str]) -> tuple[NumberRow, ...]:
     """Return the shares by seed, for a mean may be of two kinds of outcome."""
-    bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
+    bbr, cubic = taken_shares.get("bbr", {}), taken_shares.get("cubic", {})
     met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
     rows = tuple(
         NumberRow(
             f"share of {each}, by seed",
-            ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
+            ", ".join(
+                SHARE.write(value) for _, value in sorted(taken_shares.get(each, {}).items())
+            ),
             printed.get(each, ""),
         )
         for each in PC_VARIANTS
     )
     medians = tuple(
-        NumberRow(f"share of {each}, median over the seeds", _median(found.get(each, {})))
+        NumberRow(f"share of {each}, median over the seeds", _median(taken_shares.get(each, {})))
         for each in PC_VARIANTS
     )
     both = NumberRow("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
@@ -403,13 +413,13 @@ def shares_over_time(group: Group) -> Finding:
     interval is above the mean of the rest, and the others are stable. A flow that gets nothing has
     no variation.
     """
-    found = time_windows.seconds(four_senders(group))
+    by_second = time_windows.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
     for each in PC_VARIANTS:
-        firsts[each] = time_windows.each_seed(found, partial(_first, flow=each))
-        levels[each] = time_windows.each_seed(found, partial(_level, flow=each))
-        variations[each] = time_windows.each_seed(found, partial(_variation, flow=each))
-    fall = {seed: all(firsts[v][seed] > levels[v][seed] for v in PC_VARIANTS) for seed in found}
+        firsts[each] = time_windows.each_seed(by_second, partial(_first, flow=each))
+        levels[each] = time_windows.each_seed(by_second, partial(_level, flow=each))
+        variations[each] = time_windows.each_seed(by_second, partial(_variation, flow=each))
+    fall = {seed: all(firsts[v][seed] > levels[v][seed] for v in PC_VARIANTS) for seed in by_second}
     beside = {"all fall at the beginning": in_most("each flow's first 10 s above the rest", fall)}
     beside |= {
         f"{each} is then stable": in_most(
@@ -422,7 +432,7 @@ def shares_over_time(group: Group) -> Finding:
     for words, numbers in (("level after 10 s", levels), ("variation", variations)):
         highest = {
             seed: _is_above(numbers["bbr"][seed], [numbers[v][seed] for v in others("bbr")])
-            for seed in found
+            for seed in by_second
         }
         parts.append(in_most(f"BBR's {words} above each other's", highest))
     rows = [

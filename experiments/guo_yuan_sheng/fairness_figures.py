@@ -45,8 +45,8 @@ def _over_time(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     variants = sorted(set(rows["variant"]), key=variant_key)
     looks = style.series_styles(variants)
     grid, tables = [], []
-    for place, (case, own) in enumerate(parts):
-        members = {name: own[own["variant"] == name] for name in variants}
+    for place, (case, case_rows) in enumerate(parts):
+        members = {name: case_rows[case_rows["variant"] == name] for name in variants}
         series = {name: over_time.series(members[name], results.digest) for name in variants}
         marks: list[Mark] = []
         for name, table in series.items():
@@ -99,12 +99,12 @@ def _shares(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     variants = sorted(set(rows["variant"]), key=variant_key)
     looks = style.series_styles(variants)
     grid, tables = [], []
-    for place, (case, own) in enumerate(parts):
-        table = means.summary(own, ["variant"], GOODPUT_SHARE)
+    for place, (case, case_rows) in enumerate(parts):
+        table = means.summary(case_rows, ["variant"], GOODPUT_SHARE)
         tables.append(table.assign(**case))
         label = GOODPUT_SHARE.label if place == len(parts) - 1 else ""
         x, y = Axis(label, limits=(0, 100)), Axis(names=variants)
-        dots = Panel(_points(table, own, looks), x, y, title=cases.case_words(case))
+        dots = Panel(_points(table, case_rows, looks), x, y, title=cases.case_words(case))
         pie = _pie(table.set_index("variant")["mean"].reindex(variants).fillna(0), looks)
         grid.append((dots, pie))
     reading = f"{means.READING}; rings: single seeds; dashed: an even split"
@@ -164,11 +164,13 @@ def _pie(shares: pd.Series, looks: dict[str, SeriesStyle]) -> Panel:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    said = []
-    for case, own in cases.split(rows, ("queue", "within_s")):
-        by_variant = own.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
-        said.append(
+    sentences = []
+    for case, case_rows in cases.split(rows, ("queue", "within_s")):
+        by_variant = (
+            case_rows.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
+        )
+        sentences.append(
             f"{cases.case_words(case)}: "
             + ", ".join(f"{n} {v:.0f} %" for n, v in by_variant.items())
         )
-    return "Mean shares of the goodput with " + "; with ".join(said) + "."
+    return "Mean shares of the goodput with " + "; with ".join(sentences) + "."

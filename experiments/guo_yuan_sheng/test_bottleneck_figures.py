@@ -69,10 +69,10 @@ def test_throughput_over_time(trial: Trial) -> None:
 
 def test_delay_over_time(trial: Trial) -> None:
     (flow,) = trial_series(trial).flows
-    found = defined(flow.delay_ms)
-    assert found.pop(3.01) == pytest.approx(70)
-    assert set(found.values()) == {50.0}
-    assert sorted(found)[-1] == 10.97  # by the time of sending
+    delays = defined(flow.delay_ms)
+    assert delays.pop(3.01) == pytest.approx(70)
+    assert set(delays.values()) == {50.0}
+    assert sorted(delays)[-1] == 10.97  # by the time of sending
     assert sorted(flow.delays_ms) == [50.0] * 11 + [70.0]
 
 
@@ -195,8 +195,8 @@ def test_the_title_says_a_delay_that_all_have_once(
 ) -> None:
     (column,) = (each for each in columns(list(trials_in(results)), metrics) if each.trials)
     twins = [column, dataclasses.replace(column, variant="cubic")]
-    said = bottleneck_figures.title(trial.scenario, twins)
-    assert said.endswith("with a median one-way\ndelay of 50.0 ms")
+    title = bottleneck_figures.title(trial.scenario, twins)
+    assert title.endswith("with a median one-way\ndelay of 50.0 ms")
 
 
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
@@ -228,8 +228,8 @@ def test_one_figure_a_setting(trial: Trial) -> None:
         for seed in (1, 2)
         for queue in (None, codel)
     ]
-    found = by_setting(trials, "x")
-    assert {name: len(members) for name, members in found.items()} == {
+    by_name = by_setting(trials, "x")
+    assert {name: len(members) for name, members in by_name.items()} == {
         "x-bfifo-100000-B": 4,
         "x-codel-100-packets-ecn": 4,
     }
@@ -238,8 +238,8 @@ def test_one_figure_a_setting(trial: Trial) -> None:
 
 def test_settings_that_read_alike_are_numbered(trial: Trial) -> None:
     other = dataclasses.replace(trial.scenario, snaplen_bytes=96)
-    found = by_setting([trial, dataclasses.replace(trial, scenario=other)], "x")
-    assert list(found) == ["x-1", "x-2"]
+    by_name = by_setting([trial, dataclasses.replace(trial, scenario=other)], "x")
+    assert list(by_name) == ["x-1", "x-2"]
 
 
 def test_colours_tell_variants_apart() -> None:

@@ -37,8 +37,10 @@ def load_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw one figure per profile and window, with ns-2's; then the general figures."""
     rows = results.tcp
     if not rows.empty and f"{AXIS}{LOAD_NAME}" in rows:
-        for case, own in cases.split(rows, ("profile", "window"), (LOAD_NAME, "order", "variant")):
-            yield _figure(results, case, own)
+        for case, case_rows in cases.split(
+            rows, ("profile", "window"), (LOAD_NAME, "order", "variant")
+        ):
+            yield _figure(results, case, case_rows)
     yield from general_figures.planes(results)
     yield from general_figures.distributions(results)
 
@@ -46,7 +48,9 @@ def load_figures(results: ExperimentResults) -> Iterator[Figure]:
 def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
     """Draw throughput, drops and delay over the load: a row per order of starts, and ns-2's."""
     orders = list(cases.split(rows, ("order",), (LOAD_NAME, "variant")))
-    parts = [(cases.titled("Linux", part if orders[1:] else {}), own) for part, own in orders]
+    parts = [
+        (cases.titled("Linux", part if orders[1:] else {}), case_rows) for part, case_rows in orders
+    ]
     theirs = _in_ns2(case.get("window", ""))
     if case.get("profile") == Profile.NS2 and len(theirs):
         parts.append((IN_NS2, theirs))
@@ -69,19 +73,21 @@ def _in_ns2(window: str) -> pd.DataFrame:
 
 def _load_caption(rows: pd.DataFrame) -> str:
     """Name the variants with most and least throughput at light, middle and heavy load."""
-    said = []
+    sentences = []
     for load in cases.exemplary(sorted(rows[AXIS + LOAD_NAME].unique())):
         there = rows[rows[AXIS + LOAD_NAME] == load]
-        own = cell_means(there, "variant", ("throughput_mbps",))["throughput_mbps"].dropna()
-        if len(own) > 1:
-            most, least = str(own.idxmax()), str(own.idxmin())
-            words = f"{most} has most ({own[most]:.3g} Mbit/s) and {least} least ({own[least]:.3g})"
-            if own[most] < 1.01 * own[least]:
-                words = f"each has {own[least]:.3g} Mbit/s"
-            said.append(f"at {load:g} Mbit/s of CBR {words}")
+        rates = cell_means(there, "variant", ("throughput_mbps",))["throughput_mbps"].dropna()
+        if len(rates) > 1:
+            most, least = str(rates.idxmax()), str(rates.idxmin())
+            words = (
+                f"{most} has most ({rates[most]:.3g} Mbit/s) and {least} least ({rates[least]:.3g})"
+            )
+            if rates[most] < 1.01 * rates[least]:
+                words = f"each has {rates[least]:.3g} Mbit/s"
+            sentences.append(f"at {load:g} Mbit/s of CBR {words}")
     drops = cell_means(rows, "variant", ("drop_rate",))["drop_rate"].dropna()
-    text = "; ".join(said)
-    text = f"{text[:1].upper()}{text[1:]}." if said else ""
+    text = "; ".join(sentences)
+    text = f"{text[:1].upper()}{text[1:]}." if sentences else ""
     if len(drops) > 1:
         text += f" The lowest drop rate is {100 * drops.min():.2g} % of {drops.idxmin()}"
         text += f", the highest {100 * drops.max():.2g} % of {drops.idxmax()}."
@@ -97,13 +103,15 @@ def pair_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw the shares of pairs over load, the papers' first, and the general figures."""
     rows = means.with_goodput_shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
-        for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
-            there = dict.fromkeys(own[PAIR])
+        for case, case_rows in cases.split(
+            rows, ("profile", "window", "second"), ("pair", "cbr_mbit")
+        ):
+            there = dict.fromkeys(case_rows[PAIR])
             pairs = [each for each in PAPER_PAIRS if each in there]
             pairs += [each for each in there if each not in pairs]
             for first in range(0, len(pairs), PAIRS_OF_FIGURE):
                 some = pairs[first : first + PAIRS_OF_FIGURE]
-                yield _over_load(results, case, own[own[PAIR].isin(some)], some)
+                yield _over_load(results, case, case_rows[case_rows[PAIR].isin(some)], some)
     if (
         PAIR not in rows or rows[PAIR].nunique() <= PAIRS_OF_FIGURE
     ):  # of 64 pairs nobody could tell the lines
@@ -117,13 +125,13 @@ def _over_load(
     panels: list[Panel] = []
     tables = []
     for pair in pairs:
-        own = rows[rows[PAIR] == pair]
-        variants = own.drop_duplicates("flow").set_index("flow")["variant"].sort_index()
+        of_pair = rows[rows[PAIR] == pair]
+        variants = of_pair.drop_duplicates("flow").set_index("flow")["variant"].sort_index()
         looks = style.series_styles(list(variants))
         marks: list[Mark] = [ReferenceLine("y", 50)]
         ends: list[tuple[float, str, str]] = []
         for number, (flow, variant) in enumerate(variants.items()):
-            table = means.summary(own[own["flow"] == flow], [LOAD], TCP_SHARE)
+            table = means.summary(of_pair[of_pair["flow"] == flow], [LOAD], TCP_SHARE)
             tables.append(table.assign(pair=pair, flow=str(flow), variant=variant))
             look = looks[str(variant)]
             if number and variants.nunique() == 1:
@@ -131,7 +139,7 @@ def _over_load(
             marks += means.line_with_band(table, LOAD, look)
             ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
         marks += means.line_end_names(ends, (0, 100))
-        x = Axis(load_sweep.axis_label("cbr_mbit"), ticks=list(np.sort(own[LOAD].unique())))
+        x = Axis(load_sweep.axis_label("cbr_mbit"), ticks=list(np.sort(of_pair[LOAD].unique())))
         y = Axis("" if len(panels) % 2 else TCP_SHARE.label, limits=(0, 100))
         panels.append(Panel(marks, x, y, title=pair))
     wide = len(panels) > 1
@@ -156,15 +164,15 @@ def _not_the_papers(pairs: list[str]) -> list[str]:
 
 
 def _pairs_caption(rows: pd.DataFrame, pairs: list[str]) -> str:
-    said = []
+    sentences = []
     for pair in pairs:
         first = rows[(rows[PAIR] == pair) & (rows["flow"] == rows["flow"].min())]
         by = first.groupby(LOAD)["share_percent"].mean().dropna()
         if len(by):
             low, high = f"{by.min():.0f}", f"{by.max():.0f}"
             over = f"{low}–{high} % for the first over the loads"
-            said.append(f"{pair}: {over if low != high else f'{low} % for the first'}")
-    return "; ".join(said) + ". The dashed line at 50 % is an even split."
+            sentences.append(f"{pair}: {over if low != high else f'{low} % for the first'}")
+    return "; ".join(sentences) + ". The dashed line at 50 % is an even split."
 
 
 QUEUE = f"{AXIS}queue"
@@ -192,8 +200,8 @@ def _plane(results: ExperimentResults) -> Figure:
     rows = rows.assign(queue_name=rows[QUEUE])
     known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
     parts = [
-        (cases.case_words(case), own)
-        for case, own in general_figures.few_cases(
+        (cases.case_words(case), case_rows)
+        for case, case_rows in general_figures.few_cases(
             rows, general_figures.others(rows, "queue", series="queue_name")
         )
     ]
@@ -269,13 +277,13 @@ def _rates(
     results: ExperimentResults, rows: pd.DataFrame, start_s: float, stop_s: float
 ) -> dict[str, float]:
     """Return TCP's mean throughput between two times, by variant and queue."""
-    found = {}
-    for (variant, queue), own in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
-        table = over_time.series(own, results.digest)
+    rates = {}
+    for (variant, queue), of_variant in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
+        table = over_time.series(of_variant, results.digest)
         within = table[(table["time_s"] > start_s) & (table["time_s"] < stop_s)]["mean"]
         if len(within):
-            found[f"{variant}, {queue}"] = float(within.mean())
-    return found
+            rates[f"{variant}, {queue}"] = float(within.mean())
+    return rates
 
 
 def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:

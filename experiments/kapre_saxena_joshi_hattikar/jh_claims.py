@@ -83,7 +83,7 @@ def newreno_and_reno(group: Group) -> Finding:
     alike = judges.ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
     rows = (judges.load_rows(group, "throughput_mbps", loads) for loads in (LOW, CONGESTED))
     lines = {"alike at low CBR rates": alike}
-    return Finding((ahead,), tuple(row for own in rows for row in own), lines)
+    return Finding((ahead,), tuple(row for group_rows in rows for row in group_rows), lines)
 
 
 STRAIGHT = 0.95  # R²: what a figure shows as a line
@@ -103,7 +103,8 @@ def linear_fall(group: Group) -> Finding:
         for each in ("vegas", "newreno")
     )
     rows = tuple(
-        NumberRow(f"{each}: R² of a line", spread(RATIO, own)) for each, own in straight.items()
+        NumberRow(f"{each}: R² of a line", spread(RATIO, sample))
+        for each, sample in straight.items()
     )
     crooked = within("reno: R² of a line", RATIO, straight["reno"], high=STRAIGHT)
     return Finding(parts, rows, {"Reno's does not": crooked})
@@ -122,11 +123,13 @@ def vegas_latency_at_most_loads(group: Group) -> Finding:
     """Judge whether Vegas's latency is the lowest of the four at more than half of the loads."""
     parts = []
     for name in END_TO_END:
-        found = {each: judges.load_sweeps(group, LATENCIES[name], each) for each in FOUR}
-        seeds = sorted(set.intersection(*(set(each) for each in found.values())))
+        sweeps_by_variant = {
+            each: judges.load_sweeps(group, LATENCIES[name], each) for each in FOUR
+        }
+        seeds = sorted(set.intersection(*(set(each) for each in sweeps_by_variant.values())))
         part = {
             seed: float(
-                pd.DataFrame({each: found[each][seed] for each in FOUR})
+                pd.DataFrame({each: sweeps_by_variant[each][seed] for each in FOUR})
                 .idxmin(axis=1)
                 .eq("vegas")
                 .mean()
@@ -152,8 +155,8 @@ def vegas_drops_everywhere(group: Group) -> Finding:
     ratio = relative(rises["vegas"], judges.outermost(rises, RIVALS, LOWER))
     little = within("Vegas's rise from CBR 8 to 9 over the others' least", RATIO, ratio, high=0.5)
     rows = (
-        NumberRow(f"rise of the drop rate from CBR 8 to 9, {each}", spread(DROP_RATE, own))
-        for each, own in rises.items()
+        NumberRow(f"rise of the drop rate from CBR 8 to 9, {each}", spread(DROP_RATE, sample))
+        for each, sample in rises.items()
     )
     lines["at 9 Mbit/s it rises very little"] = little
     return Finding((every,), (*judges.load_rows(group, "drop_rate"), *networks, *rows), lines)
@@ -161,14 +164,14 @@ def vegas_drops_everywhere(group: Group) -> Finding:
 
 def always_takes_more(group: Group, winner: str, loser: str) -> Finding:
     """Judge whether the winner has the larger share; beside it, at every load."""
-    found = judges.shares(group, winner, loser)
+    table = judges.shares(group, winner, loser)
     compared = [
         judges.beside_half(f"{winner}'s share at CBR {load:g}", rows)
-        for load, rows in found.groupby(LOAD_AXIS)
+        for load, rows in table.groupby(LOAD_AXIS)
     ]
-    every = all_are(HIGHER, contrasts(SHARE, compared), judges.loads_of(found))
-    rows = judges.share_rows(found, f"{winner}/{loser}")
-    return Finding((judges.takes_more_part(winner, found),), rows, {"at every CBR rate": every})
+    every = all_are(HIGHER, contrasts(SHARE, compared), judges.loads_of(table))
+    rows = judges.share_rows(table, f"{winner}/{loser}")
+    return Finding((judges.takes_more_part(winner, table),), rows, {"at every CBR rate": every})
 
 
 def over_time(group: Group) -> Finding:
@@ -182,17 +185,19 @@ def over_time(group: Group) -> Finding:
     onset: dict[str, Sample] = {}
     falls, oscillations = [], []
     for variant in TCPS:
-        found = time_windows.seconds(judges.case(group, variant, "droptail"))
-        before = time_windows.rate(found, "tcp", *times.before)
-        beside = time_windows.rate(found, "tcp", *times.beside)
-        onset[variant] = time_windows.rate(found, "tcp", *times.onset)
+        by_second = time_windows.seconds(judges.case(group, variant, "droptail"))
+        before = time_windows.rate(by_second, "tcp", *times.before)
+        beside = time_windows.rate(by_second, "tcp", *times.beside)
+        onset[variant] = time_windows.rate(by_second, "tcp", *times.onset)
         falls.append((f"{variant} before CBR", before, "beside it", beside))
-        part = time_windows.each_seed(found, lambda table: _between(table, times.beside, low, high))
+        part = time_windows.each_seed(
+            by_second, lambda table: _between(table, times.beside, low, high)
+        )
         what = f"{variant}: share of the seconds beside CBR with {low:g} to {high:g} Mbit/s"
         oscillations.append(within(what, SHARE, part, low=0.5))
-        carried = time_windows.rate(found, "cbr", *times.beside)
+        carried = time_windows.rate(by_second, "cbr", *times.beside)
         both = {seed: beside[seed] + carried[seed] for seed in beside}
-        peak = time_windows.each_seed(found, lambda table: _most(table, times.beside))
+        peak = time_windows.each_seed(by_second, lambda table: _most(table, times.beside))
         printed = f"{low:g} to {high:g} Mbit/s"
         rows += [
             NumberRow(f"throughput before CBR, {variant}", spread(RATE, before)),
@@ -230,29 +235,29 @@ def printed_drop_rates(group: Group) -> Finding:
     By at least half of what the paper prints: the rates over a whole flow depend on what it does
     not state (when runs end, TCP's window, RED's thresholds), and the order of the two less.
     """
-    found = judges.queue_samples(group, "drop_rate")
+    samples = judges.queue_samples(group, "drop_rate")
     parts = [
         within(
             f"drop rate, {judges.label(*each)},",
             DROP_RATE,
-            found[each],
+            samples[each],
             theirs * (1 - PAPERS_DROPS),
             theirs * (1 + PAPERS_DROPS),
         )
         for each, theirs in JH_DROP_RATES.items()
     ]
-    rows = list(judges.queue_rows(DROP_RATE, "drop rate", found, JH_DROP_RATES))
+    rows = list(judges.queue_rows(DROP_RATE, "drop rate", samples, JH_DROP_RATES))
     for variant in TCPS:
         one, other = (variant, "red"), (variant, "droptail")
         rows.append(
             NumberRow(
                 f"ratio of RED's to DropTail's, {variant}",
-                spread(RATIO, relative(found[one], found[other])),
+                spread(RATIO, relative(samples[one], samples[other])),
                 RATIO.write(JH_DROP_RATES[one] / JH_DROP_RATES[other]),
             )
         )
     lines = {"the four rates as printed": require_all(parts)}
-    return Finding((judges.red_below(DROP_RATE, found, JH_DROP_RATES),), tuple(rows), lines)
+    return Finding((judges.red_below(DROP_RATE, samples, JH_DROP_RATES),), tuple(rows), lines)
 
 
 def printed_latencies(group: Group) -> Finding:
@@ -275,12 +280,12 @@ MAX_VARIATION = 0.1
 
 def red_above(group: Group) -> Finding:
     """Judge whether SACK + RED carries more than SACK + DropTail; beside it, whether steadily."""
-    found = judges.queue_samples(group, "throughput_mbps")
+    samples = judges.queue_samples(group, "throughput_mbps")
     pair = ("sack", "red"), ("sack", "droptail")
-    above = all_are(HIGHER, judges.ordered(RATE, found, pair))
+    above = all_are(HIGHER, judges.ordered(RATE, samples, pair))
     times = judges.phases(group)
     stretches = {"before CBR": times.before, "beside CBR": times.beside}
-    rows = list(judges.queue_rows(RATE, "throughput", found))
+    rows = list(judges.queue_rows(RATE, "throughput", samples))
     lines: dict[str, ClaimPart] = {}
     for queue, words in (("red", "RED"), ("droptail", "DropTail")):
         tables = time_windows.seconds(judges.case(group, "sack", queue))
@@ -293,12 +298,12 @@ def red_above(group: Group) -> Finding:
     return Finding((above,), tuple(rows), lines)
 
 
-def _variation(found: dict[int, list[pd.DataFrame]], during: Stretch) -> Sample:
+def _variation(by_second: dict[int, list[pd.DataFrame]], during: Stretch) -> Sample:
     def of(table: pd.DataFrame) -> float:
-        own = time_windows.phase(table, "tcp", *during)
-        return float(own.std() / own.mean()) if own.mean() else math.nan
+        of_flow = time_windows.phase(table, "tcp", *during)
+        return float(of_flow.std() / of_flow.mean()) if of_flow.mean() else math.nan
 
-    return time_windows.each_seed(found, of)
+    return time_windows.each_seed(by_second, of)
 
 
 _load = partial(

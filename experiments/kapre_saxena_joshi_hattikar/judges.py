@@ -69,10 +69,10 @@ AT_PAIR_LOADS = where(PAIR_LOADS)
 
 def at_loads(group: Group, loads: Sequence[float], variants: Collection[str]) -> Group:
     """Return the TCP flows of these variants, at those of the loads that were run."""
-    own = group.where(flow="tcp").asked("variant", variants).where(cbr_mbit=loads)
-    if own.rows.empty:
+    at_load = group.where(flow="tcp").asked("variant", variants).where(cbr_mbit=loads)
+    if at_load.rows.empty:
         raise NotMeasured(f"no usable trials with {where(loads)}")
-    return own
+    return at_load
 
 
 def load_samples(
@@ -84,33 +84,33 @@ def load_samples(
 
 def load_sweeps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]]:
     """Return a variant's metric over all loads, by seed."""
-    found = sweeps(at_loads(group, LOADS, [variant]).rows, metric, "axis_cbr_mbit")
-    if found and len(next(iter(found.values()))) < len(LOADS):
+    by_network = sweeps(at_loads(group, LOADS, [variant]).rows, metric, "axis_cbr_mbit")
+    if by_network and len(next(iter(by_network.values()))) < len(LOADS):
         raise NotMeasured("the sweep of CBR from 2 to 10 Mbit/s is incomplete")
-    return found
+    return by_network
 
 
 def steps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]]:
     """Return by seed how the metric changes from one load to the next (named by the latter)."""
-    found = load_sweeps(group, metric, variant)
-    return {seed: sweep.diff().dropna() for seed, sweep in found.items()}
+    sweeps_of_networks = load_sweeps(group, metric, variant)
+    return {seed: sweep.diff().dropna() for seed, sweep in sweeps_of_networks.items()}
 
 
 def outermost(
-    found: Mapping[str, Sample], names: Sequence[str], wanted: ComparisonOutcome
+    by_name: Mapping[str, Sample], names: Sequence[str], wanted: ComparisonOutcome
 ) -> Sample:
     """Return the highest of several samples in each network; the lowest for what is below."""
     choose = max if wanted is HIGHER else min
-    own = [found.get(name, {}) for name in names]
-    seeds = sorted(set.intersection(*(set(each) for each in own)))
-    return {seed: choose(each[seed] for each in own) for seed in seeds}
+    of_names = [by_name.get(name, {}) for name in names]
+    seeds = sorted(set.intersection(*(set(each) for each in of_names)))
+    return {seed: choose(each[seed] for each in of_names) for seed in seeds}
 
 
 def beyond_all(
     measure: ClaimMeasure,
     wanted: ComparisonOutcome,
     hero: str,
-    found: Mapping[str, Sample],
+    by_name: Mapping[str, Sample],
     rivals: Sequence[str] = RIVALS,
     where: str = "",
 ) -> ClaimPart:
@@ -118,9 +118,9 @@ def beyond_all(
 
     It is compared with the highest, or lowest, of the others in each network.
     """
-    other = outermost(found, rivals, wanted)
+    other = outermost(by_name, rivals, wanted)
     side = "highest" if wanted is HIGHER else "lowest"
-    pair = hero, found.get(hero, {}), f"the {side} of the others", other
+    pair = hero, by_name.get(hero, {}), f"the {side} of the others", other
     return all_are(wanted, contrasts(measure, [pair]), where)
 
 
@@ -133,18 +133,18 @@ def leads(
     rivals: Sequence[str] = RIVALS,
 ) -> ClaimPart:
     """Require that a variant's mean over the loads is above, or below, that of all others."""
-    found = load_samples(group, metric, loads, [hero, *rivals])
-    return beyond_all(DUMBBELL_MEASURES[metric], wanted, hero, found, rivals, where(loads))
+    by_variant = load_samples(group, metric, loads, [hero, *rivals])
+    return beyond_all(DUMBBELL_MEASURES[metric], wanted, hero, by_variant, rivals, where(loads))
 
 
 def in_networks(
     group: Group, metric: str, wanted: ComparisonOutcome, loads: Sequence[float]
 ) -> dict[int, bool]:
     """Return by seed whether Vegas's mean over the loads is the highest, or lowest, of the four."""
-    found = load_samples(group, metric, loads)
-    others = outermost(found, RIVALS, wanted)
+    by_variant = load_samples(group, metric, loads)
+    others = outermost(by_variant, RIVALS, wanted)
     sign = 1 if wanted is HIGHER else -1
-    vegas = found["vegas"]
+    vegas = by_variant["vegas"]
     return {seed: sign * (vegas[seed] - other) > 0 for seed, other in others.items()}
 
 
@@ -182,8 +182,8 @@ def ratio_within(
     group: Group, hero: str, rival: str, loads: Sequence[float], low: float, high: float
 ) -> ClaimPart:
     """Judge whether the ratio of two throughputs, averaged over the loads, is within bounds."""
-    found = load_samples(group, "throughput_mbps", loads, [hero, rival])
-    ratio = relative(found.get(hero, {}), found.get(rival, {}))
+    by_variant = load_samples(group, "throughput_mbps", loads, [hero, rival])
+    ratio = relative(by_variant.get(hero, {}), by_variant.get(rival, {}))
     return within(f"{hero}'s to {rival}'s throughput, {where(loads)},", RATIO, ratio, low, high)
 
 
@@ -191,12 +191,12 @@ def load_rows(
     group: Group, metric: str, loads: Sequence[float] = LOADS, name: str = ""
 ) -> tuple[NumberRow, ...]:
     """Tabulate every variant that was run at these loads."""
-    own = group.where(flow="tcp").where(cbr_mbit=loads)
-    found = samples(own.rows, metric, "variant", (LOAD_AXIS,))
+    chosen = group.where(flow="tcp").where(cbr_mbit=loads)
+    samples_by_load = samples(chosen.rows, metric, "variant", (LOAD_AXIS,))
     label, measure = name or NAMES[metric], DUMBBELL_MEASURES[metric]
     return tuple(
-        NumberRow(f"{label}, {variant}, {where(loads)}", spread(measure, found[variant]))
-        for variant in sorted(found, key=variant_key)
+        NumberRow(f"{label}, {variant}, {where(loads)}", spread(measure, samples_by_load[variant]))
+        for variant in sorted(samples_by_load, key=variant_key)
     )
 
 
@@ -212,56 +212,56 @@ HALF = 0.5
 def shares(group: Group, first: str, second: str) -> pd.DataFrame:
     """Return one row per trial of the pair: the first flow's `share`, and both drop rates."""
     rows = group.asked("pair", [f"{first}/{second}"]).rows
-    own, others = (rows[rows["flow"] == flow].set_index("trial") for flow in ("tcp1", "tcp2"))
-    theirs = others["throughput_mbps"].reindex(own.index)
-    found = own.assign(
-        share=own["throughput_mbps"] / (own["throughput_mbps"] + theirs),
-        other_drop_rate=others["drop_rate"].reindex(own.index),
+    flow_rows, others = (rows[rows["flow"] == flow].set_index("trial") for flow in ("tcp1", "tcp2"))
+    theirs = others["throughput_mbps"].reindex(flow_rows.index)
+    table = flow_rows.assign(
+        share=flow_rows["throughput_mbps"] / (flow_rows["throughput_mbps"] + theirs),
+        other_drop_rate=others["drop_rate"].reindex(flow_rows.index),
     )
-    return found.assign(imbalance=(found["share"] - HALF).abs()).reset_index()
+    return table.assign(imbalance=(table["share"] - HALF).abs()).reset_index()
 
 
 def fair(group: Group, variant: str) -> Finding:
     """Judge whether two flows of one variant share evenly."""
-    found = shares(group, variant, variant)
-    own = sample(found, "share", (LOAD_AXIS,))
-    what = f"share of the first {variant} flow, {loads_of(found)},"
-    part = within(what, SHARE, own, HALF - FAIR, HALF + FAIR)
+    table = shares(group, variant, variant)
+    sample_of_share = sample(table, "share", (LOAD_AXIS,))
+    what = f"share of the first {variant} flow, {loads_of(table)},"
+    part = within(what, SHARE, sample_of_share, HALF - FAIR, HALF + FAIR)
     single = NumberRow(
         "largest share of a flow in any trial",
-        SHARE.write(float((found["imbalance"] + HALF).max())),
+        SHARE.write(float((table["imbalance"] + HALF).max())),
     )
-    return Finding((part,), (*share_rows(found, f"{variant}/{variant}"), single))
+    return Finding((part,), (*share_rows(table, f"{variant}/{variant}"), single))
 
 
 def takes_more(group: Group, winner: str, loser: str) -> Finding:
     """Judge whether the winner has more than half, averaged over the loads."""
-    found = shares(group, winner, loser)
-    return Finding((takes_more_part(winner, found),), share_rows(found, f"{winner}/{loser}"))
+    table = shares(group, winner, loser)
+    return Finding((takes_more_part(winner, table),), share_rows(table, f"{winner}/{loser}"))
 
 
-def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
+def takes_more_part(winner: str, table: pd.DataFrame) -> ClaimPart:
     """Compare the winner's share with a half, averaged over the loads."""
-    compared = [beside_half(f"{winner}'s share", found)]
-    return all_are(HIGHER, contrasts(SHARE, compared), loads_of(found))
+    compared = [beside_half(f"{winner}'s share", table)]
+    return all_are(HIGHER, contrasts(SHARE, compared), loads_of(table))
 
 
-def beside_half(what: str, found: pd.DataFrame) -> tuple[str, Sample, str, Sample]:
+def beside_half(what: str, table: pd.DataFrame) -> tuple[str, Sample, str, Sample]:
     """Pair the shares, averaged over the loads, with a half."""
-    own = sample(found, "share", (LOAD_AXIS,))
-    return what, own, "a half", dict.fromkeys(own, HALF)
+    sample_of_share = sample(table, "share", (LOAD_AXIS,))
+    return what, sample_of_share, "a half", dict.fromkeys(sample_of_share, HALF)
 
 
-def loads_of(found: pd.DataFrame) -> str:
+def loads_of(table: pd.DataFrame) -> str:
     """Write the loads that were run."""
-    return where(sorted(found[LOAD_AXIS].unique()))
+    return where(sorted(table[LOAD_AXIS].unique()))
 
 
-def share_rows(found: pd.DataFrame, pair: str) -> tuple[NumberRow, ...]:
+def share_rows(table: pd.DataFrame, pair: str) -> tuple[NumberRow, ...]:
     """Tabulate the share of the pair's first: the mean of the loads, then load by load."""
     whole = f"share of {pair.partition('/')[0]} in {pair}, mean of the loads"
-    parts = {whole: found} | {
-        f"the same at CBR {load:g} Mbit/s": rows for load, rows in found.groupby(LOAD_AXIS)
+    parts = {whole: table} | {
+        f"the same at CBR {load:g} Mbit/s": rows for load, rows in table.groupby(LOAD_AXIS)
     }
     return tuple(
         NumberRow(what, spread(SHARE, sample(rows, "share", (LOAD_AXIS,))))
@@ -324,13 +324,13 @@ def label(variant: str, queue: str) -> str:
 
 def ordered(
     measure: ClaimMeasure,
-    found: Mapping[tuple[str, str], Sample],
+    by_place: Mapping[tuple[str, str], Sample],
     *pairs: tuple[tuple[str, str], tuple[str, str]],
     printed: Sequence[tuple[float, float]] = (),
 ) -> tuple[Contrast, ...]:
     """Compare cases in pairs, of which the paper may print numbers."""
-    own = [(label(*a), found[a], label(*b), found[b]) for a, b in pairs]
-    return contrasts(measure, own, printed)
+    pairs_of_samples = [(label(*a), by_place[a], label(*b), by_place[b]) for a, b in pairs]
+    return contrasts(measure, pairs_of_samples, printed)
 
 
 RED_AND_DROPTAIL = tuple(((variant, "red"), (variant, "droptail")) for variant in TCPS)
@@ -338,29 +338,29 @@ RED_AND_DROPTAIL = tuple(((variant, "red"), (variant, "droptail")) for variant i
 
 def red_below(
     measure: ClaimMeasure,
-    found: Mapping[tuple[str, str], Sample],
+    by_place: Mapping[tuple[str, str], Sample],
     printed: Mapping[tuple[str, str], float] | None = None,
 ) -> ClaimPart:
     """Judge whether RED is below DropTail for both variants, by half of what the paper prints."""
     theirs = [(printed[a], printed[b]) for a, b in RED_AND_DROPTAIL] if printed else []
-    compared = ordered(measure, found, *RED_AND_DROPTAIL, printed=theirs)
+    compared = ordered(measure, by_place, *RED_AND_DROPTAIL, printed=theirs)
     return all_are(LOWER, compared)
 
 
 def queue_rows(
     measure: ClaimMeasure,
     name: str,
-    found: Mapping[tuple[str, str], Sample],
+    by_place: Mapping[tuple[str, str], Sample],
     printed: Mapping[tuple[str, str], float] | None = None,
 ) -> tuple[NumberRow, ...]:
     """Tabulate the papers' four cases, with what the paper prints."""
     return tuple(
         NumberRow(
             f"{name}, {label(*each)}",
-            spread(measure, own),
+            spread(measure, rates),
             measure.write(printed[each]) if printed else "",
         )
-        for each, own in found.items()
+        for each, rates in by_place.items()
     )
 
 
@@ -373,7 +373,7 @@ def red_latency(
     parts: dict[str, ClaimPart] = {}
     rows: list[NumberRow] = []
     for name in names:
-        found = queue_samples(group, *QUEUE_LATENCIES[name])
-        parts[name] = red_below(HALF_PACKET, found, printed_ms)
-        rows += queue_rows(HALF_PACKET, name, found, printed_ms)
+        by_place = queue_samples(group, *QUEUE_LATENCIES[name])
+        parts[name] = red_below(HALF_PACKET, by_place, printed_ms)
+        rows += queue_rows(HALF_PACKET, name, by_place, printed_ms)
     return parts, tuple(rows)

@@ -52,7 +52,7 @@ def vegas_at_low_load(group: Group) -> Finding:
     """Judge whether Vegas's throughput is the lowest of the four."""
     part = judges.leads(group, "throughput_mbps", LOWER, LOW)
     rows = (judges.load_rows(group, each, LOW) for each in ("throughput_mbps", "goodput_mbps"))
-    return Finding((part,), tuple(row for own in rows for row in own))
+    return Finding((part,), tuple(row for variant_rows in rows for row in variant_rows))
 
 
 def vegas_under_congestion(group: Group) -> Finding:
@@ -101,8 +101,8 @@ def vegas_best_and_steadiest(group: Group) -> Finding:
 
 def _papers_t_tests(group: Group) -> tuple[NumberRow, ...]:
     """Repeat Excel's t-test: two samples of the loads, equal variances, one tail."""
-    own = judges.at_loads(group, LOADS, FOUR).rows
-    means = own.groupby(["variant", LOAD_AXIS])["throughput_mbps"].mean()
+    rows = judges.at_loads(group, LOADS, FOUR).rows
+    means = rows.groupby(["variant", LOAD_AXIS])["throughput_mbps"].mean()
     return tuple(
         NumberRow(
             f"the paper's t-test over the loads, Vegas/{rival}: p",
@@ -168,8 +168,8 @@ def reno_as_tahoe(group: Group) -> Finding:
 
 def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
     """Judge whether the winner has a larger share; beside it, drops more at high CBR rates."""
-    found = judges.shares(group, winner, loser)
-    high = found[found[LOAD_AXIS].isin(CONGESTED)]
+    table = judges.shares(group, winner, loser)
+    high = table[table[LOAD_AXIS].isin(CONGESTED)]
     if high.empty:
         raise NotMeasured(f"no trials with {judges.where(CONGESTED)}")
     ours, theirs = (sample(high, each, (LOAD_AXIS,)) for each in ("drop_rate", "other_drop_rate"))
@@ -177,12 +177,12 @@ def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
     at = judges.loads_of(high)
     drops = all_are(HIGHER, contrasts(DROP_RATE, compared), at)
     rows = (
-        *judges.share_rows(found, f"{winner}/{loser}"),
+        *judges.share_rows(table, f"{winner}/{loser}"),
         NumberRow(f"drop rate of {winner}, {at}", spread(DROP_RATE, ours)),
         NumberRow(f"drop rate of {loser}, {at}", spread(DROP_RATE, theirs)),
     )
     lines = {f"{winner} drops more at high CBR rates": drops}
-    return Finding((judges.takes_more_part(winner, found),), rows, lines)
+    return Finding((judges.takes_more_part(winner, table),), rows, lines)
 
 
 def fairer_to_itself(group: Group) -> Finding:
@@ -207,9 +207,11 @@ def cbr_ahead(group: Group) -> Finding:
     rows: list[NumberRow] = []
     late, beside = judges.HALF_PACKET, judges.phases(group).beside
     for each in CASES:
-        found = time_windows.seconds(judges.case(group, *each))
-        delays = {flow: time_windows.delay(found, flow, *beside, "owd") for flow in ("cbr", "tcp")}
-        rates = {flow: time_windows.rate(found, flow, *beside) for flow in ("cbr", "tcp")}
+        by_second = time_windows.seconds(judges.case(group, *each))
+        delays = {
+            flow: time_windows.delay(by_second, flow, *beside, "owd") for flow in ("cbr", "tcp")
+        }
+        rates = {flow: time_windows.rate(by_second, flow, *beside) for flow in ("cbr", "tcp")}
         name = judges.label(*each)
         below.append((f"CBR's delay ({name})", delays["cbr"], "TCP's", delays["tcp"]))
         above.append((f"CBR's throughput ({name})", rates["cbr"], "TCP's", rates["tcp"]))
@@ -231,25 +233,25 @@ def ranking(group: Group) -> Finding:
 
     The first two are about equal, as the paper says elsewhere (KS3.4).
     """
-    found = judges.queue_samples(group, "throughput_mbps")
-    named = {judges.label(*each): own for each, own in found.items()}
+    samples = judges.queue_samples(group, "throughput_mbps")
+    named = {judges.label(*each): rates for each, rates in samples.items()}
     last, *others = (judges.label(v, q) for q in ("droptail", "red") for v in judges.TCPS)
     droptail = (last, others[0])
     head = judges.beyond_all(RATE, HIGHER, judges.label("sack", "red"), named, droptail)
-    middle = judges.ordered(RATE, found, (("reno", "red"), ("sack", "droptail")))
+    middle = judges.ordered(RATE, samples, (("reno", "red"), ("sack", "droptail")))
     lines = {
         "Reno + RED is above SACK + DropTail": all_are(HIGHER, middle),
         f"{last} is last": judges.beyond_all(RATE, LOWER, last, named, others),
     }
-    return Finding((head,), judges.queue_rows(RATE, "throughput", found), lines)
+    return Finding((head,), judges.queue_rows(RATE, "throughput", samples), lines)
 
 
 def reno_as_sack(group: Group) -> Finding:
     """Judge whether Reno's throughput is within 5 % of SACK's with RED."""
-    found = judges.queue_samples(group, "throughput_mbps")
-    ratio = relative(found["reno", "red"], found["sack", "red"])
+    samples = judges.queue_samples(group, "throughput_mbps")
+    ratio = relative(samples["reno", "red"], samples["sack", "red"])
     part = within("ratio of Reno's to SACK's throughput with RED", RATIO, ratio, 0.95, 1.05)
-    return Finding((part,), judges.queue_rows(RATE, "throughput", found))
+    return Finding((part,), judges.queue_rows(RATE, "throughput", samples))
 
 
 _load = partial(

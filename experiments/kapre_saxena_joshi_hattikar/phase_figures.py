@@ -37,11 +37,11 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
         for where, table in tables.items():
             marks: list[Mark] = [ReferenceLine("y", 50)] if measure.scale == 1 else []
             for variant, look in looks.items():
-                own = table[(table["variant"] == variant) & table[measure.metric].notna()]
-                if len(own):
-                    found = means.summary(own, ["more_ms"], measure)
-                    marks += means.line_with_band(found, "more_ms", look, variant)
-                    data.append(found.assign(where=where, variant=variant, what=measure.metric))
+                of_variant = table[(table["variant"] == variant) & table[measure.metric].notna()]
+                if len(of_variant):
+                    summary = means.summary(of_variant, ["more_ms"], measure)
+                    marks += means.line_with_band(summary, "more_ms", look, variant)
+                    data.append(summary.assign(where=where, variant=variant, what=measure.metric))
             x = Axis("round trip beyond the least (ms)")
             y = Axis(measure.label if not line else "", limits=_limits(tables, measure))
             line.append(Panel(marks, x, y, title=where))
@@ -94,15 +94,18 @@ def _limits(tables: dict[str, pd.DataFrame], measure: means.Measure) -> tuple[fl
 
 def _caption(tables: dict[str, pd.DataFrame]) -> str:
     """Say by how much drop rates and shares vary over one packet's time."""
-    said = []
+    sentences = []
     for where, table in tables.items():
         for variant in ("vegas", "newreno"):
-            own = table[table["variant"] == variant].groupby("more_ms")["drop_rate"].mean().dropna()
-            if len(own):
-                said.append(
-                    f"{where}: {variant} drops {100 * own.min():.2g} to {100 * own.max():.2g} %"
-                )
+            averages = (
+                table[table["variant"] == variant].groupby("more_ms")["drop_rate"].mean().dropna()
+            )
+            if len(averages):
+                least, most = 100 * averages.min(), 100 * averages.max()
+                sentences.append(f"{where}: {variant} drops {least:.2g} to {most:.2g} %")
         share = table.groupby("more_ms")["share_percent"].mean().dropna()
         if len(share):
-            said.append(f"{where}: NewReno has {share.min():.0f} to {share.max():.0f} % of a pair")
-    return "; ".join(said) + "."
+            sentences.append(
+                f"{where}: NewReno has {share.min():.0f} to {share.max():.0f} % of a pair"
+            )
+    return "; ".join(sentences) + "."

@@ -57,19 +57,19 @@ LOSS = trace(
 
 
 def test_a_trace_with_a_loss() -> None:
-    found = measured(LOSS, "1", run_of())
-    assert found["throughput_mbps"] == pytest.approx(3 * 1040 * 8e-6)
-    assert found["goodput_mbps"] == pytest.approx(3 * 1000 * 8e-6)
-    assert found["drop_rate"] == pytest.approx(1 / 4)
-    assert found["oneway_ms"] == pytest.approx(40)  # the repeated one has two sendings
-    assert found["rtt_ms"] == pytest.approx(70)  # the last ACK covers a retransmission
-    assert found["recovery_latency_ms"] == pytest.approx((70 + 170 + 160) / 3)
+    row = measured(LOSS, "1", run_of())
+    assert row["throughput_mbps"] == pytest.approx(3 * 1040 * 8e-6)
+    assert row["goodput_mbps"] == pytest.approx(3 * 1000 * 8e-6)
+    assert row["drop_rate"] == pytest.approx(1 / 4)
+    assert row["oneway_ms"] == pytest.approx(40)  # the repeated one has two sendings
+    assert row["rtt_ms"] == pytest.approx(70)  # the last ACK covers a retransmission
+    assert row["recovery_latency_ms"] == pytest.approx((70 + 170 + 160) / 3)
 
 
 def test_what_was_before_the_measured_interval_is_left_out() -> None:
-    found = measured(LOSS, "1", run_of(0.5))
-    assert found["throughput_mbps"] == found["drop_rate"] == 0
-    assert math.isnan(found["rtt_ms"])
+    row = measured(LOSS, "1", run_of(0.5))
+    assert row["throughput_mbps"] == row["drop_rate"] == 0
+    assert math.isnan(row["rtt_ms"])
 
 
 def test_delays_are_drawn_and_phases_are_not() -> None:
@@ -100,14 +100,14 @@ def test_the_tables_become_flows_of_our_experiments(tmp_path: Path) -> None:
             for flow in (*(f"tcp{n + 1}" for n in range(len(one.variants))), "cbr")
         ]
         pd.DataFrame(rows).to_csv(tmp_path / file, index=False)
-    found = ns2_metrics(Reference(tmp_path))
-    assert {name: len(rows) for name, rows in found.items()} == {
+    table = ns2_metrics(Reference(tmp_path))
+    assert {name: len(rows) for name, rows in table.items()} == {
         "dumbbell-load": 2 * 2 * 4 * 10 * 2,
         "dumbbell-pairs": 2 * 2 * 4 * 10 * 3,
         "dumbbell-queues": 2 * 4 * 2,
     }  # fmt: skip
-    profiles = {rows["axes"].str.contains("profile=in ns-2").all() for rows in found.values()}
-    assert profiles == {True} and set(found["dumbbell-load"]["flow"]) == {"tcp", "cbr"}
+    profiles = {rows["axes"].str.contains("profile=in ns-2").all() for rows in table.values()}
+    assert profiles == {True} and set(table["dumbbell-load"]["flow"]) == {"tcp", "cbr"}
     answered = {each.id for each in answers({}, reference=tmp_path) if each.profile}
     assert {"KS1.1", "KS2.4", "KS3.3", "JH1.5", "JH2.4", "JH3.2"} <= answered
     assert "KS3.1" not in answered  # of seconds, which the tables have not

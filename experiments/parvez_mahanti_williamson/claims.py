@@ -177,8 +177,8 @@ def regions(group: Group) -> Finding:
         crossed.append(within(f"crossing at {setting.at}", EVENT_LOSSES, crossings, *near))
         both = {"where the trials cross": crossings, "m_t by the equations": m_t}
         rows += [
-            NumberRow(f"{what}, {setting.at}", spread(EVENT_LOSSES, found), f"{printed}")
-            for what, found in both.items()
+            NumberRow(f"{what}, {setting.at}", spread(EVENT_LOSSES, values), f"{printed}")
+            for what, values in both.items()
         ]
     beside = {
         "equal below m*": equal,

@@ -45,13 +45,13 @@ def test_a_row_says_what_its_flow_met() -> None:
         ({"variant": "newreno-impatient", "rto_mean_ms": math.nan}, "needs the RTO"),
     ],
 )
-def test_where_no_model_answers_it_says_why(changes: dict[str, object], said: str) -> None:
+def test_where_no_model_answers_it_says_why(changes: dict[str, object], statement: str) -> None:
     prediction = expected_pps(ROW | changes)
     assert isinstance(prediction, Invalid)
-    assert said in prediction.because
+    assert statement in prediction.because
     table = with_model(pd.DataFrame([ROW | changes]))
     assert math.isnan(table["model_error"].iloc[0])
-    assert said in table["why_not"].iloc[0]
+    assert statement in table["why_not"].iloc[0]
 
 
 def test_the_error_is_what_the_model_expects_too_much() -> None:

@@ -86,9 +86,9 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     rows = results.good
     if SETTING not in rows:
         return
-    for case, own in cases.split(rows[rows["kind"] == "video"], (), SHOWN_AXES):
-        yield from _ranked(results, case, own[own[TRANSPORT] == "https"])
-        yield from _hall(results, case, own[own[SETTING] == "sender"])
+    for case, case_rows in cases.split(rows[rows["kind"] == "video"], (), SHOWN_AXES):
+        yield from _ranked(results, case, case_rows[case_rows[TRANSPORT] == "https"])
+        yield from _hall(results, case, case_rows[case_rows[SETTING] == "sender"])
 
 
 def _ranked(
@@ -101,8 +101,8 @@ def _ranked(
     variants = sorted(set(rows[VARIANT]), key=variant_key)
     panels, tables = [], []
     for place, each in enumerate(there):
-        own = rows[rows[NETWORK] == each.network]
-        table = means.summary(own, [VARIANT, SETTING], each.measure)
+        of_network = rows[rows[NETWORK] == each.network]
+        table = means.summary(of_network, [VARIANT, SETTING], each.measure)
         tables.append(table.assign(network=each.network, measure=each.measure.label))
         marks = _points(table, variants)
         theirs = {name: value for name, value in each.printed.items() if name in variants}
@@ -171,8 +171,8 @@ def _hall(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) 
     for measure in WAITS:
         column = []
         for network in halls:
-            own = inside[inside[NETWORK] == network]
-            table = means.summary(own, ["line", TRANSPORT], measure)
+            of_network = inside[inside[NETWORK] == network]
+            table = means.summary(of_network, ["line", TRANSPORT], measure)
             tables.append(table.assign(network=network, measure=measure.label))
             marks: list[Mark] = [
                 means.mean_point(lines.index(cell["line"]), cell, look, name)
@@ -181,7 +181,7 @@ def _hall(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) 
             ]
             marks += [
                 means.single_trials(flows[measure.metric], lines.index(str(line)), look, name)
-                for (line, over), flows in own.groupby(["line", TRANSPORT])
+                for (line, over), flows in of_network.groupby(["line", TRANSPORT])
                 for name, look in [OVER_TRANSPORT[str(over)]]
             ]
             if measure.metric == "startup_s":

@@ -95,20 +95,20 @@ class Quantity:
         asked = group.where(setting=SERVER, variant=CUBIC).asked("transport", (QUIC,))
         return self.of(asked).get(CUBIC, {})
 
-    def rows(self, found: Samples, place: str = "") -> list[NumberRow]:
+    def rows(self, by_network: Samples, place: str = "") -> list[NumberRow]:
         """Return a row for each variant, with the paper's number beside it."""
         return [
             NumberRow(
                 f"{self.name}{place}, {each}",
-                spread(self.measure, found[each]),
+                spread(self.measure, by_network[each]),
                 self.measure.write(self.printed[each]) if each in self.printed else "",
             )
-            for each in sorted(found, key=lambda each: (each not in THREE, each))
+            for each in sorted(by_network, key=lambda each: (each not in THREE, each))
         ]
 
-    def is_so(self, found: Samples, pairs: Pairs, wanted: ComparisonOutcome) -> ClaimPart:
+    def is_so(self, by_network: Samples, pairs: Pairs, wanted: ComparisonOutcome) -> ClaimPart:
         """Test that each first is as wanted beside its second."""
-        asked = [(a, found.get(a, {}), b, found.get(b, {})) for a, b in pairs]
+        asked = [(a, by_network.get(a, {}), b, by_network.get(b, {})) for a, b in pairs]
         is_printed = self.printed and wanted is not ComparisonOutcome.EQUAL
         theirs = [(self.printed[a], self.printed[b]) for a, b in pairs] if is_printed else ()
         return all_are(wanted, contrasts(self.measure, asked, theirs))
@@ -155,13 +155,13 @@ def order(group: Group, head: Order, beside: Mapping[str, Order] | None = None) 
     )
 
 
-def _with_alike(quantity: Quantity, found: Samples) -> list[NumberRow]:
+def _with_alike(quantity: Quantity, by_network: Samples) -> list[NumberRow]:
     """Return the numbers, and in how many networks all three variants had one."""
-    three = [found.get(name, {}) for name in THREE]
+    three = [by_network.get(name, {}) for name in THREE]
     seeds = set.intersection(*(set(each) for each in three))
     same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)
     row = NumberRow(f"networks with one {quantity.name} for all", f"{same} of {len(seeds)}")
-    return [*quantity.rows(found), row]
+    return [*quantity.rows(by_network), row]
 
 
 def bounded(
@@ -172,9 +172,9 @@ def bounded(
     others: Sequence[Quantity] = (),
 ) -> Finding:
     """Test that a number of each variant lies within bounds; show other numbers beside it."""
-    found = quantity.over_tcp(group)
+    by_network = quantity.over_tcp(group)
     parts = [
-        within(f"{quantity.name}, {each}", quantity.measure, found.get(each, {}), low, high)
+        within(f"{quantity.name}, {each}", quantity.measure, by_network.get(each, {}), low, high)
         for each in THREE
     ]
     rows = [row for each in (quantity, *others) for row in each.rows(each.over_tcp(group))]
@@ -218,9 +218,9 @@ def _load_spreads(group: Group, setting: str) -> list[NumberRow]:
     return [
         NumberRow(
             f"spread of load times, {network}, set on the {where}",
-            spread(DURATION, dict(enumerate(own))),
+            spread(DURATION, dict(enumerate(of_network))),
         )
-        for network, own in loads.groupby(level="axis_network")
+        for network, of_network in loads.groupby(level="axis_network")
     ]
 
 
@@ -269,12 +269,12 @@ def rebuffering(group: Group) -> Finding:
     return Finding((by_definition("re-buffering", readings.items()),), rows, lines)
 
 
-def _least(quantity: Quantity, found: Samples) -> dict[int, bool | None]:
+def _least(quantity: Quantity, by_network: Samples) -> dict[int, bool | None]:
     """Return whether Veno's number is below each other's by more than the margin, by seed."""
-    others = [found.get(other, {}) for _, other in versus("veno")]
+    others = [by_network.get(other, {}) for _, other in versus("veno")]
     return {
         seed: all(_is_less(quantity, value, other.get(seed, math.nan)) for other in others)
-        for seed, value in found.get("veno", {}).items()
+        for seed, value in by_network.get("veno", {}).items()
     }
 
 

@@ -18,8 +18,8 @@ OF_THE_SERVER = {claim.id for claim in PAPER.claims if claim.settings}
 
 def ledger(table: pd.DataFrame) -> dict[tuple[str, str], Answer]:
     """The answers by id and setting."""
-    found = answers({"video-access": table})
-    return {(each.id, each.setting): each for each in found if each.paper == "RGSJ"}
+    given = answers({"video-access": table})
+    return {(each.id, each.setting): each for each in given if each.paper == "RGSJ"}
 
 
 def laptops_numbers_are_cubics(place: dict[str, str]) -> dict[str, Numbers]:
@@ -93,9 +93,9 @@ def test_a_setting_that_was_not_run_is_open() -> None:
 
 def test_without_quic_the_claims_of_tcp_are_answered() -> None:
     table = made.video_metrics()
-    found = ledger(table[table["axes"].str.contains("transport=https")])
-    assert found["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
-    assert found["RGSJ7.2", ""].verdict is ClaimVerdict.OPEN
+    given = ledger(table[table["axes"].str.contains("transport=https")])
+    assert given["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
+    assert given["RGSJ7.2", ""].verdict is ClaimVerdict.OPEN
 
 
 def test_videos_at_other_bitrates_do_not_count() -> None:

@@ -29,8 +29,8 @@ def rows() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def drawn(rows: pd.DataFrame) -> dict[str, Figure]:
-    found = figures.draw(results_of(rows))
-    return {figure.stem.removeprefix("video-access-guest-"): figure for figure in found}
+    drawings = figures.draw(results_of(rows))
+    return {figure.stem.removeprefix("video-access-guest-"): figure for figure in drawings}
 
 
 def crosses(panel: Panel) -> dict[str, float]:

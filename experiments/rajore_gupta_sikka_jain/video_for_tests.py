@@ -37,33 +37,33 @@ def video_world(place: dict[str, str]) -> dict[str, Numbers]:
     """What the paper says of a video, possible or not; the same whoever is set to the variant."""
     if place["transport"] == "quic":
         return {"video": dict(QUIC)}
-    network, own = place["network"], place["variant"]
+    network, variant = place["network"], place["variant"]
     wired = network == "ethernet"
     loads = printed.RGSJ_LOAD_S["ethernet" if wired else STRONG]
-    cubic = own == "cubic"
+    cubic = variant == "cubic"
     numbers = {
         "page_s": 85.0,
         "startup_s": 90.0,
-        "loaded_s": loads[own],
-        "stalls": 1.5 if own == "veno" else 4.0,
-        "stall_s": 9.0 if own == "veno" else 20.0,
-        "throughput_mbps": printed.RGSJ_MBIT_PER_S[own],
+        "loaded_s": loads[variant],
+        "stalls": 1.5 if variant == "veno" else 4.0,
+        "stall_s": 9.0 if variant == "veno" else 20.0,
+        "throughput_mbps": printed.RGSJ_MBIT_PER_S[variant],
         "sent_packets": 8000.0 if cubic else 7900.0,
-        "mean_packet_bytes": printed.RGSJ_TCP_BYTES[own],
+        "mean_packet_bytes": printed.RGSJ_TCP_BYTES[variant],
         "error_packets": 900.0 if cubic else 500.0,
         "error_packets_peak": 100.0 if cubic else 80.0,
         "lost_packets_peak": 20.0,
-        "retransmitted_bytes": printed.RGSJ_SHAPED_BYTES[own],
-        "duplicate_acks": printed.RGSJ_SHAPED_DUPLICATES[own],
+        "retransmitted_bytes": printed.RGSJ_SHAPED_BYTES[variant],
+        "duplicate_acks": printed.RGSJ_SHAPED_DUPLICATES[variant],
         "out_of_order": 0.0,
         "out_of_order_sent": 0.4,
-        "spikes": printed.RGSJ_SPIKES["ethernet" if wired else STRONG][own],
-        "largest_spike_pps": printed.RGSJ_LARGEST_SPIKE[own],
+        "spikes": printed.RGSJ_SPIKES["ethernet" if wired else STRONG][variant],
+        "largest_spike_pps": printed.RGSJ_LARGEST_SPIKE[variant],
     }
     if network == "shaped":
         numbers["throughput_mbps"] = 0.328
     if network in printed.RGSJ_DUPLICATES:
-        numbers["duplicate_acks"] = printed.RGSJ_DUPLICATES[network][own]
+        numbers["duplicate_acks"] = printed.RGSJ_DUPLICATES[network][variant]
     if network == WEAK:
         numbers["spikes"] -= FEWER_PEAKS
     return {"video": numbers}

@@ -88,14 +88,14 @@ def _number(text: str) -> tuple[float, str]:
 
 def table(results: ExperimentResults) -> TextTable:
     """One row per video and measure."""
-    found = pairs(results.trials)
-    lines = [line for pair in found for line in _lines(pair)]
+    all_pairs = pairs(results.trials)
+    lines = [line for pair in all_pairs for line in _lines(pair)]
     verdicts = [line[-1] for line in lines]
     note = (
         f"medians; within {WITHIN_S:g} s or {WITHIN_SHARE:.0%}: "
         f"{verdicts.count(WITHIN)} of {len(verdicts) - verdicts.count('')}"
     )
-    axes = tuple(found[0].axes) if found else ()
+    axes = tuple(all_pairs[0].axes) if all_pairs else ()
     return TextTable((*axes, "n", "measure", *PLAYERS, "difference", "verdict"), tuple(lines), note)
 
 
@@ -117,22 +117,22 @@ LOOKS = {"chromium": (style.SKY, 2.4), "model": (style.BLACK, 0.7)}  # colour, w
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the seconds of video in the buffer over time, one panel per video."""
-    if found := pairs(results.trials):
+    if all_pairs := pairs(results.trials):
         yield Figure(
             stem=cases.stem(results.key, "buffer"),
             title=f"{results.experiment}: video in the buffer",
-            panels=_panels(found),
-            caption=_caption(found),
+            panels=_panels(all_pairs),
+            caption=_caption(all_pairs),
             legend=tuple(
                 LegendEntry(name, colour, width=width) for name, (colour, width) in LOOKS.items()
             ),
             row_inches=1.35,
-            data=_data(found),
+            data=_data(all_pairs),
         )
 
 
-def _caption(found: Sequence[Pair]) -> str:
-    loads = [pair.seconds("loaded_s") for pair in found]
+def _caption(all_pairs: Sequence[Pair]) -> str:
+    loads = [pair.seconds("loaded_s") for pair in all_pairs]
     apart = max(abs(model - browser) for model, browser in loads)
     return (
         "Video in the buffer, of the player's model and of the browser. Until all is loaded, the "
@@ -140,26 +140,26 @@ def _caption(found: Sequence[Pair]) -> str:
     )
 
 
-def _data(found: Sequence[Pair]) -> pd.DataFrame:
+def _data(all_pairs: Sequence[Pair]) -> pd.DataFrame:
     tables = [
         pd.DataFrame(_levels(trials[0]), columns=["time_s", "buffer_s"]).assign(
             video=pair.name, player=name
         )
-        for pair in found
+        for pair in all_pairs
         for name, trials in (("chromium", pair.browser), ("model", pair.model))
     ]
     return pd.concat(tables, ignore_index=True)
 
 
-def _panels(found: Sequence[Pair]) -> Sequence[Sequence[Panel | None]]:
+def _panels(all_pairs: Sequence[Pair]) -> Sequence[Sequence[Panel | None]]:
     """Between two of the points the level falls as time passes, or stands still."""
     panels = []
-    for place, pair in enumerate(found):
+    for place, pair in enumerate(all_pairs):
         marks = []
         for name, trials in (("chromium", pair.browser), ("model", pair.model)):
             levels = np.array(_levels(trials[0]), dtype=float).reshape(-1, 2)
             marks.append(Curve(levels[:, 0], levels[:, 1], *LOOKS[name], series=name))
-        last, first = place >= len(found) - PANELS_ACROSS, place % PANELS_ACROSS == 0
+        last, first = place >= len(all_pairs) - PANELS_ACROSS, place % PANELS_ACROSS == 0
         x = Axis("since the click (s)" if last else "", limits=(0, None))
         y = Axis("in the buffer (s)" if first else "", limits=(0, None))
         panels.append(Panel(marks, x, y, title=pair.name))

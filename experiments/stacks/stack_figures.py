@@ -56,51 +56,51 @@ class PairShare:
 
 def shares(results: ExperimentResults) -> list[PairShare]:
     """Return each one's share beside each other, both ways; beside itself, of the first flow."""
-    found: dict[tuple[str, str], list[float]] = {}
+    by_pair: dict[tuple[str, str], list[float]] = {}
     for _, row in results.good.dropna(subset=["share"]).iterrows():
         one, _, other = str(row[f"{AXIS}pair"]).partition("/")
         if row["flow"] == "other":
             if one == other:
                 continue
             one, other = other, one
-        found.setdefault((one, other), []).append(100 * float(row["share"]))
-    return [PairShare(one, other, tuple(each)) for (one, other), each in found.items()]
+        by_pair.setdefault((one, other), []).append(100 * float(row["share"]))
+    return [PairShare(one, other, tuple(each)) for (one, other), each in by_pair.items()]
 
 
-def _names(found: list[PairShare]) -> list[str]:
+def _names(pairs: list[PairShare]) -> list[str]:
     """Return who is there: the kernel's first, then stack by stack."""
-    return sorted({each.one for each in found}, key=lambda name: (is_stack(name), name))
+    return sorted({each.one for each in pairs}, key=lambda name: (is_stack(name), name))
 
 
 def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw the matrix of who shares with whom."""
-    found = shares(results)
-    if not found:
+    pairs = shares(results)
+    if not pairs:
         return
-    names = _names(found)
-    x = [names.index(each.other) for each in found]
-    y = [names.index(each.one) for each in found]
-    shades = [min(1.0, abs(each.mean - 50) / FULL_COLOUR) for each in found]
+    names = _names(pairs)
+    x = [names.index(each.other) for each in pairs]
+    y = [names.index(each.one) for each in pairs]
+    shades = [min(1.0, abs(each.mean - 50) / FULL_COLOUR) for each in pairs]
     box = Boxes(
         [value - HALF_CELL for value in x],
         [value + HALF_CELL for value in x],
         [value - HALF_CELL for value in y],
         [value + HALF_CELL for value in y],
-        [style.BLUE if each.mean > 50 else style.VERMILLION for each in found],
+        [style.BLUE if each.mean > 50 else style.VERMILLION for each in pairs],
         shades,
-        texts=[_share_words(each) for each in found],
+        texts=[_share_words(each) for each in pairs],
         text_colours=["#ffffff" if s > WHITE_LETTERS else style.BLACK for s in shades],
         text_size=6.0,
     )
     colours = [style.BLUE if is_stack(name) else style.BLACK for name in names]
     beside = Axis("… beside", names=names, rotation=45, grid=False, name_colours=colours)
-    own = Axis("share of …", names=names, grid=False, name_colours=colours)
-    counts = sorted({len(each.percent) for each in found})
+    share_axis = Axis("share of …", names=names, grid=False, name_colours=colours)
+    counts = sorted({len(each.percent) for each in pairs})
     networks = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     yield Figure(
         stem=cases.stem(results.key, "matrix"),
         title="Who shares with whom: percent of both flows' goodput",
-        panels=[[Panel((box,), beside, own)]],
+        panels=[[Panel((box,), beside, share_axis)]],
         reading="A row is who has the share, a column beside whom: blue has more than half, orange "
         "less. Below a mean is half of its 95 % interval over the networks that seeds drew, of "
         "three or more.",
@@ -108,7 +108,7 @@ def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
         row_inches=0.62 + 0.42 * len(names),
         data=pd.DataFrame(
             {"share of": e.one, "beside": e.other, "percent": e.mean, "half": e.half,
-             "n": len(e.percent)} for e in found
+             "n": len(e.percent)} for e in pairs
         ),
         static=True,
     )  # fmt: skip
@@ -151,28 +151,28 @@ class Conformity:
 def conformities(results: ExperimentResults) -> list[Conformity]:
     """Return what each stack's flow has in each cell, with the kernel's own; first seeds alone."""
     good = set(results.good["trial"])
-    found: dict[tuple[str, Place], Envelope] = {}
+    envelopes: dict[tuple[str, Place], Envelope] = {}
     for trial in results.trials:
         axes = trial.scenario.axes
         place = tuple(float(axes[name]) for name in ("rate_mbit", "rtt_ms", "buffer_bdp"))
         key = (axes["variant"], (place[0], place[1], place[2]))
-        if trial.path.name in good and key not in found:
-            found[key] = envelope(window_points(trial, "test", place[1]))
+        if trial.path.name in good and key not in envelopes:
+            envelopes[key] = envelope(window_points(trial, "test", place[1]))
     return [
-        Conformity(variant, place, test, found[kernels_own(variant), place])
-        for (variant, place), test in found.items()
-        if is_stack(variant) and (kernels_own(variant), place) in found
+        Conformity(variant, place, test, envelopes[kernels_own(variant), place])
+        for (variant, place), test in envelopes.items()
+        if is_stack(variant) and (kernels_own(variant), place) in envelopes
     ]
 
 
 def conformance_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Draw a stack's envelope over the kernel's in each cell, with the conformance."""
-    found = conformities(results)
-    if not found:
+    pairs = conformities(results)
+    if not pairs:
         return
-    variants = list(dict.fromkeys(each.variant for each in found))
-    places = sorted({each.place for each in found}, key=lambda place: (place[1], place[2]))
-    by_cell = {(each.variant, each.place): each for each in found}
+    variants = list(dict.fromkeys(each.variant for each in pairs))
+    places = sorted({each.place for each in pairs}, key=lambda place: (place[1], place[2]))
+    by_cell = {(each.variant, each.place): each for each in pairs}
     panels = [
         [
             _envelopes(by_cell.get((v, p)), p, first=p == places[0], top=v == variants[0],
@@ -195,49 +195,49 @@ def conformance_figures(results: ExperimentResults) -> Iterator[Figure]:
             {"variant": e.variant, "rtt_ms": e.place[1], "buffer_bdp": e.place[2],
              "conformance": e.value, "delay_ms": e.test.middle[0],
              "throughput_mbps": e.test.middle[1], "kernel_delay_ms": e.reference.middle[0],
-             "kernel_throughput_mbps": e.reference.middle[1]} for e in found
+             "kernel_throughput_mbps": e.reference.middle[1]} for e in pairs
         ),
         static=True,
     )  # fmt: skip
 
 
 def _envelopes(
-    found: Conformity | None, place: Place, *, first: bool, top: bool, last: bool
+    conformity: Conformity | None, place: Place, *, first: bool, top: bool, last: bool
 ) -> Panel:
     """Return a cell: two envelopes, their points, and the conformance."""
     rate, rtt_ms, buffer_bdp = place
     heading = f"{rtt_ms:g} ms, {buffer_bdp:g} BDP" if top else ""
     x = Axis("ms" if last else "", limits=(0, rtt_ms * buffer_bdp * 1.1), tick_count=3)
-    name = found.variant.replace(":", "\n") if found and first else ""
+    name = conformity.variant.replace(":", "\n") if conformity and first else ""
     y = Axis(name, limits=(0, rate), ticks=(0, rate / 2, rate), names_shown=first)
-    if found is None:
+    if conformity is None:
         return Panel((), x, y, heading=heading, empty="invalid")
-    shade = np.clip((found.value - APART) / (LIKE_THE_KERNELS - APART), 0, 1)
+    shade = np.clip((conformity.value - APART) / (LIKE_THE_KERNELS - APART), 0, 1)
     colour = style.BLUE if shade > 0.5 else style.VERMILLION
-    known, own = found.reference, found.test
+    known, tested = conformity.reference, conformity.test
     marks = (
         _points(known, GREY_POINTS),
         Polygon(known.hull[:, 0], known.hull[:, 1], style.GREY, 0.3, style.GREY),
-        _points(own, colour),
-        Polygon(own.hull[:, 0], own.hull[:, 1], colour, 0.25, colour),
-        Annotation(f"{found.value:.2f}", 0.95, 0.93, "panel", "panel", size=7, colour=colour,
+        _points(tested, colour),
+        Polygon(tested.hull[:, 0], tested.hull[:, 1], colour, 0.25, colour),
+        Annotation(f"{conformity.value:.2f}", 0.95, 0.93, "panel", "panel", size=7, colour=colour,
                    bold=True, across="right", up="top"),
     )  # fmt: skip
     return Panel(marks, x, y, heading=heading)
 
 
-def _points(found: Envelope, colour: str) -> PointSeries:
-    return PointSeries(found.nearest[:, 0], found.nearest[:, 1], colour, ".", size=1.0, opacity=0.5)
+def _points(hull: Envelope, colour: str) -> PointSeries:
+    return PointSeries(hull.nearest[:, 0], hull.nearest[:, 1], colour, ".", size=1.0, opacity=0.5)
 
 
 def conformance_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """Tabulate the conformance of each stack in each cell."""
-    found = conformities(results)
-    places = sorted({each.place for each in found}, key=lambda place: (place[1], place[2]))
-    values = {(each.variant, each.place): f"{each.value:.2f}" for each in found}
+    pairs = conformities(results)
+    places = sorted({each.place for each in pairs}, key=lambda place: (place[1], place[2]))
+    values = {(each.variant, each.place): f"{each.value:.2f}" for each in pairs}
     heads = ("stack", *(f"{p[1]:g} ms, {p[2]:g} BDP" for p in places))
     rows = (
         (variant, *(values.get((variant, place), "–") for place in places))
-        for variant in dict.fromkeys(each.variant for each in found)
+        for variant in dict.fromkeys(each.variant for each in pairs)
     )
     yield "Conformance with the kernel's control of the same name", as_sheet(heads, rows, heads[1:])

@@ -61,8 +61,8 @@ def kernels_own(variant: str) -> str:
     if not is_stack(variant):
         return variant
     stack, control = split(variant)
-    if found := stack.description.variants.get(control):
-        return found
+    if name := stack.description.variants.get(control):
+        return name
     raise UsageError(
         f"{variant}: the kernel has no control of its name", f"variants of {stack.name}/stack.toml"
     )

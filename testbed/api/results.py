@@ -124,9 +124,9 @@ class Results:
     @property
     def rows(self) -> pd.DataFrame:
         """Return a row for each flow of the trials that count."""
-        found = counted(self.every_row).reset_index(drop=True)
-        found.attrs = {FOLDER_ATTRIBUTE: str(self.folder)}
-        return found
+        flow_rows = counted(self.every_row).reset_index(drop=True)
+        flow_rows.attrs = {FOLDER_ATTRIBUTE: str(self.folder)}
+        return flow_rows
 
     def where(self, **values: object) -> Results:
         """Return the trials that have a flow with these values of columns or axes."""
@@ -135,8 +135,8 @@ class Results:
             chosen = chosen[chosen[self._column(name)] == value]
         names = set(chosen["trial"])
         kept = self.every_row[self.every_row["trial"].isin(names)]
-        own = tuple(trial for trial in self.trials if trial.path.name in names)
-        return replace(self, every_row=kept, trials=own)
+        matching = tuple(trial for trial in self.trials if trial.path.name in names)
+        return replace(self, every_row=kept, trials=matching)
 
     def throughput(self, step_s: float = 0.5) -> pd.DataFrame:
         """Return `throughput_mbps` of each flow at its receiver, in steps, with all headers."""
@@ -191,15 +191,19 @@ class Results:
             for trial in self._counting():
                 packets = TrialPackets(trial)
                 for flow in trial.record.flows:
-                    found = series(trial, packets, flow)
-                    if found is not None:
-                        yield found.assign(trial=trial.path.name, flow=flow.name)
+                    series_parts = series(trial, packets, flow)
+                    if series_parts is not None:
+                        yield series_parts.assign(trial=trial.path.name, flow=flow.name)
 
         return self._with_axes(list(parts()), ["trial", "flow"])
 
     def _of_samples(self, table: Table) -> pd.DataFrame:
-        found = ((trial, read_samples(trial, table)) for trial in self._counting())
-        parts = [own.assign(trial=trial.path.name) for trial, own in found if own is not None]
+        samples = ((trial, read_samples(trial, table)) for trial in self._counting())
+        parts = [
+            of_trial.assign(trial=trial.path.name)
+            for trial, of_trial in samples
+            if of_trial is not None
+        ]
         by_flow = "flow" in table.columns
         return self._with_axes(parts, ["trial", "flow"] if by_flow else ["trial"])
 
@@ -207,8 +211,8 @@ class Results:
         """Return the parts as one table, after columns for their trial, flow, variant and axes."""
         if not parts:
             return pd.DataFrame(columns=[*key, "time_s"])
-        own = [*key, *(["variant"] if "flow" in key else [])]
-        known = [*own, *(name for name in self.every_row if str(name).startswith(AXIS))]
+        columns = [*key, *(["variant"] if "flow" in key else [])]
+        known = [*columns, *(name for name in self.every_row if str(name).startswith(AXIS))]
         told = self.every_row[known].drop_duplicates(key)
         merged = pd.concat(parts, ignore_index=True).merge(told, on=key, how="left")
         return merged[[*known, *(name for name in merged if name not in known)]]
@@ -235,19 +239,19 @@ def open_results(results: str | Path | pd.DataFrame) -> Results:
 def _throughput(
     trial: Trial, packets: TrialPackets, flow: FlowRecord, step_s: float
 ) -> pd.DataFrame | None:
-    found = packets.flow("receiver", flow)
-    if found is None:
+    received = packets.flow("receiver", flow)
+    if received is None:
         return None
-    seconds = (found.data["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
-    sizes = found.data["length"].to_numpy()
+    seconds = (received.data["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    sizes = received.data["length"].to_numpy()
     series = rates_mbps(seconds, sizes, flow.started_s, flow.stopped_s, step_s)
     return pd.DataFrame({"time_s": series.time_s, "throughput_mbps": series.value})
 
 
 def _round_trips(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> pd.DataFrame | None:
-    found = packets.flow("sender", flow)
-    if found is None or flow.protocol != "tcp":
+    sent = packets.flow("sender", flow)
+    if sent is None or flow.protocol != "tcp":
         return None
-    own = round_trips(found.acks)
-    seconds = (own["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
-    return pd.DataFrame({"time_s": seconds, "rtt_ms": own["rtt_ms"].to_numpy()})
+    trips = round_trips(sent.acks)
+    seconds = (trips["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    return pd.DataFrame({"time_s": seconds, "rtt_ms": trips["rtt_ms"].to_numpy()})

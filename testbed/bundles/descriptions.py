@@ -101,8 +101,8 @@ class Told:
         for trial in self.trials.values():
             by_name.setdefault(trial.scenario.experiment, []).append(trial)
         for name, trials in by_name.items():
-            about = self.experiments[name].about if name in self.experiments else ""
-            yield name, about, trials
+            purpose = self.experiments[name].about if name in self.experiments else ""
+            yield name, purpose, trials
 
 
 def page(told: Told) -> str:

@@ -96,7 +96,7 @@ class MadeBundle:
 def make_bundle(
     folders: Sequence[Path],
     out: Path,
-    about: About,
+    title_page: About,
     definitions: Mapping[str, Experiment],
     say: Say = lambda _line: None,
 ) -> MadeBundle:
@@ -109,11 +109,11 @@ def make_bundle(
             say(f"tables and figures of {run.path}")
             for path in make_tables(run.path, definitions):
                 tables.append(f"{_place(store, run)}/{path.relative_to(run.path)}")
-    found = collect([run.path for s in stores for run in s.runs] or folders, definitions)
-    answers = answers_of(found) if any(e.definition for e in found.experiments) else ()
-    writer = _Writer(about)
+    results = collect([run.path for s in stores for run in s.runs] or folders, definitions)
+    answers = answers_of(results) if any(e.definition for e in results.experiments) else ()
+    writer = _Writer(title_page)
     with workplace("bundle") as folder:
-        page = make_report(found, folder / REPORT, answers, single=True)
+        page = make_report(results, folder / REPORT, answers, single=True)
 
         def write(path: Path) -> None:
             with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -123,8 +123,8 @@ def make_bundle(
                     writer.add_text(CLAIMS, ledger_json(answers))
                 for store in stores:
                     _add_store(writer, store, say)
-                manifest = _manifest(writer, stores, about, tables)
-                _add_descriptions(writer, manifest, stores, found, answers)
+                manifest = _manifest(writer, stores, title_page, tables)
+                _add_descriptions(writer, manifest, stores, results, answers)
                 writer.finish(manifest)
 
         replace(out, write)
@@ -171,8 +171,8 @@ class _Writer:
 
     archive: zipfile.ZipFile
 
-    def __init__(self, about: About) -> None:
-        self.keeps_captures = about.captures == "keep"
+    def __init__(self, title_page: About) -> None:
+        self.keeps_captures = title_page.captures == "keep"
         self.files: dict[str, BundledFile] = {}
         self.program_files: dict[str, dict[str, str]] = {}
         self.manifest: BundleManifest | None = None
@@ -211,11 +211,11 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _add_store(writer: _Writer, store: ResultsStore, say: Say) -> None:
-    said = time.monotonic()
+    shown_at = time.monotonic()
     for number, trial in enumerate(store.trials):
-        if time.monotonic() - said > 2:
+        if time.monotonic() - shown_at > 2:
             say(f"{store.name}: {number} of {len(store.trials)} trials")
-            said = time.monotonic()
+            shown_at = time.monotonic()
         _add_trial(writer, trial, _place(store, trial))
     for run in store.runs:
         names = [RUN_FILE, METRICS_CSV, LINKS_CSV, TRANSFERS_CSV]
@@ -267,7 +267,7 @@ def _program_files(writer: _Writer, trial: Trial) -> Iterator[tuple[str, str]]:
 
 
 def _manifest(
-    writer: _Writer, stores: Sequence[ResultsStore], about: About, tables: Sequence[str]
+    writer: _Writer, stores: Sequence[ResultsStore], title_page: About, tables: Sequence[str]
 ) -> BundleManifest:
     trials = [trial for store in stores for trial in store.trials]
     experiments = dict.fromkeys(trial.scenario.experiment for trial in trials)
@@ -280,9 +280,9 @@ def _manifest(
             code |= machine.code_of(trial.scenario, plans[trial.path])
     recorded = {name: text for t in trials for name, text in t.record.versions.items()}
     return BundleManifest(
-        title=about.title or f"Results of {', '.join(experiments)}",
-        authors=about.authors,
-        licence=about.licence,
+        title=title_page.title or f"Results of {', '.join(experiments)}",
+        authors=title_page.authors,
+        licence=title_page.licence,
         testbed=versions_of(("tcp-testbed",))["tcp-testbed"],
         code=code,
         made_s=time.time(),
@@ -302,7 +302,7 @@ def _add_descriptions(
     writer: _Writer,
     manifest: BundleManifest,
     stores: Sequence[ResultsStore],
-    found: ResultSet,
+    results: ResultSet,
     answers: Sequence[Answer],
 ) -> None:
     """Add what tells people and their programs what is in the bundle."""
@@ -311,7 +311,7 @@ def _add_descriptions(
         {_place(store, trial): trial for store in stores for trial in store.trials},
         {_place(store, run): run for store in stores for run in store.runs},
         answers,
-        {each.experiment: each.definition for each in found.experiments if each.definition},
+        {each.experiment: each.definition for each in results.experiments if each.definition},
         writer.files,
     )
     writer.add_text(BUNDLE_CITATION, descriptions.citation(told))
@@ -334,8 +334,10 @@ def _warnings(trials: Sequence[Trial], built: Container[str]) -> Iterator[str]:
         yield f"{number_of(len(real), 'trial')} ran in real time: nobody can repeat the packets"
     if failed:
         yield f"{number_of(len(failed), 'trial')} did not end well, and will not be repeated"
-    own = {t.scenario.kernel for t in trials if t.record.virtual_time} - {*kernels.debian_names()}
-    for name in sorted(own):
+    own_kernels = {t.scenario.kernel for t in trials if t.record.virtual_time} - {
+        *kernels.debian_names()
+    }
+    for name in sorted(own_kernels):
         yield (
             f"kernel {name} is one of your own: a reader has to build it from your source "
             f"(testbed kernel build --source DIR --name {name}), which is not in the bundle"

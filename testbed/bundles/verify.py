@@ -132,14 +132,14 @@ def _repeat(
         else:
             ready += of_kernel
     for store in dict.fromkeys(trial.path.parent for trial in ready):
-        own = [trial for trial in ready if trial.path.parent == store]
-        planned = tasks([with_bundled_files(bundle, trial) for trial in own])
+        due = [trial for trial in ready if trial.path.parent == store]
+        planned = tasks([with_bundled_files(bundle, trial) for trial in due])
         needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
         choice = choose("guest", needs, planned[0].scenario.kernel)
         with listener.watching(len(planned)) as watch:
             done = run_all(planned, choice, folder / store.name, watch, jobs)
         ended = {each.scenario.name: each for each in done}
-        for trial, task in zip(own, planned, strict=True):
+        for trial, task in zip(due, planned, strict=True):
             end = ended[task.scenario.name]
             if end.status is Status.OK:
                 yield trial, Trial(end.path, task.scenario, end.record)

@@ -26,8 +26,8 @@ def bundle(options: argparse.Namespace) -> int:
     for folder in options.results:
         if is_bundle(folder):
             raise UsageError(f"{folder}: a bundle already", "name results folders")
-    about = About(options.title, tuple(options.author), options.license, options.captures)
-    made = make_bundle(options.results, out, about, options.experiments, console.print)
+    title_page = About(options.title, tuple(options.author), options.license, options.captures)
+    made = make_bundle(options.results, out, title_page, options.experiments, console.print)
     for warning in made.warnings:
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     manifest = made.manifest

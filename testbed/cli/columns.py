@@ -17,14 +17,14 @@ def columns(options: argparse.Namespace) -> int:
 
     tables = {METRICS_CSV: ALL_METRICS, LINKS_CSV: LINK_COLUMNS, TRANSFERS_CSV: TRANSFER_COLUMNS}
     words = [word.lower() for word in options.words]
-    found = {
+    matching = {
         file: [each for each in kinds if not words or any(word in each.name for word in words)]
         for file, kinds in tables.items()
     }
-    if not any(found.values()):
+    if not any(matching.values()):
         names = [each.name for kinds in tables.values() for each in kinds]
         raise UsageError(f"no column has {' or '.join(words)}", nearest(words[0], names))
-    for file, kinds in found.items():
+    for file, kinds in matching.items():
         if kinds:
             console.print(f"{file}:")
         for each in kinds:

@@ -151,11 +151,11 @@ def _run_suite(options: argparse.Namespace) -> int:
         ConsoleListener(),
     )
     print_missing_features(planned.choice.engine, done.trials)
-    found = run_output.collected([done.folder], options)
-    for table in summaries(list(found.experiments)):
+    results = run_output.collected([done.folder], options)
+    for table in summaries(list(results.experiments)):
         run_output.print_table(table, run_output.Printed("table", None))
     out = options.out or done.folder / REPORT
-    [page] = after_a_while("drawing the page", (make_report(each, out) for each in [found]))
+    [page] = after_a_while("drawing the page", (make_report(each, out) for each in [results]))
     console.print(f"report: {page}", soft_wrap=True)
     return 0
 
@@ -207,25 +207,25 @@ def _find_worst(options: argparse.Namespace) -> int:
         shlex.join(("testbed", *options.arguments)),
         lambda folder: run_output.collected([folder], options).experiments[0],
     )
-    found = find_worst(search, budget_s(options.budget or USUAL_SEARCH))
+    worst = find_worst(search, budget_s(options.budget or USUAL_SEARCH))
     path = options.out or results_folder(evaluation.name) / f"{options.adversary}.json"
     make_folder(path.parent)
-    replace(path, lambda file: file.write_text(scenario_text(found.scenario, path.parent)))
-    for line in finding_lines(found, evaluation, adversary.about):
+    replace(path, lambda file: file.write_text(scenario_text(worst.scenario, path.parent)))
+    for line in finding_lines(worst, evaluation, adversary.about):
         console.print(line, soft_wrap=True)
     console.print(f"scenario: {path}; again: testbed run {path}", soft_wrap=True)
     return 0
 
 
 def finding_lines(
-    found: AdversaryFinding, evaluation: StandardEvaluation, about: str
+    finding: AdversaryFinding, evaluation: StandardEvaluation, description: str
 ) -> Iterator[str]:
     """Yield what an adversary found, as sentences."""
-    yield f"searched for: {about}, with {evaluation.subject} less with {evaluation.others[0]}"
-    for words, each in (("worst", found.worst), ("plainest", found.plain)):
+    yield f"searched for: {description}, with {evaluation.subject} less with {evaluation.others[0]}"
+    for words, each in (("worst", finding.worst), ("plainest", finding.plain)):
         values = ", ".join(f"{name}={value}" for name, value in each.setting.items())
-        yield f"{words} of {found.tried} settings: {each.effect:+.0f} points: {values}"
-    fresh = ", ".join(f"{each:+.0f}" for each in found.fresh)
+        yield f"{words} of {finding.tried} settings: {each.effect:+.0f} points: {values}"
+    fresh = ", ".join(f"{each:+.0f}" for each in finding.fresh)
     yield f"the plainest one with two seeds that chose nothing: {fresh} points"
 
 
@@ -242,13 +242,13 @@ def _run_options(options: argparse.Namespace, **usual: Any) -> RunOptions:
 def _evaluate_all(options: argparse.Namespace) -> int:
     """Run all standard evaluations, with --realistic both ways."""
     exact = evaluation_of(options)
-    found = _evaluated(options, exact, options.out)
+    done = _evaluated(options, exact, options.out)
     if options.realistic:
         from analysis.evaluation.standing import changes
 
         realistic = dataclasses.replace(exact, realistic=True)
         page = options.out and options.out.with_stem(f"{options.out.stem}-realistic")
-        for line in changes(found, _evaluated(options, realistic, page)):
+        for line in changes(done, _evaluated(options, realistic, page)):
             console.print(f"realistic: {line}", soft_wrap=True)
     return 0
 
@@ -332,11 +332,11 @@ def _report_all(
     """Write the page of all standard evaluations, and print their summary."""
     from analysis.evaluation import standing
 
-    found = run_output.collected(runs, options)
-    lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
+    results = run_output.collected(runs, options)
+    lines = standing.standings(results.experiments, evaluation.subject, evaluation.others)
     whom = evaluation.subject, evaluation.others
     table, sheet = standing.text_table(lines, *whom), standing.sheet(lines, *whom)
-    _report(evaluation, found, page, table, sheet, standing.screen(lines, *whom))
+    _report(evaluation, results, page, table, sheet, standing.screen(lines, *whom))
     return lines
 
 
@@ -347,14 +347,14 @@ def _report_space(
     from analysis.figures.general.presentation import summaries
     from analysis.figures.sheet import as_sheet
 
-    found = run_output.collected([run], options)
-    for table in summaries(list(found.experiments)):
-        _report(evaluation, found, page, table, as_sheet(table.header, table.rows), table)
+    results = run_output.collected([run], options)
+    for table in summaries(list(results.experiments)):
+        _report(evaluation, results, page, table, as_sheet(table.header, table.rows), table)
 
 
 def _report(
     evaluation: StandardEvaluation,
-    found: ResultSet,
+    results: ResultSet,
     page: Path,
     table: TextTable,
     sheet: Sheet,
@@ -372,17 +372,17 @@ def _report(
         run_output.print_table(screen, run_output.Printed("table", None))
     else:  # nothing differs
         console.print(screen.note, soft_wrap=True)
-    said = tuple(filter(None, (conclusion(each, subject) for each in found.experiments)))
-    for sentence in (each for each in said if each not in table.note):
+    conclusions = tuple(filter(None, (conclusion(each, subject) for each in results.experiments)))
+    for sentence in (each for each in conclusions if each not in table.note):
         console.print(sentence, soft_wrap=True)
     make_folder(page.parent)
     title = f"{subject} beside {', '.join(others)}"
     title += ", realistic" if evaluation.realistic else ""
     note = table.note
-    for sentence in said:  # which the page has above the note
+    for sentence in conclusions:  # which the page has above the note
         note = note.replace(sentence, "").strip()
-    make_report(found, page, standings=Standings(title, said, sheet, note))
-    document = evaluation_document(found, subject, others, said, table)
+    make_report(results, page, standings=Standings(title, conclusions, sheet, note))
+    document = evaluation_document(results, subject, others, conclusions, table)
     data = page.with_name(EVALUATION_JSON)
     replace(data, lambda path: path.write_text(indented(document, 2) + "\n"))
     console.print(f"report: {page}, as data: {data}", soft_wrap=True)

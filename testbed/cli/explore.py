@@ -23,7 +23,7 @@ def explore(options: argparse.Namespace) -> int:
     from analysis.report.live.run_progress import NEWS
 
     settings = parse_settings(options.set, MOVED_EXAMPLE)
-    found = exploration(options.file, settings, whole=options.page is not None)
+    explored = exploration(options.file, settings, whole=options.page is not None)
     if options.page is not None:
         folder = options.page.absolute().parent
         if not folder.is_dir():  # before trials run for minutes
@@ -31,12 +31,12 @@ def explore(options: argparse.Namespace) -> int:
         run = RunOptions(
             engine="guest", out=results_folder(EXPLORE), jobs=options.jobs, captures="drop"
         )
-        text = whole_page(found, run, ConsoleListener())
+        text = whole_page(explored, run, ConsoleListener())
         replace(options.page, lambda path: path.write_text(text, encoding="utf-8"))
         console.print(f"page: {options.page}", soft_wrap=True)
         return 0
-    live = LiveExploration(found)
-    page = explore_page(found.explored, None, NEWS)
+    live = LiveExploration(explored)
+    page = explore_page(explored.explored, None, NEWS)
     with LoopbackServer(page, policy(NEWS), live.news) as server:
         console.print(f"explore: {server.url} (^C ends it)", soft_wrap=True)
         while True:

@@ -189,14 +189,16 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     one, _ = build_source(first, COMPARED_NAMES[0], "", say)
     other, _ = build_source(second, COMPARED_NAMES[1], one, say)
     out = options.out or results_folder(EXPERIMENT)
-    found = compare_kernels(chosen, (one, other), out, lambda _event: None, options.jobs)
-    about = [
+    comparison = compare_kernels(chosen, (one, other), out, lambda _event: None, options.jobs)
+    kernel_names = [
         f"{source.words} ({_version_of(name)})" for source, name in ((first, one), (second, other))
     ]
-    print_lines(*kernel_report.lines_of(found, (about[0], about[1]), options.format))
-    if found.divergences:
+    print_lines(
+        *kernel_report.lines_of(comparison, (kernel_names[0], kernel_names[1]), options.format)
+    )
+    if comparison.divergences:
         return OTHER_PACKETS
-    return SKIP if found.failed else SAME_PACKETS
+    return SKIP if comparison.failed else SAME_PACKETS
 
 
 def _test(options: argparse.Namespace, words: Sequence[str]) -> int:

@@ -17,43 +17,44 @@ MAX_LISTED_TRIALS = 20  # trials; of the others their number
 SIDES = ("A", "B")
 
 
-def lines_of(found: KernelComparison, kernels: tuple[str, str], form: str) -> Iterator[str]:
+def lines_of(compared: KernelComparison, kernels: tuple[str, str], form: str) -> Iterator[str]:
     """Yield the answer's lines; `kernels` are what A and B are."""
     if form == "json":
-        yield json.dumps(_plain(found, kernels), indent=2)
+        yield json.dumps(_plain(compared, kernels), indent=2)
         return
     make = _markdown if form == "md" else _mail
-    yield from make(found, kernels)
+    yield from make(compared, kernels)
 
 
-def summary(found: KernelComparison) -> str:
+def summary(compared: KernelComparison) -> str:
     """Return the answer in a sentence."""
-    if found.divergences:
-        return f"other packets in {len(found.divergences)} of {found.trials} trials"
-    if found.failed:
-        return f"the same packets in {found.same} of {found.trials} trials, the others did not run"
-    return f"the same packets in all {found.trials} trials"
+    if compared.divergences:
+        return f"other packets in {len(compared.divergences)} of {compared.trials} trials"
+    if compared.failed:
+        part = f"{compared.same} of {compared.trials} trials"
+        return f"the same packets in {part}, the others did not run"
+    return f"the same packets in all {compared.trials} trials"
 
 
-def _mail(found: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
-    yield f"Subject: {summary(found)}"
+def _mail(compared: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
+    yield f"Subject: {summary(compared)}"
     yield ""
     yield from (f"{side}: {kernel}" for side, kernel in zip(SIDES, kernels, strict=True))
     yield ""
-    yield from textwrap.wrap(_about(found), COLUMNS)
-    yield from _failures(found)
-    if not found.divergences:
+    yield from textwrap.wrap(_about(compared), COLUMNS)
+    yield from _failures(compared)
+    if not compared.divergences:
         return
     yield ""
     yield "The first packet that differs, by trial:"
     yield ""
-    for each in found.divergences[:MAX_LISTED_TRIALS]:
+    for each in compared.divergences[:MAX_LISTED_TRIALS]:
         yield (
             f"  {each.first.earliest_s:9.6f} s  {each.condition:28} "
             f"packet {each.first.number} of {each.first.interface}"
         )
-    yield from _left_out(found)
-    for each in _explained(found):
+    yield from _left_out(compared)
+    for each in _explained(compared):
         yield ""
         yield f"{each.condition}, packet {each.first.number} of {each.first.interface}:"
         for side, packet in enumerate(each.packets or ()):
@@ -68,46 +69,46 @@ def _mail(found: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
                 yield from textwrap.wrap(
                     line, COLUMNS, initial_indent="     ", subsequent_indent="       "
                 )
-    yield from _effect_lines(found.effects)
+    yield from _effect_lines(compared.effects)
 
 
-def _markdown(found: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
-    yield f"### {summary(found).capitalize()}"
+def _markdown(compared: KernelComparison, kernels: tuple[str, str]) -> Iterator[str]:
+    yield f"### {summary(compared).capitalize()}"
     yield ""
     yield from (f"- {side}: `{kernel}`" for side, kernel in zip(SIDES, kernels, strict=True))
     yield ""
-    yield _about(found)
-    yield from _failures(found)
-    if not found.divergences:
+    yield _about(compared)
+    yield from _failures(compared)
+    if not compared.divergences:
         return
     yield ""
     yield "| second | trial | first packet that differs |"
     yield "|---|---|---|"
-    for each in found.divergences[:MAX_LISTED_TRIALS]:
+    for each in compared.divergences[:MAX_LISTED_TRIALS]:
         where = f"{each.first.number} of `{each.first.interface}`"
         yield f"| {each.first.earliest_s:.6f} | {each.condition} | {where} |"
-    yield from _left_out(found)
-    for each in _explained(found):
+    yield from _left_out(compared)
+    for each in _explained(compared):
         yield ""
         yield f"**{each.condition}**, packet {each.first.number} of `{each.first.interface}`:"
         yield ""
         for side, packet in enumerate(each.packets or ()):
             yield f"- {SIDES[side]}, {_time(each, side)}: `{_text(packet)}`"
             yield from (f"  - {line}" for line in _origin(packet))
-    yield from _effect_lines(found.effects)
+    yield from _effect_lines(compared.effects)
 
 
-def _plain(found: KernelComparison, kernels: tuple[str, str]) -> dict[str, Any]:
+def _plain(compared: KernelComparison, kernels: tuple[str, str]) -> dict[str, Any]:
     """Return the answer in JSON's types."""
     return {
         **dict(zip(("a", "b"), kernels, strict=True)),
-        "summary": summary(found),
-        "trials": found.trials,
-        "same": found.same,
-        "conditions": list(found.conditions),
-        "failed": Counter(each.reason for each in found.failed),
-        "failed_conditions": {each.condition: each.reason for each in found.failed},
-        "differing": [_plain_divergence(each) for each in found.divergences],
+        "summary": summary(compared),
+        "trials": compared.trials,
+        "same": compared.same,
+        "conditions": list(compared.conditions),
+        "failed": Counter(each.reason for each in compared.failed),
+        "failed_conditions": {each.condition: each.reason for each in compared.failed},
+        "differing": [_plain_divergence(each) for each in compared.divergences],
         "effects": [
             {
                 "variant": each.group,
@@ -119,7 +120,7 @@ def _plain(found: KernelComparison, kernels: tuple[str, str]) -> dict[str, Any]:
                 "high": each.comparison.high,
                 "trials": each.comparison.n_a,
             }
-            for each in found.effects
+            for each in compared.effects
         ],
     }
 
@@ -135,26 +136,30 @@ def _plain_divergence(each: Divergence) -> dict[str, Any]:
     }
 
 
-def _about(found: KernelComparison) -> str:
-    text = f"{found.trials} short trials in virtual time with the same seed: in {found.same} all "
-    text += "packets are the same to the byte"
-    return f"{text}, in {len(found.divergences)} they are not." if found.divergences else f"{text}."
+def _about(compared: KernelComparison) -> str:
+    text = f"{compared.trials} short trials in virtual time with the same seed: in {compared.same} "
+    text += "all packets are the same to the byte"
+    return (
+        f"{text}, in {len(compared.divergences)} they are not."
+        if compared.divergences
+        else f"{text}."
+    )
 
 
-def _failures(found: KernelComparison) -> Iterator[str]:
-    for reason, count in Counter(each.reason for each in found.failed).items():
+def _failures(compared: KernelComparison) -> Iterator[str]:
+    for reason, count in Counter(each.reason for each in compared.failed).items():
         yield ""
         yield f"{count} trials were not compared: {reason}"
 
 
-def _left_out(found: KernelComparison) -> Iterator[str]:
-    if (more := len(found.divergences) - MAX_LISTED_TRIALS) > 0:
+def _left_out(compared: KernelComparison) -> Iterator[str]:
+    if (more := len(compared.divergences) - MAX_LISTED_TRIALS) > 0:
         yield ""
         yield f"and {more} more."
 
 
-def _explained(found: KernelComparison) -> Sequence[Divergence]:
-    return [each for each in found.divergences if each.packets]
+def _explained(compared: KernelComparison) -> Sequence[Divergence]:
+    return [each for each in compared.divergences if each.packets]
 
 
 def _time(divergence: Divergence, side: int) -> str:
@@ -185,8 +190,9 @@ def _effect_lines(effects: Sequence[Effect]) -> Iterator[str]:
     yield "Effects, B − A, mean of the trials that differ with its 95 % interval:"
     yield ""
     for each in effects:
-        found, unit = each.comparison, f" {each.unit}" if each.unit else ""
+        effect, unit = each.comparison, f" {each.unit}" if each.unit else ""
         yield (
-            f"- {each.group}: {each.what} {found.difference:+.3g}{unit} "
-            f"[{found.low:+.3g}, {found.high:+.3g}], A has {each.mean_a:.3g} ({found.n_a} trials)"
+            f"- {each.group}: {each.what} {effect.difference:+.3g}{unit} "
+            f"[{effect.low:+.3g}, {effect.high:+.3g}], A has {each.mean_a:.3g} "
+            f"({effect.n_a} trials)"
         )

@@ -96,18 +96,18 @@ def _source(options: argparse.Namespace, kernel: str) -> SelftestSource:
 
 
 def _ktap(number: int, end: SelftestEnd) -> Iterator[str]:
-    said = [*end.said, *([f"the kernel: {end.report}"] if end.report else [])]
+    notes = [*end.said, *([f"the kernel: {end.report}"] if end.report else [])]
     if end.results and end.status is not SelftestStatus.PASSED:
-        said.append(f"results: {end.results}")
+        notes.append(f"results: {end.results}")
     counts = f"{end.count(TEST_PASSED)} passed, {end.count(TEST_FAILED)} failed"
     times = f"{end.virtual_s:.1f} s virtual, {end.wall_s:.1f} s wall"
-    about = f"# {counts}, {end.count(TEST_SKIPPED)} skipped; {times}"
+    summary_line = f"# {counts}, {end.count(TEST_SKIPPED)} skipped; {times}"
     skipped = end.status is SelftestStatus.SKIPPED
     passed = end.status.reported != SelftestStatus.FAILED
     name = end.test.full_name + (f" seed {end.seed}" if end.seed > 1 else "")
-    *lines, result = ktap_result(number, name, passed, said, skipped=skipped)
+    *lines, result = ktap_result(number, name, passed, notes, skipped=skipped)
     yield from lines
-    yield f"{result} {end.reason}" if skipped else f"{result} {about}"
+    yield f"{result} {end.reason}" if skipped else f"{result} {summary_line}"
 
 
 def summary(ends: Sequence[SelftestEnd]) -> Iterator[str]:

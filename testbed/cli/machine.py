@@ -89,9 +89,9 @@ OPTIONAL_PROGRAMS = {  # program → the features that need it
 def tool_states() -> Iterator[ToolState]:
     """Check the tools, then test each engine."""
     for program, without in OPTIONAL_PROGRAMS.items():
-        found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
-        state = found or f"not installed; {without}"
-        yield ToolState(program, bool(found), state, how_to_install(program), needed=False)
+        place = shutil.which(program) or shutil.which(program, path="/usr/sbin")
+        state = place or f"not installed; {without}"
+        yield ToolState(program, bool(place), state, how_to_install(program), needed=False)
     for built in (
         *(RUNNER, NETLINK_RECORDER, CONFINE, GUARD),
         *(IPERF3, PRELOAD, IP, TC, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
@@ -171,8 +171,8 @@ def _offers() -> dict[str, frozenset[str]]:
 
 
 def _engines_with(control: str, offers: Mapping[str, frozenset[str]]) -> str:
-    found = " and ".join(name for name, controls in offers.items() if control in controls)
-    return found or f"none of this machine's engines ({BUILDS})"
+    engines = " and ".join(name for name, controls in offers.items() if control in controls)
+    return engines or f"none of this machine's engines ({BUILDS})"
 
 
 def _other_kernel(each: Variant) -> str:

@@ -44,8 +44,8 @@ def packetdrill(options: argparse.Namespace) -> int:
     print_lines(*ktap_plan(len(runs)))
     ends = []
     for number, end in enumerate(run_scripts(runs, tool, out, say, options.jobs), 1):
-        said = [*end.said, f"packets: {end.kept}"] if end.kept else end.said
-        print_lines(*ktap_result(number, end.run.name, end.passed, said))
+        lines = [*end.said, f"packets: {end.kept}"] if end.kept else end.said
+        print_lines(*ktap_result(number, end.run.name, end.passed, lines))
         ends.append(end)
     print_lines(*(f"# {line}" for line in summary(ends)))
     if options.junit:

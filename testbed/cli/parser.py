@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         """Refuse unknown options at the verb, whose own options are near; verbs before them."""
         self._read = argparse.Namespace() if namespace is None else namespace
         try:
-            found, unknown = super().parse_known_args(args, self._read)
+            known, unknown = super().parse_known_args(args, self._read)
         except argparse.ArgumentError as error:
             words = [word.partition("=")[0] for word in (sys.argv[1:] if args is None else args)]
             raise self._refusal(error, words) from error
@@ -103,7 +103,7 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"unknown option {options[0]}", hint)
         if unknown:
             raise UsageError(f"one argument too many: {quoted(unknown[0])}", f"{self.prog} --help")
-        return found, unknown
+        return known, unknown
 
 
 def _name(action: argparse.Action) -> str:
@@ -195,25 +195,25 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _flag(parser: argparse._ActionsContainer, name: str, about: str) -> None:
-    parser.add_argument(name, action="store_true", help=about)
+def _flag(parser: argparse._ActionsContainer, name: str, help: str) -> None:
+    parser.add_argument(name, action="store_true", help=help)
 
 
 def _value(
-    parser: argparse._ActionsContainer, name: str, metavar: str | None, about: str, **more: Any
+    parser: argparse._ActionsContainer, name: str, metavar: str | None, help: str, **more: Any
 ) -> None:
-    parser.add_argument(name, metavar=metavar, help=about, **more)
+    parser.add_argument(name, metavar=metavar, help=help, **more)
 
 
-def _values(parser: argparse._ActionsContainer, name: str, metavar: str, about: str) -> None:
+def _values(parser: argparse._ActionsContainer, name: str, metavar: str, help: str) -> None:
     """Add an option that can be given several times."""
-    _value(parser, name, metavar, about, action="append", default=[])
+    _value(parser, name, metavar, help, action="append", default=[])
 
 
 def _number(
-    parser: argparse._ActionsContainer, name: str, about: str, default: int | None = None
+    parser: argparse._ActionsContainer, name: str, help: str, default: int | None = None
 ) -> None:
-    _value(parser, name, "N", about, type=_positive, default=default)
+    _value(parser, name, "N", help, type=_positive, default=default)
 
 
 def _positive(text: str) -> int:
@@ -227,19 +227,19 @@ def _check_options(parser: Parser) -> None:
 
 
 def _doctor_options(parser: Parser) -> None:
-    about = "first compile what is missing, and remove what killed runs left behind"
-    _flag(parser, "--mend", about)
+    help = "first compile what is missing, and remove what killed runs left behind"
+    _flag(parser, "--mend", help)
 
 
 def _experiment_options(parser: Parser) -> None:
-    about = f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}"
-    _value(parser, "experiment", None, about, nargs="?", default="")
-    about = "a Mininet Topo in place of an experiment; also mn's own: tree,depth=2,fanout=2"
-    _value(parser, "--topo", "FILE.py:CLASS,ARG=…", about, default="")
-    about = "with --topo: options of the links that have none of their own, as `mn --link tc,…`"
-    _value(parser, "--link", "bw=10,delay=5ms,…", about, default="")
-    about = "with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each"
-    _values(parser, "--flow", "SRC,DST,FIELD=VALUE…", about)
+    help = f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}"
+    _value(parser, "experiment", None, help, nargs="?", default="")
+    help = "a Mininet Topo in place of an experiment; also mn's own: tree,depth=2,fanout=2"
+    _value(parser, "--topo", "FILE.py:CLASS,ARG=…", help, default="")
+    help = "with --topo: options of the links that have none of their own, as `mn --link tc,…`"
+    _value(parser, "--link", "bw=10,delay=5ms,…", help, default="")
+    help = "with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each"
+    _values(parser, "--flow", "SRC,DST,FIELD=VALUE…", help)
     _value(parser, "--duration", "S", "with --topo: seconds (30)", type=float)
     _values(parser, "--set", "KEY=VALUE,…", "values of one axis")
     _number(parser, "--seeds", "repeats (1)", default=1)
@@ -268,29 +268,29 @@ def _run_options(parser: Parser) -> None:
     _place_options(parser)
     parser.set_defaults(engine=AUTO, captures="keep", cluster="")
     _flag(parser, "--rerun", "also run trials that exist already")
-    about = "rerun trials whose verdict is invalid, up to N times"
-    _number(parser, "--retry-invalid", about, default=0)
-    about = "add seeds until the confidence intervals are that narrow, or until the papers' claims "
-    about += "are decided, which is looked at after 10, 20, 40 and 80 seeds"
-    _value(parser, "--until", "ci=N%|answered", about, default="")
+    help = "rerun trials whose verdict is invalid, up to N times"
+    _number(parser, "--retry-invalid", help, default=0)
+    help = "add seeds until the confidence intervals are that narrow, or until the papers' claims "
+    help += "are decided, which is looked at after 10, 20, 40 and 80 seeds"
+    _value(parser, "--until", "ci=N%|answered", help, default="")
     _number(parser, "--max-seeds", "the largest number of seeds for --until (30; answered: 80)")
-    about = "the time that --until may take: no seeds are added that are not expected to fit"
-    _value(parser, "--budget", "30min", about, default="")
-    about = "order: shuffled by a seed (1), or as listed"
-    _value(parser, "--order", "SEED|listed", about, default="1")
-    about = "show the run as a page in a browser of this machine while it goes on; the page of "
-    about += f"the results is then the run's {REPORT}"
-    _flag(parser, "--watch", about)
+    help = "the time that --until may take: no seeds are added that are not expected to fit"
+    _value(parser, "--budget", "30min", help, default="")
+    help = "order: shuffled by a seed (1), or as listed"
+    _value(parser, "--order", "SEED|listed", help, default="1")
+    help = "show the run as a page in a browser of this machine while it goes on; the page of "
+    help += f"the results is then the run's {REPORT}"
+    _flag(parser, "--watch", help)
     _value(parser, "--out", "DIR", "results folder (results/EXPERIMENT)", type=Path)
-    about = "the run's name (its time); an existing run of that name is replaced, its trials stay"
-    _value(parser, "--name", None, about, default="")
-    about = "what the mean of each cell has to be; exit status 1 if it is not"
-    _values(parser, "--expect", "'METRIC >= 0.95 * baseline'", about)
+    help = "the run's name (its time); an existing run of that name is replaced, its trials stay"
+    _value(parser, "--name", None, help, default="")
+    help = "what the mean of each cell has to be; exit status 1 if it is not"
+    _values(parser, "--expect", "'METRIC >= 0.95 * baseline'", help)
     _value(parser, "--baseline", "FILE", f"the {METRICS_CSV} of an earlier run", type=Path)
     _value(parser, "--junit", "FILE", "what was expected, as JUnit's XML", type=Path)
-    about = "how the results are printed; all but `table` are alone on stdout"
+    help = "how the results are printed; all but `table` are alone on stdout"
     formats = ("table", "csv", "json", "md", "latex")
-    _value(parser, "--format", None, about, choices=formats, default="table")
+    _value(parser, "--format", None, help, choices=formats, default="table")
     columns = parser.add_mutually_exclusive_group()
     _value(columns, "--columns", "NAME,…", f"these columns of {METRICS_CSV}")
     _flag(columns, "--all", f"all columns of {METRICS_CSV}")
@@ -301,8 +301,8 @@ def _place_options(parser: Parser) -> None:
 
     _value(parser, "--engine", "|".join(CHOICES), "where to run")
     _number(parser, "--jobs", "number of trials to run in parallel")
-    about = "what happens to captures once they are reduced"
-    _value(parser, "--captures", "keep|zstd|drop", about)
+    help = "what happens to captures once they are reduced"
+    _value(parser, "--captures", "keep|zstd|drop", help)
     _value(parser, "--cluster", "ADDRESS", "run on a dask cluster, e.g. tcp://host:8786")
     _unconfined_option(parser)
 
@@ -310,42 +310,42 @@ def _place_options(parser: Parser) -> None:
 def _unconfined_option(parser: Parser) -> None:
     from testbed.guest.boot import UNCONFINED
 
-    about = "run programs also where the host cannot confine their guest, and they could change "
-    about += "your files (`testbed check` says whether it can)"
-    _flag(parser, UNCONFINED, about)
+    help = "run programs also where the host cannot confine their guest, and they could change "
+    help += "your files (`testbed check` says whether it can)"
+    _flag(parser, UNCONFINED, help)
 
 
 def _evaluate_options(parser: Parser) -> None:
     _value(parser, "name", None, "a congestion control or variant", nargs="?", default="")
-    about = "a queue, alone or for the congestion control"
-    _value(parser, "--queue", "NAME", about, default="")
+    help = "a queue, alone or for the congestion control"
+    _value(parser, "--queue", "NAME", help, default="")
     _value(
         parser, "--against", "NAME,…", "what it is compared with (cubic,bbr,linux-reno)", default=""
     )
-    about = "the kernel on which all of it runs, such as one with your control built in"
-    _value(parser, "--kernel", "NAME", about, default="")
+    help = "the kernel on which all of it runs, such as one with your control built in"
+    _value(parser, "--kernel", "NAME", help, default="")
     _values(parser, "--set", "KEY=VALUE", "one value of an axis, where an evaluation has it")
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
-    about = "run all of it twice, the second time with links that aggregate and hosts that take "
-    about += "time to receive, and say what that changes; drawn settings run only with these"
-    _flag(parser, "--realistic", about)
-    about = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
-    about += "as there is time for"
-    _value(parser, "--budget", "30min", about, default="")
-    about = "search for the worst setting (10min unless --budget says), and write it as a scenario"
-    _value(parser, "--adversary", "starvation|stall|harm", about, default="")
-    about = "test cases, step by step: those of the BBR draft, or RFC 9331's requirements for L4S"
-    _value(parser, "--suite", "bbr-draft|l4s", about, default="")
-    about = "as --budget, until every mean effect is known"
-    _value(parser, "--until", "decided", about, default="")
+    help = "run all of it twice, the second time with links that aggregate and hosts that take "
+    help += "time to receive, and say what that changes; drawn settings run only with these"
+    _flag(parser, "--realistic", help)
+    help = "in settings that are drawn (rate, round trip, buffer, flows, losses, queue), as many "
+    help += "as there is time for"
+    _value(parser, "--budget", "30min", help, default="")
+    help = "search for the worst setting (10min unless --budget says), and write it as a scenario"
+    _value(parser, "--adversary", "starvation|stall|harm", help, default="")
+    help = "test cases, step by step: those of the BBR draft, or RFC 9331's requirements for L4S"
+    _value(parser, "--suite", "bbr-draft|l4s", help, default="")
+    help = "as --budget, until every mean effect is known"
+    _value(parser, "--until", "decided", help, default="")
     _place_options(parser)
     _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)
 
 
 def _reduce_options(parser: Parser) -> None:
-    about = "pcap or pcapng files, or folders: all captures in them"
-    _value(parser, "pcap", None, about, nargs="+", type=Path)
+    help = "pcap or pcapng files, or folders: all captures in them"
+    _value(parser, "pcap", None, help, nargs="+", type=Path)
     rows = parser.add_mutually_exclusive_group()
     _flag(rows, "--packets", "one row per packet, not per flow")
     _flag(rows, "--lengths", "packet lengths by bucket, with bursts, as in Wireshark")
@@ -361,65 +361,65 @@ def _fit_options(parser: Parser) -> None:
     _value(parser, "capture", None, "a pcap or pcapng file, taken at the sender of data", type=Path)
     _value(parser, "--flow", "N", "the TCP flow, as `reduce` numbers them (the largest)", type=int)
     _flag(parser, "--tunnels", "read what VXLAN and GENEVE carry, not as plain UDP")
-    about = "the scenario (fitted.json)"
-    _value(parser, "--out", "FILE", about, type=Path, default=Path("fitted.json"))
+    help = "the scenario (fitted.json)"
+    _value(parser, "--out", "FILE", help, type=Path, default=Path("fitted.json"))
 
 
 def _report_options(parser: Parser) -> None:
-    about = "results folders, bundles, or directories of trials; or a program's folder"
-    _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
+    help = "results folders, bundles, or directories of trials; or a program's folder"
+    _value(parser, "results", "FOLDER", help, nargs="+", type=Path)
     _flag(parser, "--claims", "what the results say of the papers' claims")
-    about = "with --claims: a folder of ns-2's numbers as CSV, printed beside ours"
-    _value(parser, "--reference", "DIR", about, type=Path)
-    about = "put everything into the page, so that it can be sent as one file"
-    _flag(parser, "--single-file", about)
-    about = "paper: only figures, a column wide and without titles, as PDF, and their data as CSV"
-    _value(parser, "--style", None, about, choices=("page", "paper"), default="page")
+    help = "with --claims: a folder of ns-2's numbers as CSV, printed beside ours"
+    _value(parser, "--reference", "DIR", help, type=Path)
+    help = "put everything into the page, so that it can be sent as one file"
+    _flag(parser, "--single-file", help)
+    help = "paper: only figures, a column wide and without titles, as PDF, and their data as CSV"
+    _value(parser, "--style", None, help, choices=("page", "paper"), default="page")
     _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
     _span_options(parser)
-    about = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
-    _value(parser, "--out", "PATH", about, type=Path)
+    help = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
+    _value(parser, "--out", "PATH", help, type=Path)
 
 
 def _bundle_options(parser: Parser) -> None:
-    about = "results folders with all of their runs, or single runs (results/latest)"
-    _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
+    help = "results folders with all of their runs, or single runs (results/latest)"
+    _value(parser, "results", "FOLDER", help, nargs="+", type=Path)
     _value(parser, "--out", "FILE.zip", "the bundle", type=Path, required=True)
-    about = "captures along, or their hashes alone: they are made again where it is verified"
-    _value(parser, "--captures", None, about, choices=("keep", "drop"), default="keep")
+    help = "captures along, or their hashes alone: they are made again where it is verified"
+    _value(parser, "--captures", None, help, choices=("keep", "drop"), default="keep")
     _value(parser, "--title", "TEXT", "what the results are (the experiments' names)", default="")
     _values(parser, "--author", "NAME", "an author; once for each (Anonymous)")
-    about = "the licence of the results, by its name at spdx.org (CC-BY-4.0)"
-    _value(parser, "--license", "NAME", about, default="CC-BY-4.0")
+    help = "the licence of the results, by its name at spdx.org (CC-BY-4.0)"
+    _value(parser, "--license", "NAME", help, default="CC-BY-4.0")
 
 
 def _verify_options(parser: Parser) -> None:
     _value(parser, "bundle", "FILE.zip", "a bundle of anybody's", type=Path)
     _number(parser, "--trials", "how many trials run again (12)")
-    about = "your word, which chooses the trials: another word, other trials (a random one)"
-    _value(parser, "--nonce", "WORD", about, default="")
+    help = "your word, which chooses the trials: another word, other trials (a random one)"
+    _value(parser, "--nonce", "WORD", help, default="")
     _flag(parser, "--all", "all trials run again")
     _number(parser, "--jobs", "number of trials to run in parallel")
 
 
 def _watch_options(parser: Parser) -> None:
-    about = "a trial's directory, or a capture of anybody's (no network, one place)"
-    _value(parser, "trial", "TRIAL|CAPTURE", about, type=Path)
+    help = "a trial's directory, or a capture of anybody's (no network, one place)"
+    _value(parser, "trial", "TRIAL|CAPTURE", help, type=Path)
     _value(parser, "--flow", "NAME", "the flow that is shown first (the largest)", default="")
     _span_options(parser)
-    about = "open at a packet, with the kernel's calls that sent it: runs the trial again under gdb"
-    _value(parser, "--why", "N|retransmission", about, default="")
-    about = "film the page from its first second to its last, too; FILE.mp4 takes ffmpeg"
-    _value(parser, "--video", "FILE.gif|FILE.mp4", about, type=Path)
+    help = "open at a packet, with the kernel's calls that sent it: runs the trial again under gdb"
+    _value(parser, "--why", "N|retransmission", help, default="")
+    help = "film the page from its first second to its last, too; FILE.mp4 takes ffmpeg"
+    _value(parser, "--video", "FILE.gif|FILE.mp4", help, type=Path)
     _value(parser, "--seconds", "S", "how long the film is (8)", type=float, default=8.0)
-    about = f"the page (TRIAL/{FIGURES}/{WATCH_PAGE}, CAPTURE.html)"
-    _value(parser, "--out", "FILE", about, type=Path)
+    help = f"the page (TRIAL/{FIGURES}/{WATCH_PAGE}, CAPTURE.html)"
+    _value(parser, "--out", "FILE", help, type=Path)
 
 
 def _span_options(parser: Parser) -> None:
     for name, what in (("start", "from"), ("stop", "to")):
-        about = f"{what} this second of the trial"
-        _value(parser, f"--{what}", "S", about, dest=name, type=float)
+        help = f"{what} this second of the trial"
+        _value(parser, f"--{what}", "S", help, dest=name, type=float)
 
 
 def _export_options(parser: Parser) -> None:
@@ -446,18 +446,18 @@ def _inspect_options(parser: Parser) -> None:
 def _rewind_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _value(parser, "--at", "S", "stop at this second of the trial", type=float)
-    about = "stop when this packet of the capture is captured, or the first retransmission"
-    _value(parser, "--packet", "N|retransmission", about, default="")
+    help = "stop when this packet of the capture is captured, or the first retransmission"
+    _value(parser, "--packet", "N|retransmission", help, default="")
     _value(parser, "--flow", "NAME", "the flow whose sockets are shown (the first)", default="")
     _unconfined_option(parser)
     points = "sender|receiver|bottleneck-in|bottleneck-out"
     _value(parser, "--point", points, "where the packet was captured (sender)", default="sender")
     how = parser.add_mutually_exclusive_group()
     _flag(how, "--gdb", "stay there in gdb; `help trial` and `trial` say what can be done")
-    about = "print the calls of functions from there on: 'tcp_rack*', or tracepoints: 'tcp:*'"
-    _value(how, "--trace", "PATTERN,…", about, default="")
-    about = "print the calls of one function, with its arguments or these expressions in C"
-    _value(how, "--probe", "FUNCTION[:EXPRESSION,…]", about, default="")
+    help = "print the calls of functions from there on: 'tcp_rack*', or tracepoints: 'tcp:*'"
+    _value(how, "--trace", "PATTERN,…", help, default="")
+    help = "print the calls of one function, with its arguments or these expressions in C"
+    _value(how, "--probe", "FUNCTION[:EXPRESSION,…]", help, default="")
     _value(parser, "--until", "S", "print calls until this second (the end)", type=float)
     _value(parser, "--out", "DIR", "keep what ran again in this results folder", type=Path)
 
@@ -470,52 +470,52 @@ def _seconds(text: str) -> float:
 
 
 def _delayed_packet(text: str) -> tuple[int, float]:
-    found = re.fullmatch(r"(\d+)=(\d+(?:\.\d+)?)(?:ms)?", text)
-    if not found or not int(found[1]) or not float(found[2]):
+    match = re.fullmatch(r"(\d+)=(\d+(?:\.\d+)?)(?:ms)?", text)
+    if not match or not int(match[1]) or not float(match[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is no packet with milliseconds, as 812=5 is")
-    return int(found[1]), float(found[2])
+    return int(match[1]), float(match[2])
 
 
 def _what_if_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
     _values(parser, "--set", "PLACE=VALUE", "a field of the scenario, with another value")
-    about = "from this second on: a link's rate_mbit, delay_ms, loss, up, its queue's limit, ecn "
-    about += "and options, a node's sysctl, a flow's control"
-    _value(parser, "--at", "S", about, type=_seconds)
-    about = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
+    help = "from this second on: a link's rate_mbit, delay_ms, loss, up, its queue's limit, ecn "
+    help += "and options, a node's sysctl, a flow's control"
+    _value(parser, "--at", "S", help, type=_seconds)
+    help = "lose this packet of the capture bottleneck-out (`testbed inspect` numbers them)"
     one = parser.add_mutually_exclusive_group()
-    _number(one, "--drop", about)
-    about = "let this packet of it arrive some milliseconds later"
-    _value(one, "--delay", "N=MS", about, type=_delayed_packet)
+    _number(one, "--drop", help)
+    help = "let this packet of it arrive some milliseconds later"
+    _value(one, "--delay", "N=MS", help, type=_delayed_packet)
     _number(one, "--mark", "mark this packet of it with CE, as a queue does")
-    about = "let a full queue take this packet of the capture bottleneck-in, which it dropped"
-    _number(one, "--spare", about)
+    help = "let a full queue take this packet of the capture bottleneck-in, which it dropped"
+    _number(one, "--spare", help)
     _value(parser, "--flow", "NAME", "the flow whose packet it is (the first)", default="")
-    about = "another queue of its path, by interface or link, such as r1-eth1 or r1-r2"
-    _value(parser, "--queue", "NAME", about, default="")
+    help = "another queue of its path, by interface or link, such as r1-eth1 or r1-r2"
+    _value(parser, "--queue", "NAME", help, default="")
     _number(parser, "--seeds", "in N networks, from the trial's seed on", default=1)
     _value(parser, "--out", "DIR", "results folder (results/what-if)", type=Path)
     _number(parser, "--jobs", "trials at once (one for each core)")
 
 
 def _explore_options(parser: Parser) -> None:
-    about = "a scenario's .json with two flows (the usual one: two flows through a bottleneck)"
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE.json", help=about)
+    help = "a scenario's .json with two flows (the usual one: two flows through a bottleneck)"
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE.json", help=help)
     _values(parser, "--set", "PLACE=V,V,…", "a field to move, with its values")
-    about = "run all positions, and write a page that has them and needs nothing else"
-    _value(parser, "--page", "FILE.html", about, type=Path)
+    help = "run all positions, and write a page that has them and needs nothing else"
+    _value(parser, "--page", "FILE.html", help, type=Path)
     _number(parser, "--jobs", "trials at once for --page (one for each core)")
 
 
 def _kernel_options(parser: Parser) -> None:
-    about = "what to do (list), and with what"
-    _value(parser, "words", "list|build|remove|same|compare|test", about, nargs="*")
+    help = "what to do (list), and with what"
+    _value(parser, "words", "list|build|remove|same|compare|test", help, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
     _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
-    about = "additional patches; one with the same name replaces ours"
-    _value(parser, "--patches", "DIR", about, type=Path)
-    about = "lines of a configuration, which override ours"
-    _value(parser, "--config", "FILE", about, type=Path)
+    help = "additional patches; one with the same name replaces ours"
+    _value(parser, "--patches", "DIR", help, type=Path)
+    help = "lines of a configuration, which override ours"
+    _value(parser, "--config", "FILE", help, type=Path)
     _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
     _unconfined_option(parser)
     flavours = {
@@ -524,143 +524,141 @@ def _kernel_options(parser: Parser) -> None:
         "--for-selftests": "build: the image of Linux's own tests of the network",
     }
     one = parser.add_mutually_exclusive_group()
-    for option, about in flavours.items():
+    for option, help in flavours.items():
         flavour = option.removeprefix("--for").lstrip("-")
         one.add_argument(
-            option, dest="flavour", action="store_const", const=flavour, default="", help=about
+            option, dest="flavour", action="store_const", const=flavour, default="", help=help
         )
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
-    about = "same, compare: results folder (results/kernel-same, results/kernel-compare)"
-    _value(parser, "--out", "DIR", about, type=Path)
-    about = "compare: the answer as a mail, as Markdown for a pull request, or as JSON"
-    _value(parser, "--format", None, about, choices=("mail", "md", "json"), default="mail")
-    about = "compare: only trials with this in their name, such as cubic or red-ecn"
-    _value(parser, "--only", "TEXT", about, default="")
+    help = "same, compare: results folder (results/kernel-same, results/kernel-compare)"
+    _value(parser, "--out", "DIR", help, type=Path)
+    help = "compare: the answer as a mail, as Markdown for a pull request, or as JSON"
+    _value(parser, "--format", None, help, choices=("mail", "md", "json"), default="mail")
+    help = "compare: only trials with this in their name, such as cubic or red-ecn"
+    _value(parser, "--only", "TEXT", help, default="")
     _number(parser, "--jobs", "compare, test: number of guests at once (one for each core)")
-    about = "test: the version of Linux whose tests run (the newest whose source is here)"
-    _value(parser, "--selftests", "VERSION", about, default="")
-    about = "test KERNEL selftests: only the tests with this name, with or without its ending"
-    _value(parser, "-t", "NAME", about, dest="tests", action="append", default=[])
-    about = "… : seconds of virtual time after which a test is ended (7200)"
-    _number(parser, "--limit", about, default=7200)
-    about = "… : seconds of wall time after which it is given up (1200)"
-    _number(parser, "--timeout", about, default=1200)
+    help = "test: the version of Linux whose tests run (the newest whose source is here)"
+    _value(parser, "--selftests", "VERSION", help, default="")
+    help = "test KERNEL selftests: only the tests with this name, with or without its ending"
+    _value(parser, "-t", "NAME", help, dest="tests", action="append", default=[])
+    help = "… : seconds of virtual time after which a test is ended (7200)"
+    _number(parser, "--limit", help, default=7200)
+    help = "… : seconds of wall time after which it is given up (1200)"
+    _number(parser, "--timeout", help, default=1200)
     _flag(parser, "--capture", "… : run a test that fails again, with its packets captured")
     _number(parser, "--repeat", "… : run each with N seeds, and name what differs")
     _flag(parser, "--busy", "… : keep every core busy meanwhile")
 
 
 def _stack_options(parser: Parser) -> None:
-    about = "what to do (list), and with which: names, or folders of yours (all that come along)"
-    _value(parser, "words", "list|build|check STACK…", about, nargs="*")
+    help = "what to do (list), and with which: names, or folders of yours (all that come along)"
+    _value(parser, "words", "list|build|check STACK…", help, nargs="*")
 
 
 def _program_options(parser: Parser) -> None:
-    about = "what the guest's randomness follows from: the same seed, the same bytes (1)"
-    _number(parser, "--seed", about, default=1)
+    help = "what the guest's randomness follows from: the same seed, the same bytes (1)"
+    _number(parser, "--seed", help, default=1)
     _machine_options(parser)
     _flag(parser, "--in-place", "also copy the files of files/ into the working folder")
-    about = "status 3, often at once, if something is wrong with the laboratory (docs/mininet.md)"
-    _flag(parser, "--check", about)
+    help = "status 3, often at once, if something is wrong with the laboratory (docs/mininet.md)"
+    _flag(parser, "--check", help)
 
 
 def _machine_options(parser: Parser) -> None:
     _value(parser, "--kernel", "NAME", "the guest's kernel: `testbed kernel list`", default="")
-    about = "results folder (results/VERB/NAME): the output, and in files/ what was written in "
-    about += "the working folder"
-    _value(parser, "--out", "DIR", about, type=Path)
+    help = "results folder (results/VERB/NAME): the output, and in files/ what was written in "
+    help += "the working folder"
+    _value(parser, "--out", "DIR", help, type=Path)
     _number(parser, "--limit", "seconds of virtual time after which it is ended (3600)", 3600)
     _number(parser, "--timeout", "seconds of wall time after which it is given up (3600)", 3600)
     _number(parser, "--memory", "MB of the guest, its changed files included (1024)", 1024)
-    about = "a variable of the environment; without a value, as it is here"
-    _values(parser, "--env", "NAME[=VALUE]", about)
+    help = "a variable of the environment; without a value, as it is here"
+    _values(parser, "--env", "NAME[=VALUE]", help)
     _unconfined_option(parser)
 
 
 def _mininet_options(parser: Parser) -> None:
     _program_options(parser)
     _capture_option(parser)
-    about = (
+    help = (
         "a script, which runs in its own folder, and its arguments; a laboratory of Kathará's and "
         "what to do there (docs/others.md); or -- and a command: -- mn …"
     )
-    _value(parser, "words", "SCRIPT", about, nargs=argparse.REMAINDER)
+    _value(parser, "words", "SCRIPT", help, nargs=argparse.REMAINDER)
 
 
 def _capture_option(parser: Parser) -> None:
-    about = "write the packets of these interfaces as pcapng, their flows as a table, and samples "
-    about += "of queues and sockets: all, nodes (h1), their ports (s1:2), interfaces (s1-eth2)"
-    _value(parser, "--capture", "NAME,…", about, default="")
+    help = "write the packets of these interfaces as pcapng, their flows as a table, and samples "
+    help += "of queues and sockets: all, nodes (h1), their ports (s1:2), interfaces (s1-eth2)"
+    _value(parser, "--capture", "NAME,…", help, default="")
 
 
 def _exec_options(parser: Parser) -> None:
     _program_options(parser)
-    about = "the file of a scenario, whose network is made first: its nodes are network namespaces"
-    _value(parser, "--network", "FILE", about, type=Path)
+    help = "the file of a scenario, whose network is made first: its nodes are network namespaces"
+    _value(parser, "--network", "FILE", help, type=Path)
     _capture_option(parser)
-    about = "run it with N seeds, and compare the tests that it names; its output goes to files"
-    _number(parser, "--repeat", about)
-    about = "run it on up to N machines that are slow in other ways, until a test fails, and say "
-    about += "what is enough for that (docs/suites.md)"
-    _number(parser, "--explore", about)
+    help = "run it with N seeds, and compare the tests that it names; its output goes to files"
+    _number(parser, "--repeat", help)
+    help = "run it on up to N machines that are slow in other ways, until a test fails, and say "
+    help += "what is enough for that (docs/suites.md)"
+    _number(parser, "--explore", help)
     _value(parser, "--perturb", "FILE", "run it as an exploration has found it to fail", type=Path)
     _flag(parser, "--busy", "with --repeat, --explore: keep every core busy meanwhile")
-    about = (
-        "the command, which runs in the current folder; with --network also lines, each a word: "
-    )
-    about += "'NODE: COMMAND', with & at its end a server, 'NODE@SECONDS: COMMAND'"
-    _value(parser, "words", "-- COMMAND", about, nargs=argparse.REMAINDER)
+    help = "the command, which runs in the current folder; with --network also lines, each a word: "
+    help += "'NODE: COMMAND', with & at its end a server, 'NODE@SECONDS: COMMAND'"
+    _value(parser, "words", "-- COMMAND", help, nargs=argparse.REMAINDER)
 
 
 def _shell_options(parser: Parser) -> None:
     _program_options(parser)
-    about = "a command in place of the shell"
-    _value(parser, "words", "COMMAND", about, nargs=argparse.REMAINDER)
+    help = "a command in place of the shell"
+    _value(parser, "words", "COMMAND", help, nargs=argparse.REMAINDER)
 
 
 def _grade_options(parser: Parser) -> None:
-    about = "the script, which runs in its own folder"
-    _value(parser, "script", "SCRIPT", about)
+    help = "the script, which runs in its own folder"
+    _value(parser, "script", "SCRIPT", help)
     _value(parser, "--seeds", "N,…", "the seeds of its runs (1)", default="1")
-    about = "the numbers that its runs have to show, with their ranges (the script's name, .toml)"
-    _value(parser, "--expect", "FILE", about, type=Path)
-    about = "a run with which something is wrong, as of `testbed mininet --check`, fails, too"
-    _flag(parser, "--check", about)
+    help = "the numbers that its runs have to show, with their ranges (the script's name, .toml)"
+    _value(parser, "--expect", "FILE", help, type=Path)
+    help = "a run with which something is wrong, as of `testbed mininet --check`, fails, too"
+    _flag(parser, "--check", help)
     _machine_options(parser)
 
 
 def _packetdrill_options(parser: Parser) -> None:
-    about = "scripts, or folders with scripts, also in folders below"
-    _value(parser, "words", "SCRIPT", about, nargs="*")
-    about = "Linux's own scripts, of this version (6.12 or later)"
-    _value(parser, "--selftests", "VERSION", about, default="")
-    about = "the kernels to run them on: `testbed kernel list`"
-    _value(parser, "--kernel", "NAME,…", about, default="")
-    about = "the packetdrill program (the one in PATH)"
-    _value(parser, "--packetdrill", "FILE", about, type=Path)
-    about = "microseconds by which a packet's time may be off (the script's, or packetdrill's 4000)"
-    _number(parser, "--tolerance", about)
-    about = "results folder (results/packetdrill): a failed script's packets and its capture"
-    _value(parser, "--out", "DIR", about, type=Path)
+    help = "scripts, or folders with scripts, also in folders below"
+    _value(parser, "words", "SCRIPT", help, nargs="*")
+    help = "Linux's own scripts, of this version (6.12 or later)"
+    _value(parser, "--selftests", "VERSION", help, default="")
+    help = "the kernels to run them on: `testbed kernel list`"
+    _value(parser, "--kernel", "NAME,…", help, default="")
+    help = "the packetdrill program (the one in PATH)"
+    _value(parser, "--packetdrill", "FILE", help, type=Path)
+    help = "microseconds by which a packet's time may be off (the script's, or packetdrill's 4000)"
+    _number(parser, "--tolerance", help)
+    help = "results folder (results/packetdrill): a failed script's packets and its capture"
+    _value(parser, "--out", "DIR", help, type=Path)
     _value(parser, "--junit", "FILE", "also write the results as JUnit XML", type=Path)
     _number(parser, "--jobs", "number of scripts to run in parallel")
     _unconfined_option(parser)
 
 
 def _compare_options(parser: Parser) -> None:
-    about = "a results folder, a bundle, or a file of Flent or iperf3; with --packets also a trial"
-    _value(parser, "a", "A", about, type=Path)
+    help = "a results folder, a bundle, or a file of Flent or iperf3; with --packets also a trial"
+    _value(parser, "a", "A", help, type=Path)
     _value(parser, "b", "B", "another one", type=Path)
-    about = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
-    _flag(parser, "--packets", about)
+    help = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
+    _flag(parser, "--packets", help)
     _value(parser, "--metric", "NAME,…", "only these metrics", default="")
-    about = "the tolerance of a metric: an amount in its unit, or N%% of A's mean"
-    _values(parser, "--tolerance", "KEY=VALUE,…", about)
+    help = "the tolerance of a metric: an amount in its unit, or N%% of A's mean"
+    _values(parser, "--tolerance", "KEY=VALUE,…", help)
     _flag(parser, "--all", "all lines, even if many agree")
-    about = "of Flent's and iperf3's files: goodput and delay over time, as PNG, SVG and CSV"
-    _value(parser, "--figure", "FILE.png", about, type=Path)
+    help = "of Flent's and iperf3's files: goodput and delay over time, as PNG, SVG and CSV"
+    _value(parser, "--figure", "FILE.png", help, type=Path)
 
 
 def _completion_options(parser: Parser) -> None:
@@ -670,11 +668,11 @@ def _completion_options(parser: Parser) -> None:
 
 
 def _runs_options(parser: Parser) -> None:
-    about = "list the runs of results/ or of a results folder, or remove runs and those of their "
-    about += "trials that no other run has"
-    _value(parser, "words", "FOLDER | remove RUN…", about, nargs="*")
-    about = "with remove: also the trials that no run has, of the folders with these runs"
-    _flag(parser, "--unused", about)
+    help = "list the runs of results/ or of a results folder, or remove runs and those of their "
+    help += "trials that no other run has"
+    _value(parser, "words", "FOLDER | remove RUN…", help, nargs="*")
+    help = "with remove: also the trials that no run has, of the folders with these runs"
+    _flag(parser, "--unused", help)
 
 
 VERBS = (

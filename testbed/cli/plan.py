@@ -38,8 +38,8 @@ def list_experiments(options: argparse.Namespace) -> int:
         seconds = estimate.guest_seconds_of(scenarios)
         paper = f" ({each.paper})" if each.paper else ""
         table.add_row(each.name, str(len(scenarios)), f"{seconds:.0f} s", each.about + paper)
-    for path, about in files_with_experiments(Path()):
-        table.add_row(f"./{path.name}", "", "", about)
+    for path, purpose in files_with_experiments(Path()):
+        table.add_row(f"./{path.name}", "", "", purpose)
     console.print(table)
     console.print()
     for note in LIST_NOTES:
@@ -105,8 +105,8 @@ def _trials(planned: Sequence[Task]) -> Table:
         seconds = f"{estimate.guest_seconds(plan, scenario):.0f} s"
         disk = f"{estimate.disk_mb(plan, scenario):.1f} MB"
         for number, (name, limit) in enumerate(queues or [("none sampled", "")]):
-            own = (seconds, disk) if number == 0 else ("", "")
-            table.add_row("" if number else scenario.name, name, limit, *own)
+            costs = (seconds, disk) if number == 0 else ("", "")
+            table.add_row("" if number else scenario.name, name, limit, *costs)
     return table
 
 

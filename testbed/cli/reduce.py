@@ -32,22 +32,22 @@ def reduce_captures(options: argparse.Namespace) -> int:
         raise UsageError("--format parquet needs a file", "add --out FILE")
     if options.out is not None and options.format == "table":
         raise UsageError("--out takes csv, json or parquet", "add --format csv")
-    found = _tables(options)
+    tables_read = _tables(options)
     if options.format == "table":
         other = options.packets or options.lengths or options.bin
         if other:
-            lines = tables.aligned(found, {})
+            lines = tables.aligned(tables_read, {})
         elif console.is_terminal:
-            lines = tables.in_parts(found, flow_tables.HEADINGS, ROW_LABELS, console.width)
+            lines = tables.in_parts(tables_read, flow_tables.HEADINGS, ROW_LABELS, console.width)
         else:
-            lines = tables.aligned(found, flow_tables.HEADINGS)
+            lines = tables.aligned(tables_read, flow_tables.HEADINGS)
         sys.stdout.writelines(map(printable_lines, lines))
     elif options.format == "parquet":
-        tables.write_parquet(found, options.out)
+        tables.write_parquet(tables_read, options.out)
     else:
         text = tables.csv_text if options.format == "csv" else tables.json_text
         with options.out.open("w") if options.out else nullcontext(sys.stdout) as file:
-            file.writelines(text(found))
+            file.writelines(text(tables_read))
     return 0
 
 
@@ -56,17 +56,17 @@ def _tables(options: argparse.Namespace) -> Iterator[pa.Table]:
     from analysis.captures import flow_tables, tables
 
     if options.packets:
-        found = tables.packet_tables(
+        packet_tables = tables.packet_tables(
             options.pcap, tunnels=options.tunnels, for_people=options.format == "table"
         )
     elif options.lengths:
-        found = tables.length_tables(options.pcap, tunnels=options.tunnels)
+        packet_tables = tables.length_tables(options.pcap, tunnels=options.tunnels)
     elif options.bin:
         width_s = flow_tables.parse_width(options.bin)
-        found = tables.bin_tables(options.pcap, width_s, tunnels=options.tunnels)
+        packet_tables = tables.bin_tables(options.pcap, width_s, tunnels=options.tunnels)
     else:
-        found = tables.flow_tables(options.pcap, tunnels=options.tunnels)
-    named = zip(found, tables.names_of(options.pcap), strict=True)
+        packet_tables = tables.flow_tables(options.pcap, tunnels=options.tunnels)
+    named = zip(packet_tables, tables.names_of(options.pcap), strict=True)
     for made, name in track(named, len(options.pcap)):
         print_warnings(made.warnings)
         yield made.table.set_column(0, "file", flow_tables.constant(name, len(made.table)))
@@ -78,15 +78,15 @@ def _verify(paths: Sequence[Path], tunnels: bool) -> int:
 
     total = TsharkComparison()
     for path in paths:
-        found = verify(path, tunnels=tunnels)
-        total += found
-        console.print(f"{path}: {found}", soft_wrap=True)
-        for each in found.differences[:SHOWN_DIFFERENCES]:
+        disagreements = verify(path, tunnels=tunnels)
+        total += disagreements
+        console.print(f"{path}: {disagreements}", soft_wrap=True)
+        for each in disagreements.differences[:SHOWN_DIFFERENCES]:
             console.print(f"    {each}", soft_wrap=True)
-        if (hidden := len(found.differences) - SHOWN_DIFFERENCES) > 0:
+        if (hidden := len(disagreements.differences) - SHOWN_DIFFERENCES) > 0:
             console.print(f"    and {hidden} more")
-        if found.other_rules:
-            _print_other_rules(found.other_rules)
+        if disagreements.other_rules:
+            _print_other_rules(disagreements.other_rules)
     if len(paths) > 1:
         console.print(f"{len(paths)} captures: {total}")
     return 1 if total.differences else 0

@@ -93,15 +93,15 @@ def _report_results(options: argparse.Namespace) -> int:
         )
     if options.reference and not options.claims:
         raise UsageError("--reference is printed beside the claims", "add --claims")
-    found = collected(options.results, options)
-    answers = answers_of(found, options.reference) if options.claims else ()
+    results = collected(options.results, options)
+    answers = answers_of(results, options.reference) if options.claims else ()
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
     [page] = after_a_while(
         "drawing the page",
-        (make_report(each, out, answers, both, options.single_file) for each in [found]),
+        (make_report(each, out, answers, both, options.single_file) for each in [results]),
     )
-    print_warnings(found.not_shown)
+    print_warnings(results.not_shown)
     if answers and not options.single_file:
         _write_ledger(page, answers)
     _say_counts(answers)
@@ -142,9 +142,9 @@ def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
 
 def _say_counts(answers: Sequence[Answer]) -> None:
     counts = Counter(str(each.verdict) for each in answers)
-    said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-    if said:
-        console.print(f"claims: {said}")
+    summary = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+    if summary:
+        console.print(f"claims: {summary}")
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:

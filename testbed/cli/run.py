@@ -230,13 +230,13 @@ def _print_suspects(run: Path, frame: pd.DataFrame) -> None:
 
 
 def _show_numbers(
-    run: Path, rows: pd.DataFrame, own: Sequence[TextTable], printed: run_output.Printed
+    run: Path, rows: pd.DataFrame, tables: Sequence[TextTable], printed: run_output.Printed
 ) -> None:
     """Print the rows of flows, of links where several were observed, and of transfers."""
     from analysis.results.tables import write_links, write_transfers
     from analysis.statistics.text_tables import links_table, transfers_summary
 
-    run_output.print_results(rows, own, printed)
+    run_output.print_results(rows, tables, printed)
     trials, _ = readable(trial_paths(run))
     links, transfers = write_links(run, trials), write_transfers(run, trials)
     if printed.format not in ("table", "md", "latex"):

@@ -50,9 +50,9 @@ def collected(folders: Sequence[Path], options: argparse.Namespace) -> ResultSet
     from analysis.results.experiment_results import collect
 
     collecting = (collect(each, options.experiments) for each in [folders])
-    [found] = after_a_while("reading trials", collecting)
-    print_warnings(found.warnings)
-    return found
+    [results] = after_a_while("reading trials", collecting)
+    print_warnings(results.warnings)
+    return results
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 
 def print_results(
-    metrics: pd.DataFrame, own: Iterable[text_tables.TextTable], printed: Printed
+    metrics: pd.DataFrame, each_table: Iterable[text_tables.TextTable], printed: Printed
 ) -> None:
     """Print this run's trials: in an experiment's own tables if it has any, else summed up."""
     from analysis.statistics import text_tables
@@ -72,7 +72,7 @@ def print_results(
         write = text_tables.as_csv if printed.format == "csv" else text_tables.as_json
         sys.stdout.write(write(frame))
         return
-    tables = [] if printed.columns else list(own)
+    tables = [] if printed.columns else list(each_table)
     for table in tables or [text_tables.summary(metrics, printed.columns)]:
         print_table(table, printed)
 

@@ -50,17 +50,17 @@ def _list(folders: Sequence[Path]) -> int:
     folders = [store for folder in folders for store in stores(folder)]
     table = Table("run", "when", "trials", "made by", box=None, header_style="")
     wide = wide_console()
-    found = [run for store in folders for run in runs_in(store)]
-    for run in sorted(found, key=lambda run: run.ended_s, reverse=True):
+    stored_runs = [run for store in folders for run in runs_in(store)]
+    for run in sorted(stored_runs, key=lambda run: run.ended_s, reverse=True):
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.ended_s))
         table.add_row(str(run.path), when, _existing(run), run.command)
         if wide.width < WIDE_TERMINAL:  # the names are whole: `runs remove` takes them
             trials = f"{_existing(run)} trial{'' if len(run.trials) == 1 else 's'}"
             console.print(f"{run.path}  {when}  {trials}", soft_wrap=True)
             console.print(f"    {run.command}", soft_wrap=True)
-    if found and wide.width >= WIDE_TERMINAL:
+    if stored_runs and wide.width >= WIDE_TERMINAL:
         wide.print(table)
-    if not found:
+    if not stored_runs:
         console.print("no runs: `testbed run` makes them")
     for line in _unreferenced_lines(folders):
         console.print(line, soft_wrap=True)
@@ -83,13 +83,13 @@ def _unreferenced_lines(folders: Sequence[Path]) -> Iterator[str]:
 def _remove(names: Sequence[str], unused: bool) -> int:
     if not names and not unused:
         raise UsageError("runs remove: which run?", "`testbed runs` lists them")
-    found = [find_run(name, DEFAULT_RESULTS) for name in names]
-    for run in found:
+    stored_runs = [find_run(name, DEFAULT_RESULTS) for name in names]
+    for run in stored_runs:
         with claimed(run.store, _say):
             trials = remove_run(run)
             console.print(f"removed: {run.path}, {_freed(trials)}", soft_wrap=True)
     if unused:
-        for store in [run.store for run in found] or list(stores(DEFAULT_RESULTS)):
+        for store in [run.store for run in stored_runs] or list(stores(DEFAULT_RESULTS)):
             with claimed(store, _say):
                 trials = unreferenced(store)
                 console.print(f"removed from {store}: {_freed(trials)}", soft_wrap=True)

@@ -40,9 +40,9 @@ def stack(options: argparse.Namespace) -> int:
 def _list(words: Sequence[str]) -> int:
     table = folding_table("stack", "state", "controls", "what")
     for each in map(stack_of, words or shipped()):
-        about = each.description
+        description = each.description
         state = "built" if each.is_built else "not built"
-        table.add_row(each.name, state, ", ".join(about.variants), about.about)
+        table.add_row(each.name, state, ", ".join(description.variants), description.about)
     console.print(table)
     return 0
 
@@ -78,8 +78,8 @@ def _check(words: Sequence[str]) -> int:
         _, done = plan_and_carry_out(selection, options, call, RunListener())
         for _, row in write_metrics(done.folder).iterrows():
             sound = row["verdict"] == "valid"
-            said = f"{row['goodput_mbps']:.2f} Mbit/s" if sound else row["why"] or row["status"]
-            console.print(f"{row['variant']}: {said}", soft_wrap=True, highlight=False)
+            result = f"{row['goodput_mbps']:.2f} Mbit/s" if sound else row["why"] or row["status"]
+            console.print(f"{row['variant']}: {result}", soft_wrap=True, highlight=False)
             status |= not sound
     return status
 

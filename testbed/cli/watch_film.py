@@ -72,9 +72,9 @@ async def _pictures(
     """Yield the page at each instant."""
     sandbox = [] if os.geteuid() else ["--no-sandbox"]  # root has none, and the page is our own
     profile = folder / "profile"
-    own = {"HOME": str(folder), "TMPDIR": str(folder)}
+    environment = {"HOME": str(folder), "TMPDIR": str(folder)}
     argv = [CHROMIUM, *FILM_FLAGS, *sandbox, f"--user-data-dir={profile}"]
-    process = start_told(argv, {**os.environ, **own})
+    process = start_told(argv, {**os.environ, **environment})
     try:
         tab = Tab(process, "report")
         await tab.open()

@@ -113,10 +113,10 @@ def _table(answer: WhatIf) -> TextTable:
     rows = []
     for each in answer.effects:
         column = columns.get(each.metric) or _of_player(each.metric)
-        found = each.difference
-        half = (found.high - found.low) / 2 if found.high > found.low else math.nan
-        difference = column.text(abs(found.difference), half)
-        sign = "−" if found.difference < 0 else "+" if found.difference > 0 else ""
+        change = each.difference
+        half = (change.high - change.low) / 2 if change.high > change.low else math.nan
+        difference = column.text(abs(change.difference), half)
+        sign = "−" if change.difference < 0 else "+" if change.difference > 0 else ""
         sides = (column.text(each.before), column.text(each.after))
         rows.append((each.flow, column.heading, *sides, sign + difference))
     n = len(answer.pairs)

@@ -89,8 +89,10 @@ class AdversarySearch:
                 self.selection(new, seed), self.options, self.command, self.listener
             )
             results = self.collect(done.folder)
-            found: Mapping[Key, float] = self.adversary.effects(results, self.evaluation.subject)
-            self.known |= {(_key(each), seed): found.get(_key(each), 0.0) for each in new}
+            by_setting: Mapping[Key, float] = self.adversary.effects(
+                results, self.evaluation.subject
+            )
+            self.known |= {(_key(each), seed): by_setting.get(_key(each), 0.0) for each in new}
         return [self.known.get((_key(each), seed), 0.0) for each in settings]
 
     def is_confirmed(self, setting: DrawnSetting, effect: float) -> bool:
@@ -206,7 +208,7 @@ def plainest(
 def _simpler(experiment: Experiment, setting: DrawnSetting) -> list[DrawnSetting]:
     """Return the settings that differ in one axis, which is plain in them."""
     assert experiment.space is not None
-    found: list[DrawnSetting] = []
+    plain: list[DrawnSetting] = []
     for axis in experiment.space.axes:
         usual = experiment.axes[axis.name][0]
         texts = [usual if isinstance(usual, str) else f"{usual:g}"]
@@ -214,9 +216,9 @@ def _simpler(experiment: Experiment, setting: DrawnSetting) -> list[DrawnSetting
             texts.append(f"{float(f'{float(setting[axis.name]):.1g}'):g}")
         if _plain_text(setting[axis.name]) == texts[0]:
             continue
-        found += [
+        plain += [
             {**setting, axis.name: text}
             for text in texts
             if text != _plain_text(setting[axis.name])
         ]
-    return found
+    return plain

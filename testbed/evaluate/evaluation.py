@@ -68,8 +68,8 @@ class StandardEvaluation:
         settings: dict[str, Sequence[str]] = {self.axis: everyone}
         settings[VICTIM_AXIS] = (*everyone, ALONE)
         settings |= {axis: (value,) for axis, value in self.fixed.items()}
-        found = {axis: values for axis, values in settings.items() if axis in experiment.axes}
-        return {**found, KERNEL_AXIS: (self.kernel,)} if self.kernel else found
+        own_axes = {axis: values for axis, values in settings.items() if axis in experiment.axes}
+        return {**own_axes, KERNEL_AXIS: (self.kernel,)} if self.kernel else own_axes
 
     def experiments(self, experiments: Iterable[Experiment]) -> list[Experiment]:
         """Return those experiments that compare its axis."""

@@ -66,5 +66,5 @@ def _raise_report(folder: Path) -> None:
 
 def first_report(log: str) -> str:
     """Return the first line in which a kernel reports an error of its own, or nothing."""
-    found = _REPORT.search(log)
-    return printable(found["line"]).strip() if found else ""
+    report = _REPORT.search(log)
+    return printable(report["line"]).strip() if report else ""

@@ -141,8 +141,8 @@ def why_not_found(name: str) -> str:
     """Return what kept the script from looking for a kernel; empty if nothing did."""
     if name not in debian_names():
         return ""
-    said = _ask_script(*_image(name)).stderr.strip()
-    return said.split("\n")[0].removeprefix(SCRIPT_ERROR)
+    errors = _ask_script(*_image(name)).stderr.strip()
+    return errors.split("\n")[0].removeprefix(SCRIPT_ERROR)
 
 
 def source_archive(version: str) -> Path | None:

@@ -210,16 +210,16 @@ def pack(folder: Path) -> tuple[list[str], dict[str, File]]:
     left = MAX_PACKED_BYTES
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        about = path.lstat()
-        if stat.S_ISDIR(about.st_mode):
+        status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
             folders.append(name)
-        elif stat.S_ISREG(about.st_mode):
-            left -= about.st_size
+        elif stat.S_ISREG(status.st_mode):
+            left -= status.st_size
             if left < 0:
                 raise ValueError(f"more than {MAX_PACKED_BYTES >> 30} GiB of files in a trial")
             with path.open("rb") as file:
-                content = file.read(about.st_size)
-            mode, age_s = stat.S_IMODE(about.st_mode), now - about.st_mtime
+                content = file.read(status.st_size)
+            mode, age_s = stat.S_IMODE(status.st_mode), now - status.st_mtime
             files[name] = content.rstrip(b"\0"), len(content), mode, age_s
     return folders, files
 

@@ -92,11 +92,11 @@ class Recorder:
 
     def _conditions(self) -> dict[str, str]:
         """Map the events that this kernel has to their filters."""
-        found = {}
+        filters = {}
         if sockets := socket_filter(_tcp_flows(self._plan)):
-            found = {event: sockets for event in SOCKET_EVENTS if self._instance.format(event)}
+            filters = {event: sockets for event in SOCKET_EVENTS if self._instance.format(event)}
         drops = drop_filter(self._instance.format(FREED))
-        return found | ({FREED: drops} if drops else {})
+        return filters | ({FREED: drops} if drops else {})
 
     def stop(self) -> None:
         """Record nothing any more."""
@@ -134,8 +134,8 @@ def record(plan: Plan) -> Recorder | None:
 
 def _tcp_flows(plan: Plan) -> list[FlowPlan]:
     """Return the TCP flows whose ports are known before the trial."""
-    own = (each for each in plan.flows if each.flow.protocol == "tcp")
-    return [each for each in own if each.src_ports and each.dst_port != ANY_PORT]
+    tcp_plans = (each for each in plan.flows if each.flow.protocol == "tcp")
+    return [each for each in tcp_plans if each.src_ports and each.dst_port != ANY_PORT]
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:
@@ -174,10 +174,10 @@ def read(lines: Iterable[str], plan: Plan, clock: Clock) -> Iterator[TraceEvent]
     ports = {(port, f.dst_port): f for f in _tcp_flows(plan) for port in f.src_ports}
     alone = plan.flows[0].flow.name if len(plan.flows) == 1 else ""
     for line in lines:
-        found = _TRACE_LINE.search(line)
-        if not found:
+        match = _TRACE_LINE.search(line)
+        if not match:
             continue
-        seconds, micros, name, rest = found.groups()
+        seconds, micros, name, rest = match.groups()
         time_s = clock(int(seconds) * 10**9 + int(micros) * 1000)
         if name == "kfree_skb":
             yield TraceEvent(time_s, alone, "drop", detail=rest.rpartition("reason: ")[2])

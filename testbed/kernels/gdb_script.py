@@ -144,7 +144,7 @@ def sockets() -> dict[int, str]:
         number("(unsigned long) tcp_hashinfo.ehash"), bucket_count * step
     )
     node = number("(unsigned long) &((struct sock_common *) 0)->skc_nulls_node")
-    found = {}
+    roles = {}
     for (first,) in struct.iter_unpack("<Q", memory.tobytes()):
         address = first
         while address and not address & 1:  # an odd one ends the chain
@@ -152,11 +152,11 @@ def sockets() -> dict[int, str]:
             near = int(sock["skc_num"])
             other = int.from_bytes(int(sock["skc_dport"]).to_bytes(2, "little"), "big")
             if (near in ports or not ports) and other == far:
-                found[address - node] = "sender"
+                roles[address - node] = "sender"
             elif near == far and (other in ports or not ports):
-                found[address - node] = "receiver"
+                roles[address - node] = "receiver"
             address = int(sock["skc_nulls_node"]["next"])
-    return found
+    return roles
 
 
 def member(sock: str, path: str) -> int | None:
@@ -219,8 +219,8 @@ def functions(pattern: str) -> list[str]:
             return []
         return [pattern]
     regex = fnmatch.translate(pattern).replace("(?s:", "^").replace(r")\Z", "$")
-    said = gdb.execute(f"info functions -q -n {regex}", to_string=True)
-    return sorted(set(re.findall(r"(\w+)\(", said)))
+    listing = gdb.execute(f"info functions -q -n {regex}", to_string=True)
+    return sorted(set(re.findall(r"(\w+)\(", listing)))
 
 
 class PacketStop(gdb.Breakpoint):  # type: ignore[misc]

@@ -85,7 +85,7 @@ class DebuggedGuest(GuestEngine):
     def _debug(self, place: Path, go: Path, pid: int) -> None:
         assert self.kernel is not None
         back, orders, why = (place / name for name in ("back", "orders", "why"))
-        about: Mapping[str, object] = {
+        debug_orders: Mapping[str, object] = {
             **asdict(self._orders),
             "pid": pid,
             "go": str(go),
@@ -95,21 +95,21 @@ class DebuggedGuest(GuestEngine):
             "linux": str(self.kernel / "linux"),
             "symbols": str(self._symbols),
         }
-        orders.write_text(json.dumps(about))
+        orders.write_text(json.dumps(debug_orders))
         options = () if self._orders.interactive else ("-batch",)
         environment = {**os.environ, "TESTBED_REWIND": str(orders)}
         status = run_on_terminal((*GDB, *options), environment, self._output)
         if status:
-            said = safe_files.tail(why) or f"gdb ended with status {status}"
-            raise TestbedError(said, REWIND_HINT)
+            reason = safe_files.tail(why) or f"gdb ended with status {status}"
+            raise TestbedError(reason, REWIND_HINT)
         if back.exists():
             self.back_s = float(safe_files.tail(back))
 
     def _hz(self) -> int:
         """Return how many ticks the kernel has a second."""
         assert self.kernel is not None
-        found = re.search(r"^CONFIG_HZ=(\d+)$", (self.kernel / "config").read_text(), re.MULTILINE)
-        return int(found[1]) if found else DEFAULT_HZ
+        match = re.search(r"^CONFIG_HZ=(\d+)$", (self.kernel / "config").read_text(), re.MULTILINE)
+        return int(match[1]) if match else DEFAULT_HZ
 
 
 def _wait_for_reader(pipe: Path, process: Process) -> int:

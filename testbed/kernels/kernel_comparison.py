@@ -189,10 +189,10 @@ def _time_ns(trial: Trial, capture: Path, number: int) -> int:
 def _flow_of(trial: Trial, capture: Path, number: int) -> FlowRecord | None:
     """Return the flow that a packet is of."""
     rows = TrialPackets(trial).read(capture).rows
-    found = rows[rows["frame"] == number]
-    if found.empty:
+    of_packet = rows[rows["frame"] == number]
+    if of_packet.empty:
         return None
-    ports = {int(found["src_port"].iloc[0]), int(found["dst_port"].iloc[0])}
+    ports = {int(of_packet["src_port"].iloc[0]), int(of_packet["dst_port"].iloc[0])}
     return next(
         (
             flow
@@ -221,6 +221,6 @@ def effects(divergences: Sequence[Divergence], axis: str = "variant") -> Iterabl
                 }
                 for side in (0, 1)
             )
-            found = compare_paired(b, a)
-            if found.kind is ComparisonKind.TESTED:
-                yield Effect(name, what, unit, sum(a.values()) / len(a), found)
+            comparison = compare_paired(b, a)
+            if comparison.kind is ComparisonKind.TESTED:
+                yield Effect(name, what, unit, sum(a.values()) / len(a), comparison)

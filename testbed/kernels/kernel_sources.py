@@ -97,8 +97,8 @@ def _checked_out(source: KernelSource, name: str) -> Path:
     """Return a folder with the files of a commit; those that are there already keep their times."""
     folder = cache_folder() / "trees" / f"{name}.checkout"
     folder.mkdir(parents=True, exist_ok=True)
-    found = run(["git", "-C", source.tree, "rev-parse", "--absolute-git-dir"]).stdout.strip()
-    places = ("--git-dir", found, "--work-tree", str(folder))
+    git_folder = run(["git", "-C", source.tree, "rev-parse", "--absolute-git-dir"]).stdout.strip()
+    places = ("--git-dir", git_folder, "--work-tree", str(folder))
     environment = {**os.environ, "GIT_INDEX_FILE": str(folder.with_suffix(".index"))}
     run(["git", *places, "read-tree", "--reset", "-u", source.commit], env=environment)
     return folder
@@ -136,8 +136,8 @@ def _files(folder: Path) -> Iterator[str]:
         with os.scandir(where) as entries:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
-                    about = entry.stat(follow_symlinks=False)
-                    yield f"{entry.path} {about.st_size} {about.st_mtime_ns}\n"
+                    status = entry.stat(follow_symlinks=False)
+                    yield f"{entry.path} {status.st_size} {status.st_mtime_ns}\n"
 
 
 def has_symbols(name: str) -> bool:

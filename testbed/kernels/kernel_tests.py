@@ -64,10 +64,10 @@ def ktap_plan(count: int) -> Iterator[str]:
 
 
 def ktap_result(
-    number: int, name: str, passed: bool, said: Iterable[str] = (), *, skipped: bool = False
+    number: int, name: str, passed: bool, diagnosis: Iterable[str] = (), *, skipped: bool = False
 ) -> Iterator[str]:
     """Yield the lines of a test's or a suite's result, after what was said about it."""
-    yield from (f"# {line}" for line in said)
+    yield from (f"# {line}" for line in diagnosis)
     yield f"{'ok' if passed else 'not ok'} {number} {name}{' # SKIP' if skipped else ''}"
 
 
@@ -101,10 +101,10 @@ def run_kunit(name: str, progress: kernels.Progress) -> list[SuiteEnd]:
         raise UsageError(
             f"kernel {name} has no KUnit", f"build it with --config {kernels.DEBUG_CONFIG}"
         )
-    found = list(read_suites(name, _boot_log(folder)))
-    if not found:
+    suites = list(read_suites(name, _boot_log(folder)))
+    if not suites:
         raise TestbedError(f"kernel {name} ran no tests of KUnit", "are any built in?")
-    return found
+    return suites
 
 
 def _boot_log(folder: Path) -> str:
@@ -122,18 +122,18 @@ def read_suites(kernel: str, log: str) -> Iterator[SuiteEnd]:
     """Yield the suites in a kernel's log; a test during which it reported an error has failed."""
     lines = log.partition(f"{KTAP_VERSION}\n")[2].splitlines()
     tests: list[KernelTest] = []
-    said: list[str] = []
+    notes: list[str] = []
     for line in lines:
         if result := _TEST_RESULT.match(line):
-            passed = not result[1] and not any(map(first_report, said))
-            about = () if passed else tuple(said)
-            tests.append(KernelTest(result["name"], passed, bool(result["skipped"]), about))
-            said = []
+            passed = not result[1] and not any(map(first_report, notes))
+            diagnosis = () if passed else tuple(notes)
+            tests.append(KernelTest(result["name"], passed, bool(result["skipped"]), diagnosis))
+            notes = []
         elif result := _SUITE_RESULT.match(line):
             yield SuiteEnd(kernel, f"{KUNIT} {result['name']}", tuple(tests))
-            tests, said = [], []
+            tests, notes = [], []
         elif line.strip() != KTAP_VERSION:
-            said.append(line.strip())
+            notes.append(line.strip())
 
 
 TC_TESTING = "tc-testing"
@@ -173,17 +173,17 @@ def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
         program = MachineProgram(words, tests, root_environment(Path.home(), {}, ()))
         run_on_machine(program, folder, place, lambda: False)
         output = safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)
-        found = tuple(read_results(output))
-        if not found:
+        results = tuple(read_results(output))
+        if not results:
             *_, why = safe_files.tail(place / GUEST_ERRORS).strip().split("\n")
             # a module that is missing is said where results should be
-            said = output.strip().split("\n")
-            why = why or said[0] or "they said nothing"
+            lines = output.strip().split("\n")
+            why = why or lines[0] or "they said nothing"
             raise TestbedError(
                 f"the tests of {queue} did not run on kernel {kernel}: {why}",
                 "install what they miss, or name another version's: --selftests VERSION",
             )
-    return SuiteEnd(kernel, queue, found)
+    return SuiteEnd(kernel, queue, results)
 
 
 def read_results(text: str) -> Iterator[KernelTest]:
@@ -193,6 +193,6 @@ def read_results(text: str) -> Iterator[KernelTest]:
     for start, end in pairwise([*starts, len(lines)]):
         result = _RESULT.match(lines[start])
         if result is not None:
-            said = tuple(filter(None, map(str.strip, lines[start + 1 : end])))
+            notes = tuple(filter(None, map(str.strip, lines[start + 1 : end])))
             name = f"{result['id']} - {result['title']}"
-            yield KernelTest(name, not result[1], bool(result["skipped"]), said)
+            yield KernelTest(name, not result[1], bool(result["skipped"]), notes)

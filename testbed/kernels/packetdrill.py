@@ -200,9 +200,9 @@ class _Machines:
             end = self._on_machine(script_run, words, place, stopped)
             if end.status == 0:
                 return ScriptEnd(script_run, True, end.took_s)
-            said = output_lines(script_run, place)
+            lines = output_lines(script_run, place)
         kept = self._keep_packets(script_run, stopped)
-        return ScriptEnd(script_run, False, end.took_s, said, kept)
+        return ScriptEnd(script_run, False, end.took_s, lines, kept)
 
     def _keep_packets(self, script_run: ScriptRun, stopped: threading.Event) -> Path:
         tool = self._tool.words(script_run, "--verbose")
@@ -211,8 +211,8 @@ class _Machines:
         with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept, private=True) as new:
             words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
             self._on_machine(script_run, words, place, stopped)
-            said = output_lines(script_run, place)
-            (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in said))
+            lines = output_lines(script_run, place)
+            (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in lines))
             if (place / MACHINE_FILES / CAPTURE).exists():
                 shutil.copyfile(place / MACHINE_FILES / CAPTURE, new / CAPTURE)
         return kept

@@ -86,8 +86,8 @@ def source_of_tree(tree: Path) -> SelftestSource:
     digest = hashlib.sha256()
     for suite in suite_names():
         for path in sorted((folder / suite).rglob("*")):
-            about = path.lstat()
-            digest.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode())
+            status = path.lstat()
+            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     return SelftestSource(tree.name, tree.resolve(), digest.hexdigest()[:16])
 
 

@@ -235,11 +235,11 @@ def status_of(end: MachineEnd | None, text: str, why: str) -> tuple[SelftestStat
     if end.status == 0:
         return SelftestStatus.PASSED, ""
     if end.status == SKIPPED_STATUS:
-        found = [match["why"] for line in lines if (match := _SKIP.search(line)) and match["why"]]
-        return SelftestStatus.SKIPPED, (found or lines[-1:] or ["it says not why"])[0]
+        reasons = [match["why"] for line in lines if (match := _SKIP.search(line)) and match["why"]]
+        return SelftestStatus.SKIPPED, (reasons or lines[-1:] or ["it says not why"])[0]
     if end.status == EXPECTED_STATUS:
-        found = [line.strip() for line in lines if "XFAIL" in line]
-        return SelftestStatus.EXPECTED, (found or lines[-1:] or ["it says not why"])[0]
+        reasons = [line.strip() for line in lines if "XFAIL" in line]
+        return SelftestStatus.EXPECTED, (reasons or lines[-1:] or ["it says not why"])[0]
     names = [name for name, outcome in printed_outcomes(text) if outcome == TEST_FAILED]
     telling = [line.strip() for line in lines if _FAILED_LINE.search(line)]
     reason = (names or telling or lines[-1:] or ["no output"])[0]

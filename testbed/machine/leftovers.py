@@ -142,8 +142,8 @@ def _each(
 
 def _restored(entry: JournalEntry) -> Iterator[str]:
     if "setting" in entry:
-        said = restore(entry["setting"], entry.get("before", ""), entry.get("after", ""))
-        yield from [said] if said else []
+        complaint = restore(entry["setting"], entry.get("before", ""), entry.get("after", ""))
+        yield from [complaint] if complaint else []
 
 
 def _removed(mark: str, entry: JournalEntry) -> Iterator[str]:

@@ -35,11 +35,11 @@ def attribute(kind: int, data: bytes) -> bytes:
 
 def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
     """Return the attributes of a message by type."""
-    found: dict[int, bytes] = {}
+    by_type: dict[int, bytes] = {}
     while offset + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, offset)
         if length < _ATTRIBUTE.size:
             break
-        found[kind & 0x3FFF] = data[offset + _ATTRIBUTE.size : offset + length]
+        by_type[kind & 0x3FFF] = data[offset + _ATTRIBUTE.size : offset + length]
         offset += (length + 3) & ~3
-    return found
+    return by_type

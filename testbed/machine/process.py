@@ -106,8 +106,8 @@ def sudo_user() -> User | None:
 
 def require(program: str) -> str:
     """Return a program's path; raise an error that names its package if it is missing."""
-    if (own := LIBRARIES / program).is_file():
-        return str(own)
+    if (built := LIBRARIES / program).is_file():
+        return str(built)
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
     if path is None:
         raise TestbedError(f"{program} is not installed", how_to_install(program))
@@ -153,8 +153,8 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise TestbedError(f"{shlex.join(argv)}: no end after {timeout_s} s") from error
     if check and done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
-        raise TestbedError(f"{shlex.join(argv)}: exit status {done.returncode}: {said[0]}")
+        output = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
+        raise TestbedError(f"{shlex.join(argv)}: exit status {done.returncode}: {output[0]}")
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 

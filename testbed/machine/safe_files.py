@@ -123,10 +123,10 @@ class UnfitFile(OSError, ValueError):
         return str(self.strerror)
 
 
-def _check_plain(path: Path, about: os.stat_result, max_bytes: int | None) -> None:
-    if not stat.S_ISREG(about.st_mode):
+def _check_plain(path: Path, status: os.stat_result, max_bytes: int | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise UnfitFile(errno.EINVAL, "not a plain file", str(path))
-    if max_bytes is not None and about.st_size > max_bytes:
+    if max_bytes is not None and status.st_size > max_bytes:
         raise UnfitFile(errno.EFBIG, f"larger than {max_bytes >> 20} MiB", str(path))
 
 

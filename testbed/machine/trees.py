@@ -107,9 +107,9 @@ class GuestFolder:
             os.mkdir(inside, 0o700, dir_fd=results)
             self._results, self._folder = results, open_folder(results, inside)
             opened.callback(os.close, self._folder)
-            about = os.fstat(results)
-            os.fchown(self._folder, -1, about.st_gid)
-            os.fchmod(self._folder, stat.S_IMODE(about.st_mode))
+            owner = os.fstat(results)
+            os.fchown(self._folder, -1, owner.st_gid)
+            os.fchmod(self._folder, stat.S_IMODE(owner.st_mode))
             self._hand_over()
             self._opened = opened.pop_all()
 
@@ -248,28 +248,28 @@ class _Taking:
             if why := self._unfit(before) or self._limits.beyond(number, parts, before.st_size):
                 return self._drop(parts, why)
             _move(name, source, target)
-            about = os.stat(name, dir_fd=target, follow_symlinks=False)
-            why = self._unfit(about) or self._limits.beyond(number, parts, about.st_size)
-            if why or not os.path.samestat(before, about):
+            status = os.stat(name, dir_fd=target, follow_symlinks=False)
+            why = self._unfit(status) or self._limits.beyond(number, parts, status.st_size)
+            if why or not os.path.samestat(before, status):
                 remove(target, name)
                 return self._drop(parts, why or "changed meanwhile")
-            mode = about.st_mode & 0o755 | 0o600
-            if stat.S_IMODE(about.st_mode) != mode:
+            mode = status.st_mode & 0o755 | 0o600
+            if stat.S_IMODE(status.st_mode) != mode:
                 os.chmod(name, mode, dir_fd=target)  # a file, as nobody else can put a link there
         except OSError as error:
             return self._drop(parts, error.strerror or "cannot be moved")
-        self._limits.count(number, about.st_size)
+        self._limits.count(number, status.st_size)
         if self._limits.rules[number].path.endswith(TREE):
             self._tree_files += 1
-            self._tree_bytes += about.st_size
+            self._tree_bytes += status.st_size
 
-    def _unfit(self, about: os.stat_result) -> str:
+    def _unfit(self, status: os.stat_result) -> str:
         """Return what is wrong with a file, or nothing."""
-        if not stat.S_ISREG(about.st_mode):
-            return _KINDS[stat.S_IFMT(about.st_mode)]
-        if about.st_nlink != 1:
+        if not stat.S_ISREG(status.st_mode):
+            return _KINDS[stat.S_IFMT(status.st_mode)]
+        if status.st_nlink != 1:
             return "a hard link"
-        return "" if about.st_uid == self._owner else f"of user {about.st_uid}"
+        return "" if status.st_uid == self._owner else f"of user {status.st_uid}"
 
     @contextlib.contextmanager
     def _made(self, parts: tuple[str, ...]) -> Iterator[int]:
@@ -280,9 +280,9 @@ class _Taking:
         with _folder(self._target, "/".join(parts) or ".") as made:
             yield made
 
-    def _pass_over(self, parts: tuple[str, ...], about: os.stat_result | None) -> None:
+    def _pass_over(self, parts: tuple[str, ...], status: os.stat_result | None) -> None:
         """Leave what no rule allows; say so unless the host had put it there."""
-        why = "" if about is None or stat.S_ISREG(about.st_mode) else self._unfit(about)
+        why = "" if status is None or stat.S_ISREG(status.st_mode) else self._unfit(status)
         if why:
             self._drop(parts, why)
         elif "/".join(parts[:2]) not in self._handed:
@@ -333,8 +333,8 @@ def _alternatives(expressions: Iterable[str]) -> re.Pattern[str]:
 
 def _first(expressions: re.Pattern[str], parts: tuple[str, ...]) -> int | None:
     """Return the number of the first rule that matches a path."""
-    found = expressions.fullmatch("/".join(parts))
-    return found.lastindex - 1 if found and found.lastindex else None
+    match = expressions.fullmatch("/".join(parts))
+    return match.lastindex - 1 if match and match.lastindex else None
 
 
 def _amount(size: int) -> str:
@@ -350,11 +350,11 @@ def open_folder(parent: int, path: str) -> int:
 
     No link and no mount on the way is followed.
     """
-    with _found(parent, path, os.O_DIRECTORY) as found:
-        mode = stat.S_IMODE(os.fstat(found).st_mode)
+    with _found(parent, path, os.O_DIRECTORY) as descriptor:
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            Path(f"/proc/self/fd/{found}").chmod(mode | stat.S_IRWXU)
-        return os.open(".", _LISTED, dir_fd=found)
+            Path(f"/proc/self/fd/{descriptor}").chmod(mode | stat.S_IRWXU)
+        return os.open(".", _LISTED, dir_fd=descriptor)
 
 
 @contextlib.contextmanager
@@ -370,16 +370,16 @@ def _folder(parent: int, path: str) -> Iterator[int]:
 def _found(parent: int, path: str, flags: int = 0) -> Iterator[int]:
     """Find a file or folder, whoever may open it."""
     how = struct.pack("=QQQ", _FOUND | flags, 0, RESOLVE)
-    found = _libc.syscall(OPENAT2, parent, os.fsencode(path), how, len(how))
-    if found < 0:
+    descriptor = _libc.syscall(OPENAT2, parent, os.fsencode(path), how, len(how))
+    if descriptor < 0:
         why = ctypes.get_errno()
         if why not in (errno.ENOSYS, errno.EPERM):  # Linux before 5.6, or a container's filter
             raise OSError(why, os.strerror(why), path)
-        found = _found_step_by_step(parent, path, flags)
+        descriptor = _found_step_by_step(parent, path, flags)
     try:
-        yield found
+        yield descriptor
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def _found_step_by_step(parent: int, path: str, flags: int) -> int:

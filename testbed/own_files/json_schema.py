@@ -121,5 +121,5 @@ def _option(option: Option) -> dict[str, Any]:
         listed = ", ".join(f"{value:g}: {each.word}" for value, each in option.choices.items())
         return {"enum": list(option.choices), "description": f"tc's {listed}"}
     unit = f" ({option.unit})" if option.unit else ""
-    found = {"type": "number", "minimum": option.least, "maximum": option.highest}
-    return {**found, "description": f"tc's {option.keyword}{unit}"}
+    schema = {"type": "number", "minimum": option.least, "maximum": option.highest}
+    return {**schema, "description": f"tc's {option.keyword}{unit}"}

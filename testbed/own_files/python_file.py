@@ -46,8 +46,8 @@ def error_in_file(path: Path, error: Exception | SystemExit) -> TestbedError:
         line: int | None = error.lineno
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        own = str(path.resolve())
-        lines = [each.lineno for each in frames if str(Path(each.filename).resolve()) == own]
+        path_text = str(path.resolve())
+        lines = [each.lineno for each in frames if str(Path(each.filename).resolve()) == path_text]
         line = lines[-1] if lines else None
     where = f"{path}: line {line}" if line else str(path)
     text = error.msg if isinstance(error, SyntaxError) else str(error)

@@ -64,31 +64,31 @@ def with_topo_graph(data: Any, folder: Path) -> Document:
     name, link = topology[TOPO_KEY], topology.get(LINK_KEY, "")
     if not isinstance(name, str) or not isinstance(link, str):
         raise UsageError("topology: topo and link are texts", 'like "topo": "tree,2,2"')
-    found = topo_graph(name, link, folder)
+    graph = topo_graph(name, link, folder)
     rest = {key: value for key, value in data.items() if key != TOPOLOGY_KEY}
-    network = {**plain(found.graph), **others}
-    return Document({**rest, NETWORK_KEY: network}, found.left_out, found.faults)
+    network = {**plain(graph.graph), **others}
+    return Document({**rest, NETWORK_KEY: network}, graph.left_out, graph.faults)
 
 
 def document_from_options(
     topo: str, link: str, flows: Iterable[str], duration_s: float
 ) -> Document:
     """Return the scenario of `--topo`, `--link`, `--flow` and `--duration`."""
-    found, faults, read = topo_graph(topo, link), list[Fault](), list[dict[str, Any]]()
+    graph, faults, read = topo_graph(topo, link), list[Fault](), list[dict[str, Any]]()
     for text in flows:
         with collected(faults):
             read.append(_flow(text))
     if not (read or faults):
-        hosts = [node.name for node in found.graph.nodes if node.kind is NodeKind.HOST][:2]
+        hosts = [node.name for node in graph.graph.nodes if node.kind is NodeKind.HOST][:2]
         hint = f"--flow {','.join(hosts)},variant=cubic"
         faults.append(Fault(("flows",), "there is no flow", hint))
     data = {
-        "experiment": found.word,
-        NETWORK_KEY: plain(found.graph),
+        "experiment": graph.word,
+        NETWORK_KEY: plain(graph.graph),
         "flows": _with_names(read),
         "duration_s": duration_s,
     }
-    return Document(data, found.left_out, (*found.faults, *faults))
+    return Document(data, graph.left_out, (*graph.faults, *faults))
 
 
 def _flow(text: str) -> dict[str, Any]:

@@ -122,9 +122,11 @@ def build_topo(name: TopoName, folder: Path) -> Topo:
         raise UsageError(
             f"no Topo is called {quoted(name.source)}", nearest(name.source, MININET_TOPOS)
         )
-    found = _import(module)
+    members = _import(module)
     known = TopoName(name.text, module, class_name, name.settings)
-    return _instantiate(Path(found.__file__ or module), _find_class(found, known, module), known)
+    return _instantiate(
+        Path(members.__file__ or module), _find_class(members, known, module), known
+    )
 
 
 def _import(name: str) -> ModuleType:
@@ -238,13 +240,13 @@ LinkOptions = dict[str, Any]
 def parse_link_options(text: str) -> LinkOptions:
     """Return the options in `bw=10,delay=5ms`, with or without `tc,` before them."""
     words = text.split(",") if text else []
-    found = split_settings([word for word in words if word != "tc"])
-    if found.positional or any(
-        key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in found.named
+    options = split_settings([word for word in words if word != "tc"])
+    if options.positional or any(
+        key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in options.named
     ):
         fault = f"not options of a TCLink: --link {text}"
         raise refusal(*TOPO_LINKS, words=fault, hint="--link bw=10,delay=5ms")
-    return {**found.named}
+    return {**options.named}
 
 
 def link_directions(where: str, options: LinkOptions) -> tuple[Direction, Direction]:
@@ -359,7 +361,9 @@ def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:
     gateways = _gateways(topo)
     nodes = [Node(name, _kind(topo, name, gateways)) for name in topo.hosts()]
     nodes += [Node(name, _switch(topo, name)) for name in topo.switches()]
-    made = (_graph_link(one, other, {**defaults, **own}, addresses) for one, other, own in links)
+    made = (
+        _graph_link(one, other, {**defaults, **options}, addresses) for one, other, options in links
+    )
     return Graph(tuple(nodes), tuple(made))
 
 
@@ -381,21 +385,25 @@ def _kind(topo: Topo, name: str, gateways: Set[str]) -> NodeKind:
 
 def _forwards(kind: type) -> bool:
     """Return whether a class switches on forwarding, as Mininet's example of a router does."""
-    own = [each for each in kind.__mro__ if not each.__module__.startswith("mininet.no")]
+    classes = [each for each in kind.__mro__ if not each.__module__.startswith("mininet.no")]
     try:
-        return any("ip_forward" in inspect.getsource(each) for each in own if each is not object)
+        return any(
+            "ip_forward" in inspect.getsource(each) for each in classes if each is not object
+        )
     except (OSError, TypeError):
         return False
 
 
 def _gateways(topo: Topo) -> Set[str]:
     """Return the hosts that are the gateway of another host's default route."""
-    found = [(name, topo.nodeInfo(name)) for name in topo.hosts()]
-    routes = [str(info.get("defaultRoute", "")) for _, info in found]
+    host_infos = [(name, topo.nodeInfo(name)) for name in topo.hosts()]
+    routes = [str(info.get("defaultRoute", "")) for _, info in host_infos]
     wanted = {route.removeprefix("via ").strip() for route in routes if route}
     for one, other, info in topo.links(withInfo=True):
-        found += [(one, info.get("params1") or {}), (other, info.get("params2") or {})]
-    return {name for name, info in found if str(info.get("ip", "")).partition("/")[0] in wanted}
+        host_infos += [(one, info.get("params1") or {}), (other, info.get("params2") or {})]
+    return {
+        name for name, info in host_infos if str(info.get("ip", "")).partition("/")[0] in wanted
+    }
 
 
 def _switch(topo: Topo, name: str) -> NodeKind:
@@ -422,17 +430,17 @@ def _addresses(topo: Topo, links: list[tuple[str, str, Any]]) -> dict[Place, str
     ports: dict[str, list[tuple[int, str]]] = {}
     for one, other, info in links:
         for node, end in ((one, 1), (other, 2)):
-            said = str((info.get(f"params{end}") or {}).get("ip") or "")
-            ports.setdefault(node, []).append((info[f"port{end}"], said))
-    found = {}
-    for name, own in ports.items():
+            ip_text = str((info.get(f"params{end}") or {}).get("ip") or "")
+            ports.setdefault(node, []).append((info[f"port{end}"], ip_text))
+    addresses = {}
+    for name, interfaces in ports.items():
         if name not in numbers:
             continue
-        (first, said), *others = sorted(own)
+        (first, ip_text), *others = sorted(interfaces)
         given = topo.nodeInfo(name).get("ip")
-        found[(name, first)] = str(given or said or FIRST_ADDRESS + numbers[name])
-        found |= {(name, port): address for port, address in others if address}
-    return {place: ip if "/" in ip else ip + PREFIX for place, ip in found.items()}
+        addresses[(name, first)] = str(given or ip_text or FIRST_ADDRESS + numbers[name])
+        addresses |= {(name, port): address for port, address in others if address}
+    return {place: ip if "/" in ip else ip + PREFIX for place, ip in addresses.items()}
 
 
 def _graph_link(one: str, other: str, options: dict[str, Any], addresses: dict[Place, str]) -> Link:
@@ -452,10 +460,10 @@ def _interface_number(options: Mapping[str, Any], end: int) -> int:
 
 def _left_out(topo: Topo) -> Iterator[str]:
     """Yield a sentence on each parameter of nodes that has no effect here."""
-    found: dict[str, list[str]] = {}
+    omitted: dict[str, list[str]] = {}
     for name in (*topo.hosts(), *topo.switches()):
         for key in topo.nodeInfo(name):
             if key not in SILENT:
-                found.setdefault(key, []).append(name)
-    for key, names in found.items():
+                omitted.setdefault(key, []).append(name)
+    for key, names in omitted.items():
         yield f"{key} of {', '.join(names)} is left out: {WHY_LEFT_OUT.get(key, 'not known here')}"

@@ -39,8 +39,8 @@ MIN_CABLE_RTT_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    if found := of_axes(faults(scenario), scenario.axes):
-        raise usage_error(found)
+    if axis_faults := of_axes(faults(scenario), scenario.axes):
+        raise usage_error(axis_faults)
 
 
 def faults(scenario: Scenario) -> list[Fault]:
@@ -62,13 +62,13 @@ def combined_faults(scenario: Scenario | None, of_fields: Sequence[Fault]) -> li
         *_snaplen_faults(scenario),
         *flows_faults(scenario),
     ]
-    found = [*of_network, *of_flows]
+    faults_found = [*of_network, *of_flows]
     if not (of_network or of_fields):
         built = build_network(scenario.network)
-        found += _whole_faults(scenario, built)
+        faults_found += _whole_faults(scenario, built)
         if not of_flows:
-            found += _traffic_faults(scenario, built)
-    return without_consequences(found, of_fields)
+            faults_found += _traffic_faults(scenario, built)
+    return without_consequences(faults_found, of_fields)
 
 
 def _measured_faults(scenario: Scenario) -> Iterator[Fault]:
@@ -278,14 +278,14 @@ def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
 
 def _slower_links(scenario: Scenario, network: Network) -> Iterator[str]:
     """Yield unobserved links that are slower than the observed ones of their path."""
-    found: dict[str, None] = {}
+    slower: dict[str, None] = {}
     for flow in scenario.flows:
         shaped = [hop for hop in network.path(flow.src, flow.dst) if hop.is_shaped]
         observed = min((hop.rate_mbit for hop in shaped if hop.is_observed), default=math.inf)
-        found |= {
+        slower |= {
             hop.out.name: None
             for hop in shaped
             if not hop.is_observed and hop.rate_mbit < observed < math.inf
         }
-    for interface in found:
+    for interface in slower:
         yield f"{interface} is slower than the bottleneck: the queue forms there instead"

@@ -151,8 +151,8 @@ def _variant_faults(flow: Flow) -> Iterator[Fault]:
         if flow.protocol == "tcp" and flow.variant is None:
             yield Fault(("variant",), f"missing: what {flow.src} sends with", '"variant": "cubic"')
         if flow.protocol == "udp" and flow.variant is not None:
-            own = "QUIC's own is video.control" if flow.video else "the programs speak UDP"
-            yield Fault(("variant",), f"TCP's; {own}")
+            control = "QUIC's own is video.control" if flow.video else "the programs speak UDP"
+            yield Fault(("variant",), f"TCP's; {control}")
 
 
 def _tcp_faults(flow: Flow, flows: int) -> Iterator[Fault]:
@@ -315,10 +315,10 @@ def _one_browser_per_host(scenario: Scenario) -> Iterator[Fault]:
 def _one_recipe_per_receiver(scenario: Scenario) -> Iterator[Fault]:
     """Yield flows whose variants need different settings of one receiver."""
     wishes: dict[tuple[str, str], tuple[str, str]] = {}
-    found = _recipes(scenario)
-    for flow, recipe in found:
+    recipes = _recipes(scenario)
+    for flow, recipe in recipes:
         for name, value in recipe.receiver.items():
-            for other, theirs in found:
+            for other, theirs in recipes:
                 sacks = theirs.sender.get("tcp_sack", "1") == "1"
                 if other.dst == flow.dst and sacks and theirs.receiver.get(name) != value:
                     wishes[(flow.dst, name)] = (flow.name, other.name)
@@ -329,12 +329,12 @@ def _one_recipe_per_receiver(scenario: Scenario) -> Iterator[Fault]:
 
 
 def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
-    found = []
+    recipes = []
     for flow in scenario.flows:
         with contextlib.suppress(UsageError):  # already reported as a fault of the flow
             if flow.protocol == "tcp" and flow.variant is not None:
-                found.append((flow, variants.variant(flow.variant)))
-    return found
+                recipes.append((flow, variants.variant(flow.variant)))
+    return recipes
 
 
 def _one_route_per_pair(scenario: Scenario) -> Iterator[Fault]:

@@ -402,27 +402,27 @@ def _address_faults(graph: Graph, names: Mapping[Step, str]) -> Iterator[Fault]:
     for version, addresses in ((4, interface_addresses(graph)), (IPV6, ipv6_addresses(graph))):
         networks: dict[Network, str] = {}  # with the first interface in each
         for part in segments(graph) if addresses else ():
-            own = {place: _interface(addresses[place], version) for place in part}
+            ips = {place: _interface(addresses[place], version) for place in part}
             for place in part:
-                if own[place] is None:
+                if ips[place] is None:
                     address, form = quoted(addresses[place]), ADDRESS_FORMS[version]
                     yield Fault(("links", place[0], "ports"), f"{address}: {form}")
                     return
-            if own:
-                yield from _segment_faults({names[p]: ip for p, ip in own.items() if ip}, networks)
+            if ips:
+                yield from _segment_faults({names[p]: ip for p, ip in ips.items() if ip}, networks)
     given = [each for link in graph.links for each in link.ports if each.ipv6_address is not None]
     if given and graph.ip != IPV6:
         yield Fault(("links",), "a port has an ipv6_address: give the network `ip: 6`")
 
 
-def _segment_faults(own: Mapping[str, Address], networks: dict[Network, str]) -> Iterator[Fault]:
+def _segment_faults(ips: Mapping[str, Address], networks: dict[Network, str]) -> Iterator[Fault]:
     """Yield interfaces without a router between them in two networks, and the reverse."""
-    first = next(iter(own))
-    home = own[first].network
-    for name, each in own.items():
+    first = next(iter(ips))
+    home = ips[first].network
+    for name, each in ips.items():
         if each.network != home:
             words = (
-                f"{first} ({own[first]}) and {name} ({each}) have no router between them, and are "
+                f"{first} ({ips[first]}) and {name} ({each}) have no router between them, and are "
                 "in two networks: give them addresses of one"
             )
             yield Fault(("links",), words)
@@ -435,7 +435,7 @@ def _segment_faults(own: Mapping[str, Address], networks: dict[Network, str]) ->
             )
             yield Fault(("links",), words)
     networks[home] = first
-    for ip, count in Counter(each.ip for each in own.values()).items():
+    for ip, count in Counter(each.ip for each in ips.values()).items():
         if count > 1:
             yield Fault(("links",), f"the address {ip} is used {count} times")
 
@@ -443,10 +443,12 @@ def _segment_faults(own: Mapping[str, Address], networks: dict[Network, str]) ->
 def _interface(text: str, version: int) -> Address | None:
     """Return the address that a text is, or None if it is no host's."""
     try:
-        found = ip_interface(text)
+        address = ip_interface(text)
     except ValueError:
         return None
-    ends = (found.network.network_address, found.network.broadcast_address)
-    odd = found.is_multicast or found.is_loopback or found.is_reserved or found.is_unspecified
-    odd |= found.version != version or (version == IPV6 and found.is_link_local)
-    return None if odd or "/" not in text or found.ip in ends else found
+    ends = (address.network.network_address, address.network.broadcast_address)
+    odd = (
+        address.is_multicast or address.is_loopback or address.is_reserved or address.is_unspecified
+    )
+    odd |= address.version != version or (version == IPV6 and address.is_link_local)
+    return None if odd or "/" not in text or address.ip in ends else address

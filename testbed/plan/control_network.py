@@ -60,14 +60,14 @@ def control_commands(
         yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
     for flow in controlled(scenario):
         src, dst = ipv4_addresses_of(network, flow)
-        for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
+        for node, address, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
             number = endpoints.index(node)
             own_mac = _control_mac(number)
             to, device = f"c{number}", f"{node}-ctl"
-            yield neighbour(CONTROL, to, own, own_mac)
-            yield Command(CONTROL, ("ip", "route", "replace", own, "dev", to))
+            yield neighbour(CONTROL, to, address, own_mac)
+            yield Command(CONTROL, ("ip", "route", "replace", address, "dev", to))
             yield neighbour(node, device, peer_ip, peer_mac(own_mac))
-            route = ("ip", "route", "replace", peer_ip, "dev", device, "src", own)
+            route = ("ip", "route", "replace", peer_ip, "dev", device, "src", address)
             yield Command(node, (*route, "table", CONTROL_TABLE))
     for node in endpoints:
         yield from _control_rules(node, server_ports(scenario.flows))

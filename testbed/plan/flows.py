@@ -311,18 +311,18 @@ def _plan_call(scenario: Scenario, network: Network, index: int, call: Call) -> 
     """Plan one side of a call: the client sends to the server."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
-    port, own = CALL_PORT + index, own_port(index)
+    port, local_port = CALL_PORT + index, own_port(index)
     start_s, stop_s = _start_s(scenario, flow), scenario.stop_s(flow)
     return FlowPlan(
         flow=flow,
         src_address=src,
         dst_address=dst,
-        src_ports=(own,),
+        src_ports=(local_port,),
         dst_port=port,
         start_s=start_s,
         stop_s=stop_s,
         server=Command(flow.dst, (CALL_PROGRAM, "receive", str(port))),
-        client=Command(flow.src, (CALL_PROGRAM, "send", dst, str(port), str(own))),
+        client=Command(flow.src, (CALL_PROGRAM, "send", dst, str(port), str(local_port))),
         datagrams=tuple(datagrams(call, stop_s - start_s, f"{scenario.seed} {flow.name} call")),
     )
 

@@ -119,7 +119,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         # the only way to tell a browser which port to come from
         port = own_port(scenario.flows.index(browser))
         settings[browser.dst]["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
-    return {node: own | _given_sysctls(scenario, node) for node, own in settings.items()}
+    return {node: of_node | _given_sysctls(scenario, node) for node, of_node in settings.items()}
 
 
 def _given_sysctls(scenario: Scenario, name: str) -> dict[str, str]:
@@ -132,10 +132,10 @@ def _given_sysctls(scenario: Scenario, name: str) -> dict[str, str]:
 
 def _ipv6_settings(network: Network, node: str) -> dict[str, str]:
     """Return the settings of a node that speaks IPv6, by the interfaces that do."""
-    own = {"net.ipv6.conf.all.disable_ipv6": "0"}
+    settings = {"net.ipv6.conf.all.disable_ipv6": "0"}
     if node in network.routers:
-        own["net.ipv6.conf.all.forwarding"] = "1"
-    return own | {
+        settings["net.ipv6.conf.all.forwarding"] = "1"
+    return settings | {
         f"net.ipv6.conf.{each.name}.{name}": value
         for each in network.interfaces(node)
         for name, value in QUIET_IPV6
@@ -202,10 +202,10 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     """Yield the routes between hosts of TCP flows that have attributes."""
     profile = PROFILE_SETTINGS[scenario.profile]
     mixed = mixed_senders(scenario.flows)
-    found: dict[tuple[str, str, int], dict[str, int | str]] = {}
+    by_destination: dict[tuple[str, str, int], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
         version = ip_version(network.graph, flow)
-        forward = found.setdefault((flow.src, flow.dst, version), {})
+        forward = by_destination.setdefault((flow.src, flow.dst, version), {})
         forward.update(profile.sender_route)
         if flow.src in mixed and flow.kind is not FlowKind.TCP:  # iperf3 chooses at its socket
             forward["congctl"] = recipe.control
@@ -213,12 +213,12 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
             forward["rto_min"] = flow.rto_min_ms
         if flow.initcwnd is not None:
             forward["initcwnd"] = flow.initcwnd
-        reverse = found.setdefault((flow.dst, flow.src, version), {})
+        reverse = by_destination.setdefault((flow.dst, flow.src, version), {})
         reverse.update(profile.receiver_route)
         reverse.update(recipe.receiver_route)
         if flow.window_bytes is not None:
             reverse["window"] = flow.window_bytes
-    for (node, peer, version), attributes in found.items():
+    for (node, peer, version), attributes in by_destination.items():
         if attributes:
             path = network.path(node, peer)
             door = network.gateway(path)

@@ -232,8 +232,8 @@ class _Layout:
     @property
     def plain_interfaces(self) -> tuple[tuple[str, str], ...]:
         """The interfaces that flows cross: none may join segments."""
-        own = (hop.out.place for hops in self.network.hops for hop in hops)
-        return (*own, *((DELAY_NODE, end) for each in self.delays for end in each.ends))
+        on_path = (hop.out.place for hops in self.network.hops for hop in hops)
+        return (*on_path, *((DELAY_NODE, end) for each in self.delays for end in each.ends))
 
 
 def make_plan(scenario: Scenario, *, virtual_time: bool = True) -> Plan:

@@ -104,6 +104,6 @@ def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
 def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:
     """Yield the queues before the radios, with the limit that the kernel must report."""
     if plan:
-        found = tuple(settings(plan.queue, plan.limit, MIN_MBIT))
+        options = tuple(settings(plan.queue, plan.limit, MIN_MBIT))
         for end in plan.ends:
-            yield TcObject(*end.place, LEAF, plan.queue.discipline, found)
+            yield TcObject(*end.place, LEAF, plan.queue.discipline, options)

@@ -219,8 +219,8 @@ def _left_out(folder: Path, settings: dict[str, list[tuple[str, str, int]]]) -> 
     """Yield what the lab asks for and does not get, with the machines that do."""
     known = {"sysctl", "exec", "env", "ipv6", *WITHOUT_MEANING}
     asked: dict[str, list[str]] = {}
-    for name, own in settings.items():
-        for key in dict.fromkeys(key for key, value, _ in own if value.lower() != "false"):
+    for name, fields in settings.items():
+        for key in dict.fromkeys(key for key, value, _ in fields if value.lower() != "false"):
             if not key.isdigit() and key not in known:
                 asked.setdefault(key, []).append(name)
     for key, names in asked.items():
@@ -318,10 +318,10 @@ def _captured_interfaces(
     """Return the interfaces that are named: `all`, machines, `pc1:0`, `pc1-eth0`."""
     named: dict[str, list[tuple[str, LabInterface]]] = {"all": []}
     for machine in lab.machines:
-        own = [(machine.name, each) for each in machine.interfaces]
-        named["all"] += own
-        named[machine.name] = own
-        for name, each in own:
+        interfaces = [(machine.name, each) for each in machine.interfaces]
+        named["all"] += interfaces
+        named[machine.name] = interfaces
+        for name, each in interfaces:
             named[f"{name}:{each.number}"] = named[f"{name}-eth{each.number}"] = [(name, each)]
     for name in captured:
         if name not in named:

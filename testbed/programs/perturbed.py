@@ -112,9 +112,9 @@ def _pick(which: float) -> tuple[int, str] | None:
                 parents[int(folder.name)] = int(tail.split()[1])
                 names[int(folder.name)] = head.partition("(")[2]
     ours, below = {os.getpid()}, list[int]()
-    while found := [pid for pid, parent in parents.items() if parent in ours and pid not in ours]:
-        ours.update(found)
-        below += found
+    while deeper := [pid for pid, parent in parents.items() if parent in ours and pid not in ours]:
+        ours.update(deeper)
+        below += deeper
     if not below:
         return None
     pid = sorted(below)[int(which * len(below))]

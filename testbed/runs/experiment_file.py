@@ -59,7 +59,7 @@ def files_with_experiments(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(folder.glob(f"*{PYTHON_SUFFIX}")):
         try:
             tree = ast.parse(read_bytes(path, MAX_FILE_BYTES))
-            yield from ((path, about) for about in _abouts(tree))
+            yield from ((path, purpose) for purpose in _abouts(tree))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
 
@@ -73,8 +73,8 @@ def _abouts(tree: ast.Module) -> Iterator[str]:
                 value=ast.Call(func=ast.Name(id="Experiment"), keywords=keywords),
             ) if target == EXPERIMENT_NAME:
                 words = {each.arg: each.value for each in keywords}
-                about = words.get("about")
-                yield str(about.value) if isinstance(about, ast.Constant) else ""
+                purpose = words.get("about")
+                yield str(purpose.value) if isinstance(purpose, ast.Constant) else ""
 
 
 def save_figures(

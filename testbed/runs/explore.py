@@ -124,23 +124,23 @@ def exploration(file: Path | None, settings: Settings, *, whole: bool) -> Explor
         sliders.append(Slider(place, named.label, tuple(texts), first))
     title = f"{file.stem}: {names[0]} beside {names[1]}" if file else "Two flows and a bottleneck"
     text = json.dumps(document.data, indent=2)
-    found = Exploration(document, Explored(title, text, (names[0], names[1]), tuple(sliders)))
+    explored = Exploration(document, Explored(title, text, (names[0], names[1]), tuple(sliders)))
     opened = tuple(each.first for each in sliders)
     for number, slider in enumerate(sliders):
         for at in range(len(slider.values)):  # raises for a value that cannot be beside the first
-            found.scenario((*opened[:number], at, *opened[number + 1 :]))
-    return found
+            explored.scenario((*opened[:number], at, *opened[number + 1 :]))
+    return explored
 
 
 def run_positions(
-    found: Exploration, positions: Sequence[Position], options: RunOptions, listener: RunListener
+    explored: Exploration, positions: Sequence[Position], options: RunOptions, listener: RunListener
 ) -> dict[Position, Json]:
     """Run positions that have not run yet, and return what the page shows of each."""
     shown: dict[Position, Json] = {}
     scenarios: dict[Position, Scenario] = {}
     for position in positions:
         try:
-            scenarios[position] = found.scenario(position)
+            scenarios[position] = explored.scenario(position)
         except TestbedError as error:
             shown[position] = {"fault": str(error)}
     if scenarios:
@@ -157,16 +157,16 @@ def run_positions(
     return shown
 
 
-def whole_page(found: Exploration, options: RunOptions, listener: RunListener) -> str:
+def whole_page(explored: Exploration, options: RunOptions, listener: RunListener) -> str:
     """Return a page that has all positions."""
-    count = math.prod(len(each.values) for each in found.sliders)
+    count = math.prod(len(each.values) for each in explored.sliders)
     if count > MAX_POSITIONS:
         raise UsageError(
             f"explore: {count:,} positions; a page has at most {MAX_POSITIONS:,}",
             "give fewer values: --set topology.bottleneck.rate_mbit=2,10",
         )
-    shown = run_positions(found, found.positions(), options, listener)
-    text = explore_page(found.explored, {key_of(each): json for each, json in shown.items()})
+    shown = run_positions(explored, explored.positions(), options, listener)
+    text = explore_page(explored.explored, {key_of(each): json for each, json in shown.items()})
     if (size := len(text.encode())) > MAX_EXPLORED_BYTES:
         raise UsageError(
             f"explore: a page of {size / 1e6:.1f} MB; it is to have at most "
@@ -179,8 +179,8 @@ def whole_page(found: Exploration, options: RunOptions, listener: RunListener) -
 class LiveExploration:
     """Positions that a page asks for, run one at a time: what was asked for last is next."""
 
-    def __init__(self, found: Exploration) -> None:
-        self._found = found
+    def __init__(self, explored: Exploration) -> None:
+        self._explored = explored
         self._changed = threading.Condition()
         self._wanted: Position | None = None
         self._shown: dict[Position, Json] = {}
@@ -198,7 +198,7 @@ class LiveExploration:
 
     def _position(self, text: str) -> Position | None:
         numbers = tuple(map(int, text.split("."))) if POSITION.fullmatch(text) else ()
-        sliders = self._found.sliders
+        sliders = self._explored.sliders
         if len(numbers) != len(sliders):
             return None
         ends = zip(numbers, sliders, strict=True)
@@ -213,7 +213,7 @@ class LiveExploration:
         with workplace(EXPLORE) as folder:
             options = RunOptions(engine="guest", out=folder / EXPLORE, jobs=1)
             try:
-                shown = run_positions(self._found, [position], options, RunListener())[position]
+                shown = run_positions(self._explored, [position], options, RunListener())[position]
             except TestbedError as error:
                 shown = {"fault": str(error)}
         with self._changed:

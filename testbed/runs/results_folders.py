@@ -86,8 +86,8 @@ def runs_in(store: Path) -> list[StoredRun]:
     folder = store / RUNS
     if not folder.is_dir():
         return []
-    found = [_read(path) for path in folder.iterdir() if (path / RUN_FILE).is_file()]
-    return sorted(found, key=lambda run: (run.ended_s, run.name), reverse=True)
+    runs = [_read(path) for path in folder.iterdir() if (path / RUN_FILE).is_file()]
+    return sorted(runs, key=lambda run: (run.ended_s, run.name), reverse=True)
 
 
 def _read(path: Path) -> StoredRun:
@@ -151,15 +151,15 @@ def find_run(text: str, results: Path) -> StoredRun:
         with safe_files.folder(path) as folder:  # another user's link would lead elsewhere
             return _read(safe_files.real_path(folder))
     runs = [run for store in stores(results) for run in runs_in(store)]
-    found = [run for run in runs if run.name == text]
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} runs are called {text}", f"name one: {found[0].path}")
-    if not found:
+    matching = [run for run in runs if run.name == text]
+    if len(matching) > 1:
+        raise UsageError(f"{len(matching)} runs are called {text}", f"name one: {matching[0].path}")
+    if not matching:
         raise UsageError(
             f"no run {text}",
             nearest(text, [run.name for run in runs]) if runs else f"{results} has no runs",
         )
-    return found[0]
+    return matching[0]
 
 
 def _referenced(store: Path) -> set[str]:

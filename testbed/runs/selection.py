@@ -67,8 +67,8 @@ def select(
 ) -> RunSelection:
     """Return the selection for an experiment's name, an experiment's file, or a scenario's file."""
     if what.endswith(JSON_SUFFIX):
-        found = in_file(Path(what))
-        return select_scenarios([found], settings, what, quick)
+        scenario = in_file(Path(what))
+        return select_scenarios([scenario], settings, what, quick)
     if what.endswith(PYTHON_SUFFIX):
         file = load(Path(what), experiments)
         return select_experiment(file.experiment, settings, quick=quick, file=file)
@@ -100,8 +100,10 @@ def select_topo(
 ) -> RunSelection:
     """Return the selection for `--topo`, `--link`, `--flow` and `--duration`."""
     where = f"--topo {topo}"
-    found = in_document(scenario_file.document_from_options(topo, link, flows, duration_s), where)
-    return select_scenarios([found], settings, where, quick)
+    scenario = in_document(
+        scenario_file.document_from_options(topo, link, flows, duration_s), where
+    )
+    return select_scenarios([scenario], settings, where, quick)
 
 
 def select_experiment(

@@ -132,11 +132,11 @@ def parts_of(plan: Plan, kernel: str = "") -> dict[str, str]:
 def kernel_sources(version: str) -> dict[str, Path]:
     """Return what a version of the guest's kernel is built from, by its names in a recipe."""
     kernel = PROJECT / "kernel"
-    own = kernel / version
-    patches = [*(kernel / "patches").glob("*.patch"), *(own / "patches").glob("*.patch")]
+    of_version = kernel / version
+    patches = [*(kernel / "patches").glob("*.patch"), *(of_version / "patches").glob("*.patch")]
     named = {f"patches/{path.name}": path for path in patches}  # one of a name replaces the other
     named |= {path.name: path for each in KERNEL_PATTERNS for path in kernel.glob(each)}
-    return named | {f"{version}/{path.name}": path for path in own.glob("*.config")}
+    return named | {f"{version}/{path.name}": path for path in of_version.glob("*.config")}
 
 
 def _added(plan: Plan) -> list[Path]:

@@ -49,16 +49,16 @@ class Setting:
     slack: int = 0  # in the kernel's units
     words: tuple[str, ...] = ()  # what messages call 0, 1, 2 …
 
-    def difference(self, found: int | None) -> str:
+    def difference(self, actual: int | None) -> str:
         """Return how the kernel's number differs from the requested one; empty if it does not."""
         wanted = None if self.value is None else self.stored(self.value * self.per_unit)
-        if found == wanted:
+        if actual == wanted:
             return ""
-        if found is not None and wanted is not None and abs(found - wanted) <= self.slack:
+        if actual is not None and wanted is not None and abs(actual - wanted) <= self.slack:
             return ""
-        texts = self._text(found), self._planned()
+        texts = self._text(actual), self._planned()
         if texts[0] == texts[1]:
-            return f"{self.name} is {found}, not {wanted}, in the kernel's unit"
+            return f"{self.name} is {actual}, not {wanted}, in the kernel's unit"
         return f"{self.name} is {texts[0]}, not {texts[1]}"
 
     def _planned(self) -> str:
@@ -66,15 +66,15 @@ class Setting:
             return self._text(None if self.value is None else int(self.value))
         return f"{self.value:.12g} {self.unit}".rstrip()
 
-    def _text(self, found: int | None) -> str:
+    def _text(self, kernels_value: int | None) -> str:
         """Return the kernel's number in our unit, as the round number that it was made of."""
-        if found is None:
+        if kernels_value is None:
             return "not set"
-        if found < len(self.words):
-            return self.words[found]
-        exact = found / self.per_unit
+        if kernels_value < len(self.words):
+            return self.words[kernels_value]
+        exact = kernels_value / self.per_unit
         rounded = (round(exact, digits) for digits in (0, 2, 4))
-        value = next((r for r in rounded if self.stored(r * self.per_unit) == found), exact)
+        value = next((r for r in rounded if self.stored(r * self.per_unit) == kernels_value), exact)
         return f"{value:.12g} {self.unit}".rstrip()
 
 

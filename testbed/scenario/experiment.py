@@ -136,11 +136,11 @@ class Experiment:
             return UsageError(error.message, error.hint or hint)
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}, line {frame.lineno}"
-        said = f"{type(error).__name__}: {error} in {where}"
+        cause = f"{type(error).__name__}: {error} in {where}"
         which = ", ".join(f"{key}={_text(values[key])}" for key in odd)
         if not odd:
-            return UsageError(f"{self.name}: {said}", "correct that line")
-        return UsageError(f"{self.name} cannot be made with {which} ({said})", hint)
+            return UsageError(f"{self.name}: {cause}", "correct that line")
+        return UsageError(f"{self.name} cannot be made with {which} ({cause})", hint)
 
     def _example(self, key: str) -> str:
         """Return an example of what to type for an axis: its default values."""

@@ -141,19 +141,19 @@ def _axes(
     places: dict[str, tuple[Keys, ...]] = {}
     for place in settings:
         with collected(faults, f"--set {place}"):
-            found = () if place in COMMON_AXES and place not in data else _find(data, place)
+            keys_found = () if place in COMMON_AXES and place not in data else _find(data, place)
             for other, taken in places.items():
-                if set(taken) & set(found):
+                if set(taken) & set(keys_found):
                     hint = f"join the values: --set {place}=VALUE,VALUE"
                     raise UsageError(f"the same field as {other}", hint)
-            places[place] = found
+            places[place] = keys_found
     if faults:
         raise usage_error(faults)
-    firsts = {place: found[0] for place, found in places.items() if found}
+    firsts = {place: keys_found[0] for place, keys_found in places.items() if keys_found}
     names = dict(zip(firsts, _shortest_names(tuple(firsts.values()), document, data), strict=True))
     return tuple(
-        _axis(names.get(place, place), found, settings[place], data)
-        for place, found in places.items()
+        _axis(names.get(place, place), keys_found, settings[place], data)
+        for place, keys_found in places.items()
     )
 
 
@@ -173,8 +173,8 @@ def _find(data: Any, place: str) -> tuple[Keys, ...]:
         raise UsageError("not a field to set", hint)
     before, star, behind = place.partition(f".{EVERY}.")
     if star and isinstance(listed := _reached(data, before)[1], list):
-        found = [_find(data, f"{before}.{at}.{behind}") for at in range(len(listed))]
-        all_of = [keys for each in found for keys in each]
+        places = [_find(data, f"{before}.{at}.{behind}") for at in range(len(listed))]
+        all_of = [keys for each in places for keys in each]
         set_ = tuple(keys for keys in all_of if _value_at(data, keys) is not None)
         return set_ or tuple(all_of)
     keys, at = _reached(data, place)

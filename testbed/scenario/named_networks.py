@@ -129,17 +129,19 @@ def router_bottleneck(
     middle = _bottleneck(bottleneck, "router", "receiver", ("10.0.0.1/24", "10.0.0.2/24"), (0, 0))
     reverse = middle.directions[1]
     names = [f"sender{n}" for n in range(1, senders + 1)]
-    own = [
+    access_links = [
         _access(access, links, name, "router", (f"10.0.{n}.2/24", f"10.0.{n}.1/24"), (0, n))
         for n, name in enumerate(names, start=1)
     ]
     if reverse.rate_mbit is not None:
-        own = [dataclasses.replace(each, reverse=_queued_as(reverse, each)) for each in own]
+        access_links = [
+            dataclasses.replace(each, reverse=_queued_as(reverse, each)) for each in access_links
+        ]
     wire = _with_queue_of(Direction(), reverse, wire_changes(reverse.schedule))
     return _graph(
         NetworkName.ROUTER_BOTTLENECK,
         (_router("router"), Node("receiver"), *map(Node, names)),
-        (*own, dataclasses.replace(middle, reverse=wire)),
+        (*access_links, dataclasses.replace(middle, reverse=wire)),
         links,
     )
 
@@ -172,8 +174,8 @@ def dumbbell(
     _check_size("hosts", pairs, MAX_HOSTS)
     for rtt_ms in rtts_ms:
         if rtt_ms < 2 * bottleneck.delay_ms:
-            own = f"the bottleneck's own, {2 * bottleneck.delay_ms:g}"
-            raise refusal("rtts_ms", words=f"{rtt_ms:g} is less than {own}")
+            rtt_text = f"the bottleneck's own, {2 * bottleneck.delay_ms:g}"
+            raise refusal("rtts_ms", words=f"{rtt_ms:g} is less than {rtt_text}")
     numbers = range(1, pairs + 1)
     senders, receivers = (
         [

@@ -76,11 +76,11 @@ class Programs:
         """The programs with their files' names alone: two people's trials are the same."""
         return self.with_files(lambda path: PurePosixPath(path).name)
 
-    def listens_on(self, own: int) -> int:
+    def listens_on(self, default: int) -> int:
         """Return the port of the flow's connections, 0 for all; `own` is one of the testbed's."""
         if self.port is not None:
             return self.port
-        return own if self.server else EVERY_PORT
+        return default if self.server else EVERY_PORT
 
 
 def filled(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:

@@ -341,7 +341,7 @@ def _last_words(row: Discipline, options: Values, rate_mbit: float) -> list[str]
         if option.choices:
             chosen[option.choices[0].word] = option.choices[options.get(name, 0)].word
     words = [chosen.pop(word, word) for word in row.words]
-    return [*rate, *words, *(own for usual, own in chosen.items() if own != usual)]
+    return [*rate, *words, *(text for usual, text in chosen.items() if text != usual)]
 
 
 def changed(queue: Queue, limit: Limit, rate_mbit: float, change: Change) -> tuple[Queue, Limit]:

@@ -257,8 +257,8 @@ def _checked(kind: Any, text: str | bytes, name: str) -> tuple[Any, list[Fault]]
     if not details:
         return value, []
     if details[0]["type"] == "json_invalid":  # what Python's JSON has and JSON has not
-        said = details[0]["ctx"]["error"].partition(" at line ")[0]
-        raise UsageError(f"{name}: not JSON: {said}", SCENARIO_HINT)
+        parse_error = details[0]["ctx"]["error"].partition(" at line ")[0]
+        raise UsageError(f"{name}: not JSON: {parse_error}", SCENARIO_HINT)
     data = json.loads(text)
     faults = [_fault(detail, data, kind) for detail in details]
     return _mended(kind, data, details), faults

@@ -184,9 +184,9 @@ def read_trace(name: str | Path, folder: Path = Path()) -> str:
 
 
 def _path(name: str, folder: Path) -> Path:
-    own = TRACE_FOLDER / f"{name}{TRACE_SUFFIX}"
+    file = TRACE_FOLDER / f"{name}{TRACE_SUFFIX}"
     if name in bundled_traces():
-        return own
+        return file
     path = folder / name
     if not path.exists():
         raise UsageError(
@@ -219,15 +219,15 @@ def with_traces(value: _T, folder: Path) -> _T:
             return read_trace(content, folder)
         return with_traces(content, folder)
 
-    found: object = value
+    replaced: object = value
     if isinstance(value, tuple):
-        found = tuple(with_traces(each, folder) for each in value)
+        replaced = tuple(with_traces(each, folder) for each in value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         contents = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        found = dataclasses.replace(
+        replaced = dataclasses.replace(
             value, **{name: read(name, contents[name]) for name in contents}
         )
-    return found  # type: ignore[return-value]
+    return replaced  # type: ignore[return-value]
 
 
 def is_trace(text: str) -> bool:
@@ -237,12 +237,12 @@ def is_trace(text: str) -> bool:
 
 def traces_by_name(values: Sequence[str]) -> list[tuple[str, str]]:
     """Return names and contents of the traces that values of `--set` name."""
-    found: dict[str, str] = {}
+    names_of_traces: dict[str, str] = {}
     for value in values:
         for name, content in listed_traces(value):
-            if found.setdefault(name, content) != content:
+            if names_of_traces.setdefault(name, content) != content:
                 raise UsageError(f"--set: two traces are named {quoted(name)}", "rename one")
-    return list(found.items())
+    return list(names_of_traces.items())
 
 
 PATH_COLUMNS = ("time_s", "delay_ms", "rate_mbit", "up")

@@ -26,12 +26,12 @@ REALISTIC_AXIS = "realistic"
 Settings = Mapping[str, Sequence[str]]
 
 
-def split_kernels(settings: Settings, own: Iterable[str]) -> tuple[Sequence[str], Settings]:
+def split_kernels(settings: Settings, texts: Iterable[str]) -> tuple[Sequence[str], Settings]:
     """Return the kernels that are set, and the other settings.
 
     An experiment may have `kernel` as one of its axes, which is then not touched.
     """
-    if KERNEL_AXIS in own:
+    if KERNEL_AXIS in texts:
         return (), settings
     rest = {name: values for name, values in settings.items() if name != KERNEL_AXIS}
     return tuple(dict.fromkeys(settings.get(KERNEL_AXIS, ()))), rest

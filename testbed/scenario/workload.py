@@ -251,18 +251,18 @@ def with_input_files(workload: Workload, folder: Path) -> Workload:
 
 
 def _lines(path: Path, wanted: str, read: Callable[[list[str]], _Row]) -> list[_Row]:
-    found = []
+    rows = []
     for number, line in enumerate(_text(path).splitlines(), start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         try:
             if words:
-                found.append(read(words))
+                rows.append(read(words))
         except ValueError:
             raise UsageError(
                 f"{path}: line {number}: {quoted(line.strip())} is not {wanted}",
                 "one a line; what follows a # is a comment",
             ) from None
-    return found
+    return rows
 
 
 def _numbers(words: list[str], count: int) -> tuple[float, ...]:

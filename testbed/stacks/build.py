@@ -50,5 +50,5 @@ def _run(words: Sequence[str], place: Path) -> None:
     done = run(words, cwd=place, timeout_s=MAX_BUILD_S, check=False)
     if done.status:
         lines = f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["(no output)"]
-        said = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise TestbedError(f"{shlex.join(words)}: exit status {done.status}: {said.strip()}")
+        error_line = next((line for line in lines if "error" in line.lower()), lines[-1])
+        raise TestbedError(f"{shlex.join(words)}: exit status {done.status}: {error_line.strip()}")

@@ -82,24 +82,24 @@ class UserStack:
 
     def programs(self, control: str) -> Programs:
         """Return the programs of a flow with one of its controls; raise if they are not there."""
-        about = self.description
-        if control not in about.variants:
+        description = self.description
+        if control not in description.variants:
             raise UsageError(
                 f"stack {self.name} has no congestion control {quoted(control)}",
-                f"it has {', '.join(about.variants)}",
+                f"it has {', '.join(description.variants)}",
             )
         if not self.is_built:
             raise UsageError(
                 f"stack {self.name} is not built, or was built of other sources",
                 f"testbed stack build {self.reference}",
             )
-        place = self.cached if about.build else self.folder
+        place = self.cached if description.build else self.folder
         return Programs(
-            client=tuple(word.replace(CONTROL_WORD, control) for word in about.sender),
-            server=tuple(word.replace(CONTROL_WORD, control) for word in about.receiver),
-            files=tuple(str(place / name) for name in about.files),
+            client=tuple(word.replace(CONTROL_WORD, control) for word in description.sender),
+            server=tuple(word.replace(CONTROL_WORD, control) for word in description.receiver),
+            files=tuple(str(place / name) for name in description.files),
             upload=True,
-            protocol=about.protocol,
+            protocol=description.protocol,
             stack=f"{self.name}{OF_STACK}{control}",
         )
 
@@ -131,50 +131,50 @@ def _description(path: Path) -> StackDescription:
         faults += _faults(read, path.parent)
     if faults:
         raise usage_error(faults, str(path), "docs/stacks.md has an example")
-    found: StackDescription = read
-    return found
+    description: StackDescription = read
+    return description
 
 
-def _faults(about: StackDescription, folder: Path) -> Iterator[Fault]:
+def _faults(description: StackDescription, folder: Path) -> Iterator[Fault]:
     """Yield what fields of a description are not together."""
     if not is_name(folder.name):
         yield Fault((), f"{quoted(folder.name)}: the folder's name is not a name for tables")
-    if not about.variants:
+    if not description.variants:
         yield Fault(("variants",), "none", 'cubic = "cubic"')
-    for name, like in about.variants.items():
+    for name, like in description.variants.items():
         if like and not can_be(like):
             yield Fault(("variants", name), f"{quoted(like)} is no variant of the kernel's")
-    for name in about.files:
+    for name in description.files:
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts:
             yield Fault(("files",), f"{quoted(name)} is not in the folder")
-        elif not about.build and not (folder / name).is_file():
+        elif not description.build and not (folder / name).is_file():
             yield Fault(("files",), f"no such file: {quoted(name)}")
     client, server = (
         tuple(word.replace(CONTROL_WORD, "cubic") for word in words)
-        for words in (about.sender, about.receiver)
+        for words in (description.sender, description.receiver)
     )
-    files = tuple(str(folder / name) for name in about.files)
-    for fault in program_faults(Programs(client, server, files, protocol=about.protocol)):
+    files = tuple(str(folder / name) for name in description.files)
+    for fault in program_faults(Programs(client, server, files, protocol=description.protocol)):
         keys = tuple({"client": "sender", "server": "receiver"}.get(str(k), k) for k in fault.keys)
         yield Fault(keys, fault.words, fault.hint)
 
 
 def source_files(folder: Path) -> list[Path]:
     """Return what a stack is built from: all files of its folder but what builds leave there."""
-    found = list[Path]()
+    files = list[Path]()
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(e for e in folders if e not in NO_SOURCES and not e.startswith("."))
-        found += [path for name in sorted(names) if (path := Path(place) / name).is_file()]
-        if len(found) > MAX_SOURCES:
+        files += [path for name in sorted(names) if (path := Path(place) / name).is_file()]
+        if len(files) > MAX_SOURCES:
             raise UsageError(
                 f"{folder}: more than {MAX_SOURCES} files", "move what is built out of it"
             )
-    if sum(path.stat().st_size for path in found) > MAX_SOURCE_BYTES:
+    if sum(path.stat().st_size for path in files) > MAX_SOURCE_BYTES:
         raise UsageError(
             f"{folder}: more than {MAX_SOURCE_BYTES >> 20} MB", "move what is built out of it"
         )
-    return found
+    return files
 
 
 def sources_hash(folder: Path) -> str:

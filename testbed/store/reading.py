@@ -266,10 +266,10 @@ def trial_paths(results: Path) -> list[Path]:
         raise UsageError(f"{results}: no such folder", "`testbed run` makes one")
     if (results / RUN_FILE).is_file():
         store = _store_of(results)
-        found = [store / name for name in listed_trials(results)]
+        paths = [store / name for name in listed_trials(results)]
     else:
-        found = list(results.iterdir())
-    return sorted(filter(is_trial, found), key=lambda path: path.name)
+        paths = list(results.iterdir())
+    return sorted(filter(is_trial, paths), key=lambda path: path.name)
 
 
 def _store_of(run: Path) -> Path:

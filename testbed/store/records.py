@@ -216,7 +216,7 @@ class Record:
         ):
             raise ValueError("files: sizes and hashes are something else")
         record = _record(Record, data)
-        same = {node: _shared(tuple(own.items())) for node, own in record.sysctls.items()}
+        same = {node: _shared(tuple(settings.items())) for node, settings in record.sysctls.items()}
         return dataclasses.replace(record, sysctls=same)
 
 

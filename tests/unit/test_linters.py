@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import sys
 import tomllib
@@ -65,3 +66,32 @@ def test_shellcheck(root: Path) -> None:
 )
 def test_scripts_can_be_called(root: Path, name: str) -> None:
     assert (root / name).stat().st_mode & 0o111, f"chmod +x {name}"
+
+
+VAGUE_NAMES = {"found", "own", "said"}  # what is it that was found, is one's own, was said?
+NAMED_WITH_VIDEOS = Path("testbed/traffic/video")  # changed together with what makes packets there
+
+
+def vague_names(tree: ast.AST) -> Iterator[str]:
+    """The variables and arguments of functions whose names say nothing of what they hold."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    fields = {
+        id(part.target) for node in classes for part in node.body if isinstance(part, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield from VAGUE_NAMES & {node.id} if id(node) not in fields else ()
+        elif isinstance(node, ast.arg):
+            yield from VAGUE_NAMES & {node.arg}
+
+
+def test_names_say_what_they_hold(root: Path) -> None:
+    assert [*vague_names(ast.parse("def f(said):\n found = own = said\n x.found = 1"))]
+    vague = {
+        f"{path.relative_to(root)}: {name}"
+        for folder in PRODUCT
+        for path in (root / folder).rglob("*.py")
+        if not path.name.startswith("test_") and not path.is_relative_to(root / NAMED_WITH_VIDEOS)
+        for name in vague_names(ast.parse(path.read_text()))
+    }
+    assert vague == set()

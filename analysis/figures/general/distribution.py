@@ -47,10 +47,12 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
 def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFrame:
     """Quantiles averaged over the trials of a series: of one after the other, to spare memory."""
     tables = []
-    for name, own in rows.groupby(series, sort=False):
+    for name, of_series in rows.groupby(series, sort=False):
         for what in (DELAY_QUANTILES, RTT_QUANTILES):
-            found = over_time.series_of(own, digest, [what]).groupby("x", sort=False)["value"]
-            means = found.agg(["mean", "count"]).reset_index()
+            values = over_time.series_of(of_series, digest, [what]).groupby("x", sort=False)[
+                "value"
+            ]
+            means = values.agg(["mean", "count"]).reset_index()
             tables.append(means.assign(what=what, **{series: name}))
     table = pd.concat(tables, ignore_index=True)[[series, "what", "x", "mean", "count"]]
     return table.rename(columns={"x": "fraction", "mean": "ms", "count": "n"})
@@ -60,10 +62,10 @@ def _panel(curve: pd.DataFrame, series: str, looks: Mapping[str, SeriesStyle]) -
     ends: list[tuple[float, float]] = []
     marks: list[Mark] = []
     for name, look in looks.items():
-        own = curve[curve[series] == name]
-        if own.empty:
+        of_series = curve[curve[series] == name]
+        if of_series.empty:
             continue
-        ms, part = own["ms"].to_numpy(), 100 * own["fraction"].to_numpy()
+        ms, part = of_series["ms"].to_numpy(), 100 * of_series["fraction"].to_numpy()
         half = float(np.interp(50, part, ms))
         marks += [
             Curve(ms, part, look.colour, dash=look.dashes, series=name),

@@ -39,17 +39,17 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     marks: list[Mark] = [ReferenceLine("x", 0, colour=style.BLACK)]
     marks += [
         PointSeries(
-            own["effect"],
-            own["place"],
+            of_variant["effect"],
+            of_variant["place"],
             looks[str(name)].colour,
             looks[str(name)].marker,
             size=4.5,
-            low=list(own["low"]),
-            high=list(own["high"]),
+            low=list(of_variant["low"]),
+            high=list(of_variant["high"]),
             along="x",
             series=str(name),
         )
-        for name, own in table.groupby("variant", sort=False)
+        for name, of_variant in table.groupby("variant", sort=False)
     ]
     pairs = zip(table["variant"], table["what"], strict=True)
     names = [f"{variant}: {DRAWN_QUANTITIES[what]}" for variant, what in pairs]
@@ -70,22 +70,26 @@ def effects(results: ExperimentResults, metric: str) -> pd.DataFrame:
     places = rows[["trial", "src", "dst"]].astype(str).itertuples(index=False)
     changes = [_changes(scenarios[trial], src, dst) for trial, src, dst in places]
     rows = rows.assign(**pd.DataFrame(changes, columns=list(DRAWN_QUANTITIES), index=rows.index))
-    found = [
+    effect_rows = [
         {"variant": variant, "what": what, "effect": effect, "low": effect - half,
          "high": effect + half}
-        for variant, own in rows.groupby("variant", sort=False)
-        for what, (effect, half) in _regression(own, metric).items()
+        for variant, of_variant in rows.groupby("variant", sort=False)
+        for what, (effect, half) in _regression(of_variant, metric).items()
     ]  # fmt: skip
-    return pd.DataFrame(found).assign(place=range(len(found))) if found else pd.DataFrame()
+    return (
+        pd.DataFrame(effect_rows).assign(place=range(len(effect_rows)))
+        if effect_rows
+        else pd.DataFrame()
+    )
 
 
 def _changes(scenario: Scenario, src: str, dst: str) -> tuple[float, float]:
     """Return by what share a flow's round trip and the buffer are more than stated."""
     if not scenario.drawn_share:
         return 0.0, 0.0
-    stated, own = scenario.network, drawn(scenario).network
-    rtt = own.path(src, dst).rtt_ms / (stated.path(src, dst).rtt_ms or 1)
-    return rtt - 1, _limit(own.bottleneck_queue) / _limit(stated.bottleneck_queue) - 1
+    stated, network = scenario.network, drawn(scenario).network
+    rtt = network.path(src, dst).rtt_ms / (stated.path(src, dst).rtt_ms or 1)
+    return rtt - 1, _limit(network.bottleneck_queue) / _limit(stated.bottleneck_queue) - 1
 
 
 def _limit(queue: Queue) -> float:

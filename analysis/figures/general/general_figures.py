@@ -52,15 +52,15 @@ def by_variant(rows: pd.DataFrame) -> pd.DataFrame:
     kept = ["seed", "verdict", "jain", *(each for each in rows if str(each).startswith(AXIS))]
     groups = rows.assign(share_percent=share, even=even, flows=1).groupby(["trial", "variant"])
     sums = groups[["share_percent", "even", "flows"]].sum(min_count=1)
-    found = sums.join(groups[kept].first()).reset_index()
-    times = found["flows"].map(lambda flows: f" × {flows}" if flows > 1 else "")
-    return found.assign(**{GROUP: found["variant"] + times})
+    table = sums.join(groups[kept].first()).reset_index()
+    times = table["flows"].map(lambda flows: f" × {flows}" if flows > 1 else "")
+    return table.assign(**{GROUP: table["variant"] + times})
 
 
 def share_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel], pd.DataFrame]:
     """Return one panel per part: one line per variant, Jain's index above."""
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), GROUP)
-    found, tables = [], []
+    panels, tables = [], []
     for words, rows in parts:
         table = means.summary(rows, [GROUP], SHARE_OF_GOODPUT)
         jain = rows.drop_duplicates("trial")["jain"]
@@ -68,14 +68,14 @@ def share_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel]
         names = [name for name in looks if name in set(rows[GROUP])]
         marks: list[Mark] = []
         for place, name in enumerate(names):
-            own = rows[rows[GROUP] == name]
-            even = float(own["even"].iloc[0])
+            group_rows = rows[rows[GROUP] == name]
+            even = float(group_rows["even"].iloc[0])
             marks += [
                 SegmentSet([even], [place - 0.4], [even], [place + 0.4], style.GREY, width=0.8),
-                means.single_trials(own[SHARE_OF_GOODPUT.metric], place, looks[name]),
+                means.single_trials(group_rows[SHARE_OF_GOODPUT.metric], place, looks[name]),
                 means.mean_point(place, table[table[GROUP] == name].iloc[0], looks[name]),
             ]
-        found.append(
+        panels.append(
             Panel(
                 marks,
                 Axis(SHARE_OF_GOODPUT.label, limits=(0, 100)),
@@ -84,7 +84,7 @@ def share_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel]
                 title_right=jain_words(jain),
             )
         )
-    return found, pd.concat(tables, ignore_index=True)
+    return panels, pd.concat(tables, ignore_index=True)
 
 
 def jain_words(jain: pd.Series) -> str:
@@ -95,13 +95,15 @@ def jain_words(jain: pd.Series) -> str:
 
 def shares_message(data: pd.DataFrame) -> str:
     """Write the shares of each part."""
-    said = []
-    for words, own in data.groupby("part", sort=False):
-        pairs = zip(own[GROUP].map(messages.said_name), own["mean"], strict=True)
+    sentences = []
+    for words, part_rows in data.groupby("part", sort=False):
+        pairs = zip(part_rows[GROUP].map(messages.said_name), part_rows["mean"], strict=True)
         first, *others = ((name, f"{mean:.0f} %") for name, mean in pairs)
         start = f"with {words!s}, " if words else ""
-        said.append(f"{start}{first[0]} gets {first[1]}" + "".join(f", {n} {v}" for n, v in others))
-    text = "; ".join(said)
+        sentences.append(
+            f"{start}{first[0]} gets {first[1]}" + "".join(f", {n} {v}" for n, v in others)
+        )
+    text = "; ".join(sentences)
     return f"{text[:1].upper()}{text[1:]} of the goodput."
 
 
@@ -160,9 +162,9 @@ def named(results: ExperimentResults) -> pd.DataFrame:
 
 def main_axis(rows: pd.DataFrame) -> str:
     """Choose the axis to draw over: the number with most values, or else the name with most."""
-    own = [name for name in axes_beside(rows, SERIES) if name != "pair"]
-    numbers = [name for name in own if load_sweep.is_number(rows, name)]
-    return max(numbers or own, key=lambda name: rows[AXIS + name].nunique(), default="")
+    axes = [name for name in axes_beside(rows, SERIES) if name != "pair"]
+    numbers = [name for name in axes if load_sweep.is_number(rows, name)]
+    return max(numbers or axes, key=lambda name: rows[AXIS + name].nunique(), default="")
 
 
 def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
@@ -187,13 +189,13 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
     for trial in ran[:1]:
         for flow in trial.record.flows[:MAX_TIMELINES]:
             try:
-                found = timeline_figure.full_figure(trial, flow)
+                full = timeline_figure.full_figure(trial, flow)
             except TestbedError as error:  # damaged after the trial had been reduced
                 results.not_shown.append(f"{trial.path.name}: no timeline: {error.message}")
                 return
-            if found is not None:
+            if full is not None:
                 stem = cases.stem(results.key, flow.name, "timeline")
-                yield dataclasses.replace(found, stem=stem)
+                yield dataclasses.replace(full, stem=stem)
 
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
@@ -202,8 +204,11 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
     rows = flows_apart(tcp[tcp["jain"].notna()])
     if rows["variant"].nunique() < 2:
         return
-    found = by_variant(rows)
-    parts = [(cases.case_words(case), own) for case, own in few_cases(found, varied_axes(found))]
+    by_name = by_variant(rows)
+    parts = [
+        (cases.case_words(case), case_rows)
+        for case, case_rows in few_cases(by_name, varied_axes(by_name))
+    ]
     panels, data = share_panels(parts)
     most = max(len(panel.y.names) for panel in panels)
     yield Figure(
@@ -223,22 +228,22 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     if rows.empty:
         return
     parts = [
-        (cases.case_words(case), own)
-        for case, own in few_cases(rows, others(rows, series="variant"), MAX_TIMELINES)
+        (cases.case_words(case), case_rows)
+        for case, case_rows in few_cases(rows, others(rows, series="variant"), MAX_TIMELINES)
     ]
-    found = over_time.figure(parts, results.plotted, results.trials)
-    if found is None:  # flows of a few packets
+    drawing = over_time.figure(parts, results.plotted, results.trials)
+    if drawing is None:  # flows of a few packets
         return
     several = rows.groupby(["trial", "variant"])["flow"].nunique().gt(1).any()
     together = " Flows of one variant are added." if several else ""
     seeds = "lines: mean over the seeds; bands: 95 % interval (Student's t)"
     named = "Throughput, delay and queue over time"
     axis = main_axis(few_series(results))
-    about = not axis or not load_sweep.is_number(few_series(results), axis)
+    by_case = not axis or not load_sweep.is_number(few_series(results), axis)
     yield dataclasses.replace(
-        found,
+        drawing,
         stem=cases.stem(results.key, "throughput-over-time"),
-        title=messages.comparison(few_series(results), SERIES) if about else f"{named}.",
+        title=messages.comparison(few_series(results), SERIES) if by_case else f"{named}.",
         foot=cases.foot(results, rows, seeds * (rows["seed"].nunique() > 1)),
         reading=f"{named}, and what the link could carry.{together}",
     )
@@ -270,22 +275,22 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
         return
     if not axis:
         rows, axis = rows.assign(**{f"{AXIS}flows": rows[SERIES]}), "flows"
-    for case, own in few_cases(rows, others(rows, axis)):
-        if len(own[[SERIES, AXIS + axis]].drop_duplicates()) < 2:  # a number needs no figure
+    for case, case_rows in few_cases(rows, others(rows, axis)):
+        if len(case_rows[[SERIES, AXIS + axis]].drop_duplicates()) < 2:  # a number needs no figure
             continue
         words = cases.case_words(case)
         over = "each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant"
         over = over if axis == "flows" else load_sweep.axis_label(axis)
-        if load_sweep.is_number(own, axis):
-            said = messages.by_number_of(own, SERIES, axis)
+        if load_sweep.is_number(case_rows, axis):
+            sentence = messages.by_number_of(case_rows, SERIES, axis)
         else:
-            said = messages.drops(own, SERIES)
+            sentence = messages.drops(case_rows, SERIES)
         of = " of " if axis == "flows" else " by "
         yield dataclasses.replace(
-            load_sweep.figure([(words, own)], axis, measures(own), SERIES),
+            load_sweep.figure([(words, case_rows)], axis, measures(case_rows), SERIES),
             stem=cases.stem(results.key, "metrics-by", axis, *case.values()),
-            title=said or f"Throughput, drops and delay{of}{over}.",
-            foot=cases.foot(results, own),
+            title=sentence or f"Throughput, drops and delay{of}{over}.",
+            foot=cases.foot(results, case_rows),
             reading=f"The means{of}{over}.",
         )
 
@@ -296,13 +301,15 @@ def maps(results: ExperimentResults) -> Iterator[Figure]:
     axes = None if rows.empty else heat_map.axes_of(rows, axes_beside(rows, SERIES))
     if axes is None:
         return
-    for case, own in few_cases(rows, others(rows, *axes)):
-        found = heat_map.figure(own, axes, SERIES)
+    for case, case_rows in few_cases(rows, others(rows, *axes)):
+        drawing = heat_map.figure(case_rows, axes, SERIES)
         yield dataclasses.replace(
-            found,
+            drawing,
             stem=cases.stem(results.key, f"map-of-{axes[0]}-and-{axes[1]}", *case.values()),
-            title=(f"With {cases.case_words(case)}: " if case else "") + found.title,
-            foot=cases.foot(results, own, "numbers: means; the stronger the colour, the more"),
+            title=(f"With {cases.case_words(case)}: " if case else "") + drawing.title,
+            foot=cases.foot(
+                results, case_rows, "numbers: means; the stronger the colour, the more"
+            ),
             reading="What the title says of one axis is the mean over the other.",
         )
 
@@ -314,7 +321,10 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
         return
     axis = main_axis(rows)
     path = axis if axis and load_sweep.is_number(rows, axis) else ""
-    parts = [(cases.case_words(case), own) for case, own in few_cases(rows, others(rows, path))]
+    parts = [
+        (cases.case_words(case), case_rows)
+        for case, case_rows in few_cases(rows, others(rows, path))
+    ]
     reading = f"lines run along {load_sweep.axis_label(path)}, whose ends are named" if path else ""
     yield dataclasses.replace(
         plane.figure(parts, SERIES, path),
@@ -331,20 +341,20 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
     if rows.empty or not _has(results, *distribution.DELAY_KINDS):
         return
     axis = main_axis(rows)
-    for case, own in few_cases(rows, others(rows, axis), MAX_DELAYS):
-        parts = [part for part in _parts(own, axis) if len(part[1])]
+    for case, case_rows in few_cases(rows, others(rows, axis), MAX_DELAYS):
+        parts = [part for part in _parts(case_rows, axis) if len(part[1])]
         if not parts:
             continue
         figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
-        there = own[AXIS + axis].nunique() if axis else 1
+        there = case_rows[AXIS + axis].nunique() if axis else 1
         few = f" {len(parts)} of {there} values of {axis} are shown." if len(parts) < there else ""
         start = f"With {words}: " if words else ""
         yield dataclasses.replace(
             figure,
             stem=cases.stem(results.key, "delay-distribution", *case.values()),
             title=start + (_medians(figure.data) or "How long packets take."),
-            foot=cases.foot(results, own, distribution.DISTRIBUTION_READING),
+            foot=cases.foot(results, case_rows, distribution.DISTRIBUTION_READING),
             reading="The share of packets acknowledged (above) and delivered (below) within a "
             f"given time.{few}",
         )

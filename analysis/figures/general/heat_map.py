@@ -28,10 +28,14 @@ def axes_of(rows: pd.DataFrame, axes: Sequence[str]) -> tuple[str, str] | None:
     """Return the two numeric axes with most values, if that makes a map."""
     numbers = [name for name in axes if is_number(rows, name)]
     counts = {name: int(rows[AXIS + name].nunique()) for name in numbers}
-    found = sorted(numbers, key=lambda name: -counts[name])[:2]
-    if len(found) < 2 or counts[found[1]] < 2 or counts[found[0]] * counts[found[1]] < MIN_CELLS:
+    most_varied = sorted(numbers, key=lambda name: -counts[name])[:2]
+    if (
+        len(most_varied) < 2
+        or counts[most_varied[1]] < 2
+        or counts[most_varied[0]] * counts[most_varied[1]] < MIN_CELLS
+    ):
         return None
-    across, up = sorted(found, key=numbers.index)
+    across, up = sorted(most_varied, key=numbers.index)
     pairs = rows[[AXIS + across, AXIS + up]].drop_duplicates()
     # where one follows from the other there is a line, and no map
     return (across, up) if len(pairs) >= MIN_CELLS else None
@@ -114,8 +118,8 @@ def message(table: pd.DataFrame, axes: tuple[str, str], series: str) -> str:
     """Return in words whose goodput changes most along which axis, and what the other one does."""
     spans = [
         (abs(ends[1] - ends[0]), name, axis, ends)
-        for (name, own), axis in itertools.product(table.groupby(series, sort=False), axes)
-        if (ends := _ends(own, axis)) is not None
+        for (name, of_series), axis in itertools.product(table.groupby(series, sort=False), axes)
+        if (ends := _ends(of_series, axis)) is not None
     ]
     if not spans:
         return "No goodput is known."

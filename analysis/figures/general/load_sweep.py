@@ -117,9 +117,9 @@ def lines_panel(
     column = AXIS + axis
     marks: list[Mark] = []
     for name, look in looks.items():
-        own = table[table[series] == name]
-        if len(own):
-            marks += means.line_with_band(own, column, look, name)
+        of_series = table[table[series] == name]
+        if len(of_series):
+            marks += means.line_with_band(of_series, column, look, name)
     values = np.sort(table[column].unique())
     few = len(values) <= MAX_TICKS
     x = Axis(ticks=list(values) if few else None, tick_count=None if few else 8)

@@ -63,8 +63,12 @@ def _cells(rows: pd.DataFrame, series: str) -> tuple[pd.DataFrame, str]:
 def comparison(rows: pd.DataFrame, series: str) -> str:
     """Say how throughput and delay compare; empty where neither is known."""
     axes = axes_beside(rows, series)
-    if len(axes) == 1 and rows[series].nunique() > 1 and (said := _by_value(rows, series, axes[0])):
-        return said
+    if (
+        len(axes) == 1
+        and rows[series].nunique() > 1
+        and (sentence := _by_value(rows, series, axes[0]))
+    ):
+        return sentence
     named, start = _cells(rows, series)
     rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
     if len(rate) < 2 and len(delay) < 2:
@@ -84,18 +88,18 @@ def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
     rates = rows.groupby([AXIS + axis, series])[THROUGHPUT_COLUMN].mean()
     if max(len(names), len(groups)) > MAX_SAID or len(rates.dropna()) < len(names) * len(groups):
         return ""
-    said = []
-    for value, own in groups:
+    sentences = []
+    for value, of_value in groups:
         start = f"with {said_value(axis, cases.text(value))}"
         gets = " and ".join(f"{said_name(str(each))} {rates[value, each]:.3g}" for each in names)
-        delays = own.groupby(series)[DELAY_COLUMN].mean().reindex(names).dropna()
+        delays = of_value.groupby(series)[DELAY_COLUMN].mean().reindex(names).dropna()
         waits = ""
         if len(delays) == len(names) and not _alike(delays, LIKE_DELAYS):
             waits = f", delayed by {' and '.join(f'{each:.3g}' for each in delays)} ms"
         elif len(delays):
             waits = f", and packets take {delays.mean():.3g} ms"
-        said.append(f"{start}, {gets} Mbit/s{waits}")
-    return _capital("; ".join(said)) + "."
+        sentences.append(f"{start}, {gets} Mbit/s{waits}")
+    return _capital("; ".join(sentences)) + "."
 
 
 def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
@@ -107,7 +111,7 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
     unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
     name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
     ends = [rows[rows[AXIS + axis] == value] for value in (values[0], values[-1])]
-    said = []
+    sentences = []
     for column, what, unit_of in (
         (THROUGHPUT_COLUMN, "throughput", "Mbit/s"),
         (DELAY_COLUMN, "delay", "ms"),
@@ -117,10 +121,10 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
         if both and len(both) <= MAX_SAID:
             subject = f"the {what} of " if what != "throughput" else ""
             goes = (f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both)
-            said.append(f"{subject}{', '.join(goes)} {unit_of}")
+            sentences.append(f"{subject}{', '.join(goes)} {unit_of}")
     low, high = cases.text(values[0]), cases.text(values[-1])
     start = f"From {name.replace('_', ' ')} {low} to {high}{' ' * bool(unit)}{unit}"
-    return f"{start}, {'; '.join(said[:1])}." if said else comparison(rows, series)
+    return f"{start}, {'; '.join(sentences[:1])}." if sentences else comparison(rows, series)
 
 
 def drops(rows: pd.DataFrame, series: str) -> str:
@@ -133,8 +137,10 @@ def drops(rows: pd.DataFrame, series: str) -> str:
     if len(rate) == 1 or _alike(rate):
         return f"The queue drops {rate.max():.2g} % of the packets."
     least_of = "none" if rate.min() == 0 else f"{rate.min():.2g} %"
-    said = f"the queue drops most of {most}, {rate.max():.2g} %, and least of {least}, {least_of}."
-    return _capital(start + said)
+    sentence = (
+        f"the queue drops most of {most}, {rate.max():.2g} %, and least of {least}, {least_of}."
+    )
+    return _capital(start + sentence)
 
 
 def corner(rows: pd.DataFrame, series: str) -> str:
@@ -146,8 +152,8 @@ def corner(rows: pd.DataFrame, series: str) -> str:
         return ""
     fast, near = str(rate.idxmax()), str(delay.idxmin())
     if _alike(rate):
-        said = f"{start}all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
-        return _capital(f"{said} {delay.max():.3g} ms.")
+        sentence = f"{start}all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
+        return _capital(f"{sentence} {delay.max():.3g} ms.")
     if fast == near:
         return (
             f"{start}{fast} has the highest throughput and the least delay "
@@ -160,8 +166,8 @@ def corner(rows: pd.DataFrame, series: str) -> str:
 
 
 def _means(named: pd.DataFrame, metric: str) -> pd.Series[float]:
-    found: pd.Series[float] = named.groupby("cell", sort=False)[metric].mean().dropna()
-    return found
+    by_cell: pd.Series[float] = named.groupby("cell", sort=False)[metric].mean().dropna()
+    return by_cell
 
 
 def _alike(means: pd.Series[float], ratio: float = ALIKE_RATIO) -> bool:

@@ -39,8 +39,8 @@ Strings = npt.NDArray[np.str_]
 
 def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERIES) -> pd.DataFrame:
     """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
-    own = series_of(rows, digest, [what])
-    table = own.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
+    values = series_of(rows, digest, [what])
+    table = values.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
     n = table["count"].to_numpy(dtype=float)
     half = [student_quantile(max(each - 1, 1)) for each in n] * table["std"] / np.sqrt(n)
     return pd.DataFrame(
@@ -58,9 +58,9 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERI
 def series_of(rows: pd.DataFrame, digest: pd.DataFrame, whats: Sequence[str]) -> pd.DataFrame:
     """Return some kinds of series of the rows' flows."""
     of_trials = digest["trial"].isin(rows["trial"].unique())  # their flows are found among few
-    own = digest[of_trials & digest["what"].isin(whats)]
+    chosen = digest[of_trials & digest["what"].isin(whats)]
     known = [rows[name].unique().astype(str) for name in ("trial", "flow")]
-    return own[np.isin(_places(own, *known), _places(rows, *known))]
+    return chosen[np.isin(_places(chosen, *known), _places(rows, *known))]
 
 
 def _places(table: pd.DataFrame, trials: Strings, flows: Strings) -> npt.NDArray[np.int32]:
@@ -71,9 +71,9 @@ def _places(table: pd.DataFrame, trials: Strings, flows: Strings) -> npt.NDArray
 
 def _place(names: pd.Series[str], known: Strings) -> npt.NDArray[np.int32]:
     """Return the place of each name among those that are known, or -1."""
-    own = pd.Categorical(names)
-    of_categories = pd.Index(known).get_indexer(own.categories).astype(np.int32)
-    places: npt.NDArray[np.int32] = of_categories[own.codes]
+    categories = pd.Categorical(names)
+    of_categories = pd.Index(known).get_indexer(categories.categories).astype(np.int32)
+    places: npt.NDArray[np.int32] = of_categories[categories.codes]
     return places
 
 
@@ -112,13 +112,13 @@ def figure(
     by_name = {trial.path.name: trial for trial in trials}
     columns, tables = [], []
     for words, rows in parts:
-        own = _few_seeds(rows)
-        flows = {number: page_series.unpacked(plotted[number]) for number in own["number"].unique()
-                 if number in plotted}  # fmt: skip
-        column = [_panel(row, own, flows, looks) for row in PLOTTED_ROWS]
+        few_rows = _few_seeds(rows)
+        numbers = few_rows["number"].unique()
+        flows = {each: page_series.unpacked(plotted[each]) for each in numbers if each in plotted}
+        column = [_panel(row, few_rows, flows, looks) for row in PLOTTED_ROWS]
         tables += [table.assign(part=words) for _, table in column]
         first = dataclasses.replace(column[0][0], title=words)
-        if (capacity := _capacity(own, by_name)) is not None:
+        if (capacity := _capacity(few_rows, by_name)) is not None:
             first = dataclasses.replace(first, marks=(capacity, *first.marks))
         columns.append([first, *(panel for panel, _ in column[1:])])
     data = pd.concat(tables, ignore_index=True)
@@ -146,14 +146,14 @@ def _few_seeds(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _labelled(lines: Sequence[Sequence[Panel]], until_s: float) -> tuple[tuple[Panel, ...], ...]:
     """Give the panels of a row one range, and name each axis once."""
-    found = []
+    labelled = []
     for row, line in enumerate(lines):
         label = "time (s)" if row == len(lines) - 1 else ""
         x = Axis(label, limits=(0.0, until_s), resolution=RESOLUTION)
         panels = [dataclasses.replace(panel, x=x) for panel in line]
         panels = share_limits(panels, "y")
         label = next((panel.y.label for panel in line if panel.y.label), "")
-        found.append(
+        labelled.append(
             tuple(
                 dataclasses.replace(
                     panel, y=dataclasses.replace(panel.y, label="" if place else label)
@@ -161,7 +161,7 @@ def _labelled(lines: Sequence[Sequence[Panel]], until_s: float) -> tuple[tuple[P
                 for place, panel in enumerate(panels)
             )
         )
-    return tuple(found)
+    return tuple(labelled)
 
 
 def _panel(
@@ -171,18 +171,18 @@ def _panel(
     looks: Mapping[str, SeriesStyle],
 ) -> tuple[Panel, pd.DataFrame]:
     """Return a panel with a line for each variant, and their table."""
-    there = {kind for own in flows.values() for each in own.values() for kind in each}
+    there = {kind for of_flow in flows.values() for each in of_flow.values() for kind in each}
     kind = next((each for each in row.kinds if each in there), "")
     marks: list[Mark] = []
     tables = [pd.DataFrame(columns=["time_s", "mean", "low", "high", "n", "variant", "what"])]
     for name, look in looks.items():
         members = rows[rows["variant"] == name]
-        found = []
-        for number, own in members.groupby("number")["flow"]:
+        histories = []
+        for number, of_flow in members.groupby("number")["flow"]:
             of_trial = flows.get(int(str(number)), {})
-            pair = _of_trial(row, kind, [of_trial.get(each, {}) for each in own])
-            found += [pair] if pair else []
-        table = _mean_of(found)
+            pair = _of_trial(row, kind, [of_trial.get(each, {}) for each in of_flow])
+            histories += [pair] if pair else []
+        table = _mean_of(histories)
         if len(table) > 1:
             table[TRIALS] = [trial_names(members)] * len(table)
             repeated = table["n"].max() > 1  # otherwise there is no band to draw or to ask for
@@ -209,35 +209,35 @@ def _one_queue(
 
 def _of_trial(row: PlottedRow, kind: str, flows: Sequence[Plotted]) -> tuple[Floats, Floats] | None:
     """Return a variant's series in a trial: the sum or the mean of its flows'."""
-    found = [each[kind] for each in flows if kind in each]
-    if not found:
+    parts = [each[kind] for each in flows if kind in each]
+    if not parts:
         return None
     if kind not in ("throughput", "delay"):  # samples: of one queue
-        return page_series.thinned(*found[0], DRAWN_POINTS)
-    if len(found) == 1:
-        return found[0]
-    times, values = (np.concatenate(each) for each in zip(*found, strict=True))
+        return page_series.thinned(*parts[0], DRAWN_POINTS)
+    if len(parts) == 1:
+        return parts[0]
+    times, values = (np.concatenate(each) for each in zip(*parts, strict=True))
     x, places = np.unique(np.round(times, 6), return_inverse=True)
     sums = np.bincount(places, weights=values).astype(np.float64)
     return x, sums if row.added else sums / np.bincount(places)
 
 
-def _mean_of(found: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
+def _mean_of(curves: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
     """Return one row per instant, over some trials; a time without values interrupts the line."""
-    if not found:
+    if not curves:
         return pd.DataFrame(columns=["time_s", "mean", "low", "high", "n"])
-    if len(found) == 1:
-        x, y = _with_gaps(*found[0])
+    if len(curves) == 1:
+        x, y = _with_gaps(*curves[0])
         return pd.DataFrame({"time_s": x, "mean": y, "low": np.nan, "high": np.nan, "n": 1})
-    if any(len(x) != len(found[0][0]) or not np.allclose(x, found[0][0]) for x, _ in found):
-        found = [_on_grid(*each, _grid(found)) for each in found]
-    values = pd.DataFrame({number: y for number, (_, y) in enumerate(found)})
+    if any(len(x) != len(curves[0][0]) or not np.allclose(x, curves[0][0]) for x, _ in curves):
+        curves = [_on_grid(*each, _grid(curves)) for each in curves]
+    values = pd.DataFrame({number: y for number, (_, y) in enumerate(curves)})
     n = values.notna().sum(axis=1).to_numpy()
     quantiles = np.array([student_quantile(float(max(each - 1, 1))) for each in n])
     half = quantiles * values.std(axis=1) / np.sqrt(n)
     mean = values.mean(axis=1)
     return pd.DataFrame(
-        {"time_s": found[0][0], "mean": mean, "low": mean - half, "high": mean + half, "n": n}
+        {"time_s": curves[0][0], "mean": mean, "low": mean - half, "high": mean + half, "n": n}
     )
 
 
@@ -254,8 +254,8 @@ def _with_gaps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return np.insert(x, after + 1, x[after] + _step(x)), np.insert(y, after + 1, np.nan)
 
 
-def _grid(found: Sequence[tuple[Floats, Floats]]) -> Floats:
-    first, last = min(x[0] for x, _ in found), max(x[-1] for x, _ in found)
+def _grid(curves: Sequence[tuple[Floats, Floats]]) -> Floats:
+    first, last = min(x[0] for x, _ in curves), max(x[-1] for x, _ in curves)
     return np.linspace(first, last, QUEUE_STEPS)
 
 
@@ -314,5 +314,5 @@ def trial_curves(tables: Iterable[pd.DataFrame], look: SeriesStyle, name: str) -
 
 def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield the series of each trial."""
-    for _, own in rows.groupby("trial", sort=False):
-        yield series(own, digest)
+    for _, of_trial in rows.groupby("trial", sort=False):
+        yield series(of_trial, digest)

@@ -75,25 +75,25 @@ def figure(
     if looks is None:
         looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     across = 2 if len(parts) in (2, 4) else min(3, len(parts))
-    found = []
+    panels = []
     for words, rows in parts:
         marks: list[Mark] = []
         for number, (name, look) in enumerate(looks.items()):
-            own = rows[rows[series] == name]
+            of_series = rows[rows[series] == name]
             if path:
                 named_at = CORNERS[number % len(CORNERS)]
-                marks += path_marks(own[[AXIS + path, of.x, of.y]], look, name, named_at)
+                marks += path_marks(of_series[[AXIS + path, of.x, of.y]], look, name, named_at)
             else:
-                marks += cloud_marks(own[[of.x, of.y, "verdict"]], look, name)
+                marks += cloud_marks(of_series[[of.x, of.y, "verdict"]], look, name)
         corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
                             up="top")  # fmt: skip
         x, y = (Axis(label, limits=(0, None), margin=0.12) for label in (of.x_label, of.y_label))
-        found.append(Panel([*marks, corner], x, y, title=words))
+        panels.append(Panel([*marks, corner], x, y, title=words))
     columns = [series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]
     return Figure(
         stem="",
         title="",
-        panels=in_rows(share_like_limits(found, "x", "y"), across),
+        panels=in_rows(share_like_limits(panels, "x", "y"), across),
         legend=legend_entries(looks),
         row_inches=2.6 if across < 3 else 2.2,
         data=pd.concat([rows[columns].assign(part=words) for words, rows in parts],
@@ -146,20 +146,20 @@ def cloud_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
     points = rows.dropna()
     if points.empty:
         return []
-    own = points.iloc[:, :2].to_numpy(dtype=float)
+    xy = points.iloc[:, :2].to_numpy(dtype=float)
     hollow = (points["verdict"] == "suspect").to_numpy()
     marks: list[Mark] = []
-    if len(own) > 1:
-        marks.append(PointSeries(own[:, 0], own[:, 1], look.colour, size=2, hollow=list(hollow),
+    if len(xy) > 1:
+        marks.append(PointSeries(xy[:, 0], xy[:, 1], look.colour, size=2, hollow=list(hollow),
                                  opacity=0.6, edge_width=0.5, series=name))  # fmt: skip
-    if (shape := region(own)) is not None:
+    if (shape := region(xy)) is not None:
         (x, y), width, height, angle = shape
         turn, around = np.radians(angle), np.linspace(0, 2 * np.pi, 73)
         a, b = width / 2 * np.cos(around), height / 2 * np.sin(around)
         ellipse_x = x + a * np.cos(turn) - b * np.sin(turn)
         ellipse_y = y + a * np.sin(turn) + b * np.cos(turn)
         marks.append(Polygon(ellipse_x, ellipse_y, look.colour, edge=look.colour, series=name))
-    x, y = own.mean(axis=0)
+    x, y = xy.mean(axis=0)
     marks.append(PointSeries([x], [y], look.colour, look.marker, size=5, edge_width=0.8,
                              hollow=bool(hollow.any()), series=name))  # fmt: skip
     return marks

@@ -43,8 +43,8 @@ def _under_titles(results: ExperimentResults) -> str:
 
     Where it differs it is an axis, which figures name.
     """
-    found = {tuple(conditions(trial.scenario)) for trial in results.trials}
-    return in_lines(found.pop(), SUBTITLE_LETTERS) if len(found) == 1 else ""
+    stated = {tuple(conditions(trial.scenario)) for trial in results.trials}
+    return in_lines(stated.pop(), SUBTITLE_LETTERS) if len(stated) == 1 else ""
 
 
 def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:

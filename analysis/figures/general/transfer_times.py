@@ -39,8 +39,8 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     flows = flows.assign(**{SERIES: series})
     beside = [name for name in varied_axes(flows) if not _is_series(flows, name)]
     parts: Parts = [
-        (cases.case_words(case), _transfers(own, transfers))
-        for case, own in list(cases.split(flows, beside, varied_axes(flows)))[:MAX_PANEL_ROWS]
+        (cases.case_words(case), _transfers(case_rows, transfers))
+        for case, case_rows in list(cases.split(flows, beside, varied_axes(flows)))[:MAX_PANEL_ROWS]
     ]
     looks = style.styles_of(flows, SERIES)
     if 1 < len(parts) <= len(style.SERIES_COLOURS) and len(looks) == 1:
@@ -110,33 +110,38 @@ def _curves(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> tuple[list[Mar
     columns = [SERIES, "share", "slowdown", "n"]
     tables, marks = [pd.DataFrame(columns=columns)], list[Mark]()
     for name, look in looks.items():
-        own = rows[rows[SERIES] == name]
-        found = own["slowdown"].dropna().to_numpy(dtype=np.float64)
-        if not len(found):
+        of_series = rows[rows[SERIES] == name]
+        slowdowns = of_series["slowdown"].dropna().to_numpy(dtype=np.float64)
+        if not len(slowdowns):
             continue
-        values, shares = np.quantile(found, FRACTIONS), FRACTIONS * len(found) / len(own)
-        half, middle = 50 * len(found) / len(own), float(np.median(found))
+        values, shares = (
+            np.quantile(slowdowns, FRACTIONS),
+            FRACTIONS * len(slowdowns) / len(of_series),
+        )
+        half, middle = 50 * len(slowdowns) / len(of_series), float(np.median(slowdowns))
         marks += [
             Curve(values, 100 * shares, look.colour, dash=look.dashes, series=name),
             PointSeries([middle], [half], look.colour, look.marker, size=3.5, series=name),
         ]
         tables.append(
-            pd.DataFrame({SERIES: name, "share": shares, "slowdown": values, "n": len(own)})
+            pd.DataFrame({SERIES: name, "share": shares, "slowdown": values, "n": len(of_series)})
         )
     return marks, pd.concat(tables[1:] or tables)
 
 
 def _caption(data: pd.DataFrame) -> str:
     """Say by how much each size is slowed down, at least and at most."""
-    said = []
-    for size, own in data.groupby("size", sort=False):
-        ends = [each for _, each in own.groupby(["part", SERIES], sort=False)]
-        found = ((_middle(each), each.iloc[0]) for each in ends)
-        middles = sorted(found, key=lambda pair: pair[0])
+    sentences = []
+    for size, of_size in data.groupby("size", sort=False):
+        ends = [each for _, each in of_size.groupby(["part", SERIES], sort=False)]
+        middle_rows = ((_middle(each), each.iloc[0]) for each in ends)
+        middles = sorted(middle_rows, key=lambda pair: pair[0])
         words = [f"{value:.3g} times as long with {_of(row)}" for value, row in middles]
         few = words if len(words) <= MAX_MEDIANS_SAID else [words[0], words[-1]]
-        said.append(f"{size} ones take {', '.join(few)}")
-    return f"Of the transfers, half of the {'; half of the '.join(said)}, as in an empty network."
+        sentences.append(f"{size} ones take {', '.join(few)}")
+    return (
+        f"Of the transfers, half of the {'; half of the '.join(sentences)}, as in an empty network."
+    )
 
 
 def _middle(rows: pd.DataFrame) -> float:

@@ -68,14 +68,18 @@ class Sequence:
 def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
     """Read the flow's first connection."""
     packets = TrialPackets(trial)
-    own = packets.flow("sender", flow)
-    if flow.protocol != "tcp" or own is None:
+    sender_packets = packets.flow("sender", flow)
+    if flow.protocol != "tcp" or sender_packets is None:
         why = "no TCP" if flow.protocol != "tcp" else "not captured at its sender"
         raise TestbedError(f"{trial.path}: flow {flow.name} is {why}", "name another with --flow")
-    every = ports_of(own, flow)
+    every = ports_of(sender_packets, flow)
     port, other = every[0] if every else (0, 0)
-    data = own.data[(own.data["src_port"] == port) & (own.data["dst_port"] == other)]
-    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["src_port"] == other)]
+    data = sender_packets.data[
+        (sender_packets.data["src_port"] == port) & (sender_packets.data["dst_port"] == other)
+    ]
+    acks = sender_packets.acks[
+        (sender_packets.acks["dst_port"] == port) & (sender_packets.acks["src_port"] == other)
+    ]
     acks = acks[(acks["flags"] & ACK > 0)]
     receiver = packets.flow("receiver", flow)
     start = unwrap(data["relative_seq"].to_numpy(dtype=np.int64))
@@ -134,10 +138,10 @@ def _window_edge(acks: pd.DataFrame, ack: Integers) -> Integers | None:
 def _sacks(sacks: pd.DataFrame, acks: pd.DataFrame, ack: Integers, time_s: Floats) -> Stretches:
     """Return the blocks of the acknowledgements; edges are near the acknowledged number."""
     place = pd.Series(np.arange(len(acks)), index=acks["frame"].to_numpy())
-    own = sacks[sacks["frame"].isin(place.index)]
-    at = place.loc[own["frame"]].to_numpy(dtype=np.int64)
+    of_place = sacks[sacks["frame"].isin(place.index)]
+    at = place.loc[of_place["frame"]].to_numpy(dtype=np.int64)
     left, right = (
-        ack[at] + _signed(own[edge].to_numpy(dtype=np.int64) - ack[at])
+        ack[at] + _signed(of_place[edge].to_numpy(dtype=np.int64) - ack[at])
         for edge in ("left", "right")
     )
     return Stretches(time_s[at], left, right)
@@ -149,14 +153,14 @@ def _signed(steps: Integers) -> Integers:
     return (steps + half) % (2 * half) - half
 
 
-def zoom(found: Sequence, span: TimeSpan) -> TimeSpan:
+def zoom(steps: Sequence, span: TimeSpan) -> TimeSpan:
     """From before the first loss to its repair; the first round trips of a flow without any."""
-    start_s = found.first_trouble_s
+    start_s = steps.first_trouble_s
     if start_s is None:
-        start_s = float(found.new.time_s[0]) if len(found.new) else span.start_s
-    rtt_s = _rtt_s(found, start_s)
+        start_s = float(steps.new.time_s[0]) if len(steps.new) else span.start_s
+    rtt_s = _rtt_s(steps, start_s)
     stop_s = start_s + AFTER_RTTS * rtt_s
-    if repaired_s := _repaired_s(found, start_s):
+    if repaired_s := _repaired_s(steps, start_s):
         stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MAX_RTTS * rtt_s)
     return TimeSpan(
         max(span.start_s, start_s - BEFORE_RTTS * rtt_s),
@@ -164,32 +168,32 @@ def zoom(found: Sequence, span: TimeSpan) -> TimeSpan:
     )
 
 
-def _repaired_s(found: Sequence, lost_s: float) -> float | None:
+def _repaired_s(steps: Sequence, lost_s: float) -> float | None:
     """Return when all data outstanding at the first retransmission was acknowledged."""
-    times = [t for each in found.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
+    times = [t for each in steps.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
     if not times:
         return None
-    sent = found.new.stop[found.new.time_s <= min(times)]
-    later = found.ack_s[found.ack >= max(sent, default=0)]
+    sent = steps.new.stop[steps.new.time_s <= min(times)]
+    later = steps.ack_s[steps.ack >= max(sent, default=0)]
     return float(later[0]) if len(later) else None
 
 
-def _rtt_s(found: Sequence, at_s: float) -> float:
+def _rtt_s(steps: Sequence, at_s: float) -> float:
     """Return the ACK delay of the last data before this instant, or else of the first data."""
-    if not len(found.new):
+    if not len(steps.new):
         return 1.0
-    place = max(0, int(np.searchsorted(found.new.time_s, at_s)) - 1)
-    later = found.ack_s[found.ack >= found.new.stop[place]]
-    return float(later[0] - found.new.time_s[place]) if len(later) else 1.0
+    place = max(0, int(np.searchsorted(steps.new.time_s, at_s)) - 1)
+    later = steps.ack_s[steps.ack >= steps.new.stop[place]]
+    return float(later[0] - steps.new.time_s[place]) if len(later) else 1.0
 
 
-def table(found: Sequence) -> pd.DataFrame:
+def table(steps: Sequence) -> pd.DataFrame:
     """All of it in rows of `time_s`, `what`, `start` and `stop`, in the order of time."""
-    parts = [_rows("segment", found.new), _rows("sack", found.sacks), _rows("lost", found.lost)]
-    parts += [_rows(str(kind), each) for kind, each in found.again.items()]
-    parts.append(_rows("ack", Stretches(found.ack_s, found.ack, found.ack)))
-    if found.window_edge is not None:
-        parts.append(_rows("window", Stretches(found.ack_s, found.ack, found.window_edge)))
+    parts = [_rows("segment", steps.new), _rows("sack", steps.sacks), _rows("lost", steps.lost)]
+    parts += [_rows(str(kind), each) for kind, each in steps.again.items()]
+    parts.append(_rows("ack", Stretches(steps.ack_s, steps.ack, steps.ack)))
+    if steps.window_edge is not None:
+        parts.append(_rows("window", Stretches(steps.ack_s, steps.ack, steps.window_edge)))
     return pd.concat(parts, ignore_index=True).sort_values("time_s", kind="stable")
 
 

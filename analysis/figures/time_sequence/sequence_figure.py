@@ -54,14 +54,14 @@ def figure(
     trial: Trial, flow: FlowRecord, span: TimeSpan, near: TimeSpan | None, name: str
 ) -> Figure:
     """Return the flow's first connection, with a close look at `near`, or at the first loss."""
-    found = sequence(trial, flow)
-    return drawn(trial, flow, found, span, near or zoom(found, span), name)
+    steps = sequence(trial, flow)
+    return drawn(trial, flow, steps, span, near or zoom(steps, span), name)
 
 
 def drawn(
     trial: Trial,
     flow: FlowRecord,
-    found: Sequence,
+    steps: Sequence,
     span: TimeSpan,
     near: TimeSpan,
     name: str = "",
@@ -70,63 +70,63 @@ def drawn(
     return Figure(
         stem=name,
         title=title(trial, flow),
-        panels=((overview_panel(found, span, near), close_panel(found, near)),),
-        caption=_about(found),
+        panels=((overview_panel(steps, span, near), close_panel(steps, near)),),
+        caption=_about(steps),
         foot=foot(trial, flow),
         foot_size=5.5,
-        subtitle=_about(found),
+        subtitle=_about(steps),
         warning=trust_note(trial),
-        legend=legend(found),
+        legend=legend(steps),
         legend_size=5.8,
         row_inches=HEIGHT_INCHES,
         column_widths=(1, 1.6),
-        data=table(found),
+        data=table(steps),
         number_format="%.9f",
     )
 
 
-def _about(found: Sequence) -> str:
-    again = [counted(len(each), kind) for kind, each in found.again.items() if len(each)]
+def _about(steps: Sequence) -> str:
+    again = [counted(len(each), kind) for kind, each in steps.again.items() if len(each)]
     parts = [
-        f"Sequence numbers at the sender: {counted(len(found.new), 'segment')}",
+        f"Sequence numbers at the sender: {counted(len(steps.new), 'segment')}",
         *(again or ["none sent again"]),
-        f"{len(found.lost)} lost",
+        f"{len(steps.lost)} lost",
     ]
-    if found.connections > 1:
-        parts.append(f"the first of {found.connections} connections")
+    if steps.connections > 1:
+        parts.append(f"the first of {steps.connections} connections")
     return ", ".join(parts)
 
 
-def legend(found: Sequence) -> tuple[LegendEntry, ...]:
+def legend(steps: Sequence) -> tuple[LegendEntry, ...]:
     """Name the marks; classes that do not occur are left out."""
     entries = [LegendEntry("segment", style.BLACK, "|", kind="points", size=6)]
-    for kind, each in found.again.items():
+    for kind, each in steps.again.items():
         if len(each):
             look = EVENT_LOOKS[kind]
             entries.append(LegendEntry(str(kind), look.colour, look.marker, kind="points",
                                        size=look.size, hollow=look.hollow))  # fmt: skip
     entries.append(LegendEntry("lost", style.BLACK, "x", kind="points", size=3))
     entries.append(LegendEntry(ACK_SERIES, ACK_LOOK[0]))
-    if len(found.sacks):
+    if len(steps.sacks):
         entries.append(LegendEntry("SACK block", style.PURPLE, "|", kind="points", size=6))
     entries.append(LegendEntry("receiver's window", style.BROWN, dash=WINDOW_DASH))
     return tuple(entries)
 
 
-def overview_panel(found: Sequence, span: TimeSpan, near: TimeSpan) -> Panel:
+def overview_panel(steps: Sequence, span: TimeSpan, near: TimeSpan) -> Panel:
     """Show the whole flow; segments on the same pixels are one bar."""
-    segments = _merged(found.new.within(span), span)
+    segments = _merged(steps.new.within(span), span)
     marks: list[Mark] = [
         ShadedRange("x", near.start_s, near.stop_s, series="close look"),
         bars(segments, MEGA, "segment", style.BLACK),
-        Curve(found.ack_s, found.ack / MEGA, *ACK_LOOK, steps=True, series=ACK_SERIES),
+        Curve(steps.ack_s, steps.ack / MEGA, *ACK_LOOK, steps=True, series=ACK_SERIES),
     ]
-    for kind, each in found.again.items():
+    for kind, each in steps.again.items():
         shown, look = each.within(span), EVENT_LOOKS[kind]
         marks.append(PointSeries(shown.time_s, shown.start / MEGA, look.colour, look.marker,
                                  look.size, look.hollow, edge_width=look.edge_width,
                                  series=str(kind)))  # fmt: skip
-    top = max([*found.new.stop[-1:], *found.ack[-1:], 1]) / MEGA
+    top = max([*steps.new.stop[-1:], *steps.ack[-1:], 1]) / MEGA
     return Panel(
         marks,
         Axis("time (s)", limits=(span.start_s, span.stop_s), tick_count=5),
@@ -172,48 +172,48 @@ def packet_columns(packets: pd.DataFrame | None) -> dict[str, npt.ArrayLike]:
     return {name: packets[name].to_numpy() for name in (*PACKET_COLUMNS, "src_port", "dst_port")}
 
 
-def page_panel(found: Sequence) -> Panel:
+def page_panel(steps: Sequence) -> Panel:
     """Return every packet of the connection, for a page that zooms into it."""
     marks: list[Mark] = []
-    if found.window_edge is not None:
-        marks.append(Curve(found.ack_s, found.window_edge / KILO, style.BROWN, 0.9, WINDOW_DASH,
+    if steps.window_edge is not None:
+        marks.append(Curve(steps.ack_s, steps.window_edge / KILO, style.BROWN, 0.9, WINDOW_DASH,
                            steps=True, series="receiver's window"))  # fmt: skip
-    if len(found.sacks):
-        marks.append(bars(found.sacks, KILO, "SACK block", style.PURPLE, 1.1))
-    packets = packet_columns(found.ack_packets)
-    marks.append(Curve(found.ack_s, found.ack / KILO, *ACK_LOOK, steps=True, series=ACK_SERIES,
-                       labels=found.ack_words, columns=packets))  # fmt: skip
-    marks.append(bars(found.new, KILO, "segment", style.BLACK))
-    for kind, each in found.again.items():
+    if len(steps.sacks):
+        marks.append(bars(steps.sacks, KILO, "SACK block", style.PURPLE, 1.1))
+    packets = packet_columns(steps.ack_packets)
+    marks.append(Curve(steps.ack_s, steps.ack / KILO, *ACK_LOOK, steps=True, series=ACK_SERIES,
+                       labels=steps.ack_words, columns=packets))  # fmt: skip
+    marks.append(bars(steps.new, KILO, "segment", style.BLACK))
+    for kind, each in steps.again.items():
         if len(each):
             marks.append(
                 bars(each, KILO, str(kind), EVENT_LOOKS[kind].colour, 1.8, INFO_WORDS[kind])
             )
-    if len(found.lost):
-        marks.append(PointSeries(found.lost.time_s, found.lost.stop / KILO, style.BLACK, "x", 6,
+    if len(steps.lost):
+        marks.append(PointSeries(steps.lost.time_s, steps.lost.stop / KILO, style.BLACK, "x", 6,
                                  edge_width=1.0, series="lost"))  # fmt: skip
-    top = float(max(found.new.stop.max(initial=1), found.ack.max(initial=1))) / KILO
+    top = float(max(steps.new.stop.max(initial=1), steps.ack.max(initial=1))) / KILO
     y = Axis("sequence number\n(kB)", limits=(0, top), fits=True, resolution=BYTE)
     return Panel(marks, Axis("time (s)", resolution=MICROSECOND), y)
 
 
-def close_panel(found: Sequence, near: TimeSpan) -> Panel:
+def close_panel(steps: Sequence, near: TimeSpan) -> Panel:
     """Show every segment, acknowledgement and block within the span."""
-    base, top = _heights(found, near)
+    base, top = _heights(steps, near)
     height_kb = (top - base) / KILO
     low, high = -0.03 * height_kb, HEADROOM * height_kb
-    new = _above(found.new, base).within(near)
+    new = _above(steps.new, base).within(near)
     marks: list[Mark] = [bars(new, KILO, "segment", style.BLACK)]
     if height_kb < CAPPED_KB:  # xplot's arrowheads, as far as print shows them
         marks += [PointSeries(new.time_s, end / KILO, style.BLACK, "_", 2.2, edge_width=0.4,
                               series="segment") for end in (new.start, new.stop)]  # fmt: skip
     marks.append(
-        bars(_above(found.sacks, base).within(near), KILO, "SACK block", style.PURPLE, 1.1)
+        bars(_above(steps.sacks, base).within(near), KILO, "SACK block", style.PURPLE, 1.1)
     )
-    marks += _acks(found, base, near, high)
-    for kind, each in found.again.items():
+    marks += _acks(steps, base, near, high)
+    for kind, each in steps.again.items():
         marks += _sent_again(kind, _above(each, base).within(near), near, high - low)
-    lost = _above(found.lost, base).within(near)
+    lost = _above(steps.lost, base).within(near)
     marks.append(PointSeries(lost.time_s, (lost.start + lost.stop) / 2 / KILO, style.BLACK, "x", 3,
                              edge_width=0.6, series="lost"))  # fmt: skip
     return Panel(
@@ -224,10 +224,10 @@ def close_panel(found: Sequence, near: TimeSpan) -> Panel:
     )
 
 
-def _heights(found: Sequence, near: TimeSpan) -> tuple[int, int]:
+def _heights(steps: Sequence, near: TimeSpan) -> tuple[int, int]:
     """Return the picture's lowest and highest sequence number, the window aside."""
-    parts = [each.within(near) for each in (found.new, found.sacks, *found.again.values())]
-    acks = found.ack[_around(found.ack_s, near)]
+    parts = [each.within(near) for each in (steps.new, steps.sacks, *steps.again.values())]
+    acks = steps.ack[_around(steps.ack_s, near)]
     lows = [*(each.start.min() for each in parts if len(each)), *acks[:1]]
     highs = [*(each.stop.max() for each in parts if len(each)), *acks[-1:]]
     base = int(min(lows, default=0))
@@ -245,21 +245,21 @@ def _around(time_s: Floats, near: TimeSpan) -> slice:
     return slice(max(0, int(first) - 1), int(last) + 1)
 
 
-def _acks(found: Sequence, base: int, near: TimeSpan, top: float) -> list[Mark]:
+def _acks(steps: Sequence, base: int, near: TimeSpan, top: float) -> list[Mark]:
     """Show the acknowledged sequence number and the edge of the receiver's window."""
-    inside = _around(found.ack_s, near)
-    time_s, ack = found.ack_s[inside], (found.ack[inside] - base) / KILO
-    repeated = found.duplicates[
-        (found.duplicates >= inside.start) & (found.duplicates < inside.stop)
+    inside = _around(steps.ack_s, near)
+    time_s, ack = steps.ack_s[inside], (steps.ack[inside] - base) / KILO
+    repeated = steps.duplicates[
+        (steps.duplicates >= inside.start) & (steps.duplicates < inside.stop)
     ]
     marks: list[Mark] = [
         Curve(time_s, ack, *ACK_LOOK, steps=True, series=ACK_SERIES),
-        PointSeries(found.ack_s[repeated], (found.ack[repeated] - base) / KILO, style.GREEN,
+        PointSeries(steps.ack_s[repeated], (steps.ack[repeated] - base) / KILO, style.GREEN,
                     "tickup", 2.6, edge_width=0.45, series=ACK_SERIES),
     ]  # fmt: skip
-    if found.window_edge is None:
+    if steps.window_edge is None:
         return [*marks, _word("receiver's window: not known, the SYN was not captured")]
-    edge = (found.window_edge[inside] - base) / KILO
+    edge = (steps.window_edge[inside] - base) / KILO
     marks.append(Curve(time_s, edge, style.BROWN, 0.9, WINDOW_DASH, steps=True,
                        series="receiver's window"))  # fmt: skip
     if len(edge) and edge.min() > top:

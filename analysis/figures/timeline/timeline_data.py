@@ -130,13 +130,13 @@ def socket_samples(samples: Samples, flow: FlowRecord) -> pd.DataFrame | None:
     table = samples.sockets
     if table is None:
         return None
-    own = table[(table["flow"] == flow.name) & (table["state"] == "established")]
-    if own.empty:
+    of_flow = table[(table["flow"] == flow.name) & (table["state"] == "established")]
+    if of_flow.empty:
         return None
-    if not own["time_s"].duplicated().any():
-        return own.reset_index(drop=True)
+    if not of_flow["time_s"].duplicated().any():
+        return of_flow.reset_index(drop=True)
     order = {name: place for place, name in enumerate(STATES)}
-    worst = own.assign(ca_state=own["ca_state"].map(order))
+    worst = of_flow.assign(ca_state=of_flow["ca_state"].map(order))
     together = worst.groupby("time_s").agg(
         cwnd=("cwnd", "sum"),
         ssthresh=("ssthresh", lambda each: each.sum(skipna=False)),
@@ -156,8 +156,8 @@ def _traced(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
     table = read_samples(trial, TCP_EVENTS)
     if table is None or len(flow.src_ports) > 1:  # events do not say of which connection
         return None
-    own = table[table["flow"] == flow.name]
-    return None if own.empty else own
+    of_flow = table[table["flow"] == flow.name]
+    return None if of_flow.empty else of_flow
 
 
 def _traced_window(
@@ -199,9 +199,9 @@ def queue_samples(
     table = samples.queues
     if table is None or record is None:
         return None, record
-    own = table[table["interface"] == record.interface]
+    of_queue = table[table["interface"] == record.interface]
     names = {"backlog_bytes": "bytes", "backlog_packets": "packets"}
-    return own.rename(columns=names)[["time_s", "bytes", "packets", "drops", "marks"]], record
+    return of_queue.rename(columns=names)[["time_s", "bytes", "packets", "drops", "marks"]], record
 
 
 def _rtts(
@@ -210,8 +210,8 @@ def _rtts(
     sender = packets.flow("sender", flow)
     if sender is None or flow.protocol != "tcp":
         return None
-    found = round_trips(sender.acks)
-    return span.of(pd.DataFrame({"time_s": seconds(found, trial), "rtt_ms": found["rtt_ms"]}))
+    trips = round_trips(sender.acks)
+    return span.of(pd.DataFrame({"time_s": seconds(trips, trial), "rtt_ms": trips["rtt_ms"]}))
 
 
 def _throughput(
@@ -225,23 +225,23 @@ def _throughput(
     return rates_mbps(seconds(receiver.data, trial), sizes, start_s, stop_s, step_s)
 
 
-def table(found: Timeline) -> pd.DataFrame:
+def table(history: Timeline) -> pd.DataFrame:
     """All of it in rows of `time_s`, `what` and `value`, in the order of time."""
     parts = []
-    if found.window is not None:
-        parts += [_part(found.window, name) for name in ("cwnd", "ssthresh", "srtt_ms")]
-    if found.rtts is not None:
-        parts.append(_part(found.rtts, "rtt_ms"))
-    if found.queue is not None:
-        backlog = found.queue.rename(columns={"bytes": "queue_bytes", "packets": "queue_packets"})
+    if history.window is not None:
+        parts += [_part(history.window, name) for name in ("cwnd", "ssthresh", "srtt_ms")]
+    if history.rtts is not None:
+        parts.append(_part(history.rtts, "rtt_ms"))
+    if history.queue is not None:
+        backlog = history.queue.rename(columns={"bytes": "queue_bytes", "packets": "queue_packets"})
         parts += [_part(backlog, name) for name in ("queue_bytes", "queue_packets")]
-    if found.throughput is not None:
-        rates = {"time_s": found.throughput.time_s, "throughput_mbps": found.throughput.value}
+    if history.throughput is not None:
+        rates = {"time_s": history.throughput.time_s, "throughput_mbps": history.throughput.value}
         parts.append(_part(pd.DataFrame(rates), "throughput_mbps"))
-    if found.states is not None:
-        states = found.states.rename(columns={"start_s": "time_s", "state": "ca_state"})
+    if history.states is not None:
+        states = history.states.rename(columns={"start_s": "time_s", "state": "ca_state"})
         parts.append(_part(states, "ca_state"))
-    for kind, times in found.events.items():
+    for kind, times in history.events.items():
         parts.append(_part(pd.DataFrame({"time_s": times, "event": str(kind)}), "event"))
     rows = [part for part in parts if not part.empty]
     if not rows:

@@ -34,8 +34,8 @@ RESENT = (Kind.RETRANSMISSION, Kind.FAST, Kind.SPURIOUS, Kind.OUT_OF_ORDER)
 
 def seconds(rows: pd.DataFrame, trial: Trial) -> Floats:
     """Return the packets' times on the trial's clock."""
-    found: Floats = (rows["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
-    return found
+    times: Floats = (rows["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    return times
 
 
 def flow_events(
@@ -46,14 +46,14 @@ def flow_events(
     queue: pd.DataFrame | None,
 ) -> dict[Kind, Floats]:
     """Return the times of all events in seconds; kinds without a source are absent."""
-    found: dict[Kind, Floats] = {}
-    found |= _at_queue(trial, flow, packets, queue)
+    events: dict[Kind, Floats] = {}
+    events |= _at_queue(trial, flow, packets, queue)
     if flow.protocol == "tcp" and (sender := packets.flow("sender", flow)) is not None:
-        found |= _at_sender(trial, sender)
+        events |= _at_sender(trial, sender)
     if sockets is not None:
         fired = np.diff(sockets["backoff"].to_numpy(), prepend=0) > 0
-        found[Kind.TIMEOUT] = sockets["time_s"].to_numpy()[fired]
-    return {kind: found[kind] for kind in Kind if kind in found}
+        events[Kind.TIMEOUT] = sockets["time_s"].to_numpy()[fired]
+    return {kind: events[kind] for kind in Kind if kind in events}
 
 
 def _at_queue(
@@ -61,16 +61,16 @@ def _at_queue(
 ) -> dict[Kind, Floats]:
     """Return the queue's drops and marks: from captures on both sides, else from its counters."""
     entered, left = (packets.flow(f"bottleneck-{side}", flow) for side in ("in", "out"))
-    found: dict[Kind, Floats] = {}
+    events: dict[Kind, Floats] = {}
     if left is not None:
-        found[Kind.MARK] = seconds(left.data[left.data["ecn"] == CE], trial)
+        events[Kind.MARK] = seconds(left.data[left.data["ecn"] == CE], trial)
     if entered is not None and left is not None:
-        found[Kind.DROP] = seconds(lost_packets(entered.data, left.data), trial)
+        events[Kind.DROP] = seconds(lost_packets(entered.data, left.data), trial)
     if queue is not None:
         for kind, counter in ((Kind.DROP, "drops"), (Kind.MARK, "marks")):
             rises = np.diff(queue[counter].to_numpy(), prepend=0) > 0
-            found.setdefault(kind, queue["time_s"].to_numpy()[rises])
-    return found
+            events.setdefault(kind, queue["time_s"].to_numpy()[rises])
+    return events
 
 
 def classes(data: pd.DataFrame) -> dict[Kind, pd.Series[bool]]:
@@ -85,8 +85,8 @@ def classes(data: pd.DataFrame) -> dict[Kind, pd.Series[bool]]:
 
 
 def _at_sender(trial: Trial, sender: FlowTables) -> dict[Kind, Floats]:
-    found = {
+    events = {
         kind: seconds(sender.data[chosen], trial) for kind, chosen in classes(sender.data).items()
     }
     repeated = sender.acks[sender.acks["duplicate_ack"]]
-    return found | {Kind.DUPLICATE_ACK: seconds(repeated, trial)}
+    return events | {Kind.DUPLICATE_ACK: seconds(repeated, trial)}

@@ -75,13 +75,13 @@ STATE_LOOKS: Mapping[str, tuple[str, str, float, str]] = {
 
 def checked(trial: Trial, flow: FlowRecord, span: TimeSpan, name: str) -> Figure:
     """Return the flow's timeline within the span; fail if nothing of the flow is known."""
-    found = figure(trial, flow, span, name)
-    if found is None:
+    drawing = figure(trial, flow, span, name)
+    if drawing is None:
         raise TestbedError(
             f"{trial.path}: flow {flow.name} was neither captured nor sampled",
             f"run it again with captures: {again(trial.path)} --captures keep",
         )
-    return found
+    return drawing
 
 
 def full_figure(trial: Trial, flow: FlowRecord) -> Figure | None:
@@ -94,12 +94,12 @@ def figure(trial: Trial, flow: FlowRecord, span: TimeSpan, name: str) -> Figure 
     return drawn(trial, flow, timeline(trial, flow, span), name)
 
 
-def drawn(trial: Trial, flow: FlowRecord, found: Timeline, name: str = "") -> Figure | None:
+def drawn(trial: Trial, flow: FlowRecord, history: Timeline, name: str = "") -> Figure | None:
     """Return the timeline of a history."""
-    shown = panels(trial, found)
+    shown = panels(trial, history)
     if not shown:
         return None
-    lanes, lanes_inches = lanes_panel(found)
+    lanes, lanes_inches = lanes_panel(history)
     rows = [*(panel for panel, _ in shown), lanes]
     labelled = dataclasses.replace(lanes.x, label="time (s)", tick_count=10)
     rows[-1] = dataclasses.replace(lanes, x=labelled)
@@ -107,33 +107,33 @@ def drawn(trial: Trial, flow: FlowRecord, found: Timeline, name: str = "") -> Fi
         stem=name,
         title=title(trial, flow),
         panels=tuple((panel,) for panel in rows),
-        caption=outcome(found),
-        foot=footer(trial, flow, found),
+        caption=outcome(history),
+        foot=footer(trial, flow, history),
         foot_size=5.5,
-        subtitle=outcome(found),
+        subtitle=outcome(history),
         warning=trust_note(trial),
         row_inches=(*(height for _, height in shown), lanes_inches + AXIS_INCHES),
         right_inches=WORDS_INCHES,
-        data=table(found),
+        data=table(history),
         number_format="%.9g",
     )
 
 
-def panels(trial: Trial, found: Timeline) -> list[tuple[Panel, float]]:
+def panels(trial: Trial, history: Timeline) -> list[tuple[Panel, float]]:
     """Return the panels of what is known, each with its height in inches."""
     shown: list[tuple[Panel, float]] = []
-    if found.window is not None:
-        shown.append((window_panel(found), 1.35))
-    if found.rtts is not None:
-        shown.append((rtt_panel(found), 1.15))
-    if found.queue is not None:
-        shown.append((queue_panel(found), 1.15))
-    if found.throughput is not None:
-        shown.append((throughput_panel(trial, found), 0.9))
-    return [(_finished(panel, found, inches), inches) for panel, inches in shown]
+    if history.window is not None:
+        shown.append((window_panel(history), 1.35))
+    if history.rtts is not None:
+        shown.append((rtt_panel(history), 1.15))
+    if history.queue is not None:
+        shown.append((queue_panel(history), 1.15))
+    if history.throughput is not None:
+        shown.append((throughput_panel(trial, history), 0.9))
+    return [(_finished(panel, history, inches), inches) for panel, inches in shown]
 
 
-def _finished(panel: Panel, found: Timeline, inches: float) -> Panel:
+def _finished(panel: Panel, history: Timeline, inches: float) -> Panel:
     """Give a panel the time axis, its timeouts, and words that do not lie on each other."""
     low, high = (float(end or 0) for end in panel.y.limits)
     words = [mark for mark in panel.marks if isinstance(mark, Annotation)]
@@ -142,17 +142,17 @@ def _finished(panel: Panel, found: Timeline, inches: float) -> Panel:
     moved = [dataclasses.replace(word, y=at) for word, at in zip(words, apart, strict=True)]
     marks: list[Mark] = [mark for mark in panel.marks if not isinstance(mark, Annotation)]
     y = dataclasses.replace(panel.y, tick_count=4)
-    marks += [*_timeouts(found), *moved]
-    return dataclasses.replace(panel, marks=marks, x=_time_axis(found, marks=False), y=y)
+    marks += [*_timeouts(history), *moved]
+    return dataclasses.replace(panel, marks=marks, x=_time_axis(history, marks=False), y=y)
 
 
-def _time_axis(found: Timeline, *, marks: bool) -> Axis:
-    ends = (found.span.start_s, found.span.stop_s)
+def _time_axis(history: Timeline, *, marks: bool) -> Axis:
+    ends = (history.span.start_s, history.span.stop_s)
     return Axis(limits=ends, names_shown=marks, tick_marks=marks, resolution=MICROSECOND)
 
 
-def _timeouts(found: Timeline) -> list[Mark]:
-    times = found.events.get(Kind.TIMEOUT, np.zeros(0))
+def _timeouts(history: Timeline) -> list[Mark]:
+    times = history.events.get(Kind.TIMEOUT, np.zeros(0))
     return [ReferenceLine("x", float(t), colour=style.BLACK, width=0.6, dash=(1, 2)) for t in times]
 
 
@@ -177,40 +177,40 @@ def _word(text: str, value: float, colour: str) -> Annotation:
                       colour=colour, up="center")  # fmt: skip
 
 
-def window_panel(found: Timeline) -> Panel:
+def window_panel(history: Timeline) -> Panel:
     """Show the congestion window and the threshold of slow start."""
-    assert found.window is not None
+    assert history.window is not None
     marks: list[Mark] = []
     looks = (("ssthresh", style.BLACK, 0.8, (4.0, 2.0)), ("cwnd", style.BLUE, 1.0, ()))
     for name, colour, width, dash in looks:
-        known = found.window[["time_s", name]].dropna()
+        known = history.window[["time_s", name]].dropna()
         if len(known):
             x, y = known["time_s"].to_numpy(), known[name].to_numpy(dtype=np.float64)
             marks.append(Curve(x, y, colour, width, dash, steps=True, series=name))
             marks.append(_word(name, float(y[-1]), colour))
-    top = 1.08 * max(float(found.window["cwnd"].max()), 1.0)  # ssthresh may never be reached
+    top = 1.08 * max(float(history.window["cwnd"].max()), 1.0)  # ssthresh may never be reached
     return Panel(marks, y=Axis("window\n(segments)", limits=(0, top), resolution=1))
 
 
-def rtt_panel(found: Timeline) -> Panel:
+def rtt_panel(history: Timeline) -> Panel:
     """Show the RTT of each ACK, the kernel's smoothed one, and the path's without a queue."""
-    assert found.rtts is not None
-    time_s, value = found.rtts["time_s"].to_numpy(), found.rtts["rtt_ms"].to_numpy()
+    assert history.rtts is not None
+    time_s, value = history.rtts["time_s"].to_numpy(), history.rtts["rtt_ms"].to_numpy()
     dots = PointSeries(time_s, value, "#8C8C8C", ".", size=1.6, edge_width=0,
                        series="RTT of each ACK")  # fmt: skip
     marks: list[Mark] = [dots]
     if len(value):
         marks.append(_word("each ACK", float(value[-1]), style.GREY))
-    if found.window is not None and found.window["srtt_ms"].any():
-        known = found.window[found.window["srtt_ms"] > 0]
+    if history.window is not None and history.window["srtt_ms"].any():
+        known = history.window[history.window["srtt_ms"] > 0]
         x, y = known["time_s"].to_numpy(), known["srtt_ms"].to_numpy(dtype=np.float64)
         marks.append(Curve(x, y, style.BLUE, 0.9, steps=True, series="srtt"))
         marks.append(_word("srtt", float(y[-1]), style.BLUE))
-    path_ms = found.path_rtt_ms
+    path_ms = history.path_rtt_ms
     if path_ms:
         marks.append(ReferenceLine("y", path_ms, colour=style.BLACK))
         marks.append(_word(f"path {path_ms:g}", path_ms, style.BLACK))
-    top = _rtt_top(found, path_ms)
+    top = _rtt_top(history, path_ms)
     beyond = time_s[value > top]
     if len(beyond):
         marks.append(PointSeries(beyond, np.ones(len(beyond)), style.GREY, "^", size=2.4,
@@ -220,25 +220,25 @@ def rtt_panel(found: Timeline) -> Panel:
     return Panel(marks, y=Axis("RTT\n(ms)", limits=(low, top), fits=True, resolution=MILLISECOND))
 
 
-def _rtt_top(found: Timeline, path_ms: float) -> float:
+def _rtt_top(history: Timeline, path_ms: float) -> float:
     """Return what almost all RTTs stay below: one that waited for a repair may be ten times it."""
-    assert found.rtts is not None
+    assert history.rtts is not None
     usual = [path_ms, 1e-3]
-    if len(found.rtts):
-        usual.append(float(np.percentile(found.rtts["rtt_ms"], 98)))
-    if found.window is not None:
-        usual.append(float(found.window["srtt_ms"].max()))
+    if len(history.rtts):
+        usual.append(float(np.percentile(history.rtts["rtt_ms"], 98)))
+    if history.window is not None:
+        usual.append(float(history.window["srtt_ms"].max()))
     return 1.15 * float(np.nanmax(usual))
 
 
-def queue_panel(found: Timeline) -> Panel:
+def queue_panel(history: Timeline) -> Panel:
     """Show the backlog, its limit, and RED's thresholds."""
-    assert found.queue is not None
-    queue, record = found.bottleneck.queue or PLAIN_QUEUE, found.queue_record
+    assert history.queue is not None
+    queue, record = history.bottleneck.queue or PLAIN_QUEUE, history.queue_record
     in_packets = queue.limit_packets is not None if record is None else record.unit == "packets"
     column, scale = ("packets", 1.0) if in_packets else ("bytes", 1e3)
-    time_s = found.queue["time_s"].to_numpy()
-    value = found.queue[column].to_numpy(dtype=np.float64) / scale
+    time_s = history.queue["time_s"].to_numpy()
+    value = history.queue[column].to_numpy(dtype=np.float64) / scale
     marks: list[Mark] = [
         Area(time_s, np.zeros(len(value)), value, style.BLUE, 0.25, steps=True, series="queue"),
         Curve(time_s, value, style.BLUE, 0.6, steps=True, series="queue"),
@@ -265,35 +265,35 @@ def queue_panel(found: Timeline) -> Panel:
     return Panel(marks, y=Axis(f"queue\n({unit})", limits=limits, resolution=MILLISECOND))
 
 
-def throughput_panel(trial: Trial, found: Timeline) -> Panel:
+def throughput_panel(trial: Trial, history: Timeline) -> Panel:
     """Show the throughput and the link's rate, or what a changing link could carry."""
-    assert found.throughput is not None
-    begins = found.throughput.time_s - found.step_s / 2
-    time_s = np.append(begins, begins[-1:] + found.step_s)
-    value = np.append(found.throughput.value, found.throughput.value[-1:])
+    assert history.throughput is not None
+    begins = history.throughput.time_s - history.step_s / 2
+    time_s = np.append(begins, begins[-1:] + history.step_s)
+    value = np.append(history.throughput.value, history.throughput.value[-1:])
     marks: list[Mark] = [Curve(time_s, value, style.BLUE, 1.0, steps=True, series="throughput")]
-    record, span = found.queue_record, found.span
+    record, span = history.queue_record, history.span
     capacity = None if record is None else capacity_of(trial, record)
     if capacity is None or not capacity.changes:
-        top = found.bottleneck.rate_mbit or 0
+        top = history.bottleneck.rate_mbit or 0
         marks.append(ReferenceLine("y", top, colour=style.BLACK))
         marks.append(_word(f"link {top:g}", top, style.BLACK))
     else:
-        times, rates = capacity.steps(max(0.0, span.start_s), span.stop_s, found.step_s)
+        times, rates = capacity.steps(max(0.0, span.start_s), span.stop_s, history.step_s)
         none = np.zeros(len(rates))
         link = Area(times, none, rates, style.GREY, 0.25, steps=True, series="link")
         marks = [link, *marks, _word("link", float(rates[-1]), style.GREY)]
         top = float(rates.max())
-    marks.append(Annotation(f"means of {found.step_s:g} s", 1, 0, "panel", "data", (4, 2), 5.5,
+    marks.append(Annotation(f"means of {history.step_s:g} s", 1, 0, "panel", "data", (4, 2), 5.5,
                             style.GREY))  # fmt: skip
-    limits = (0, 1.15 * max([top, *found.throughput.value]))
+    limits = (0, 1.15 * max([top, *history.throughput.value]))
     return Panel(marks, y=Axis("throughput\n(Mbit/s)", limits=limits, resolution=MICROSECOND))
 
 
-def lanes_panel(found: Timeline) -> tuple[Panel, float]:
+def lanes_panel(history: Timeline) -> tuple[Panel, float]:
     """Return a lane per kind of event with their number, and one of states; and the height."""
     marks: list[Mark] = []
-    for place, (kind, times) in enumerate(found.events.items()):
+    for place, (kind, times) in enumerate(history.events.items()):
         look = EVENT_LOOKS[kind]
         marks.append(ReferenceLine("y", place, colour="#E4E4E4", width=0.5, dash=()))
         marks.append(PointSeries(times, np.full(len(times), place), look.colour, look.marker,
@@ -301,15 +301,15 @@ def lanes_panel(found: Timeline) -> tuple[Panel, float]:
                                  series=str(kind)))  # fmt: skip
         ink = style.BLACK if len(times) else "#AAAAAA"
         marks.append(_word(f"{len(times)}", place, ink))
-    names = [str(kind) for kind in found.events]
+    names = [str(kind) for kind in history.events]
     legend: tuple[LegendEntry, ...] = ()
     lanes = float(len(names))
-    if found.states is not None:
+    if history.states is not None:
         floor = lanes + 0.65
         for state, (name, colour, height, hatch) in STATE_LOOKS.items():
-            own = found.states[found.states["state"] == state]
-            left, right = own["start_s"].to_numpy(), own["stop_s"].to_numpy()
-            bottom = np.full(len(own), floor)
+            of_state = history.states[history.states["state"] == state]
+            left, right = of_state["start_s"].to_numpy(), of_state["stop_s"].to_numpy()
+            bottom = np.full(len(of_state), floor)
             marks.append(
                 Boxes(
                     *(left, right, bottom, bottom - height, colour),
@@ -331,5 +331,5 @@ def lanes_panel(found: Timeline) -> tuple[Panel, float]:
         line=False,
         tick_marks=False,
     )
-    panel = Panel([*marks, *_timeouts(found)], _time_axis(found, marks=True), y, legend=legend)
+    panel = Panel([*marks, *_timeouts(history)], _time_axis(history, marks=True), y, legend=legend)
     return panel, LANE_INCHES * max(1.0, lanes)

@@ -46,15 +46,15 @@ def _limit(queue: Queue) -> str:
     return f" of {queue.limit_bdp:g} BDP"
 
 
-def outcome(found: Timeline) -> str:
+def outcome(history: Timeline) -> str:
     """Write what came of the flow, in the figure's own numbers."""
     parts = []
-    if found.throughput is not None and len(rates := _known(found.throughput.value)):
+    if history.throughput is not None and len(rates := _known(history.throughput.value)):
         parts.append(f"{np.mean(rates):.3g} Mbit/s")
-    if found.rtts is not None and len(found.rtts):
-        low, median, high = np.percentile(found.rtts["rtt_ms"], [0, 50, 95])
+    if history.rtts is not None and len(history.rtts):
+        low, median, high = np.percentile(history.rtts["rtt_ms"], [0, 50, 95])
         parts.append(f"RTT {low:.3g} ms at least, median {median:.3g}, 95th percentile {high:.3g}")
-    events = {kind: len(found.events[kind]) for kind in found.events}
+    events = {kind: len(history.events[kind]) for kind in history.events}
     for kind, words in ((Kind.DROP, "dropped"), (Kind.MARK, "marked")):
         if events.get(kind):
             parts.append(f"{events[kind]} {words}")
@@ -63,8 +63,8 @@ def outcome(found: Timeline) -> str:
     again = sum(events.get(kind, 0) for kind in RESENT)
     if again:
         parts.append(f"{again} sent again")
-    start_s = round(found.span.start_s, 6)  # clocks differ in the last digits
-    between = f"{start_s:.4g} s to {found.span.stop_s:.4g} s: "
+    start_s = round(history.span.start_s, 6)  # clocks differ in the last digits
+    between = f"{start_s:.4g} s to {history.span.stop_s:.4g} s: "
     return between + (", ".join(parts) or "nothing arrived")
 
 
@@ -72,11 +72,11 @@ def _known(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def footer(trial: Trial, flow: FlowRecord, found: Timeline) -> str:
+def footer(trial: Trial, flow: FlowRecord, history: Timeline) -> str:
     """Write the footer: setting, engine, and what may be missing between samples."""
     interval = trial.scenario.sample_interval_ms
     sampled = f"sampled every {interval:g} ms: what is shorter may be missed"
-    if found.traced:
+    if history.traced:
         kept = "Window, srtt and state are every change that the kernel traced"
         return f"{foot(trial, flow)}\n{kept}; the queue is {sampled}."
     return f"{foot(trial, flow)}\nWindow, srtt, state, timeouts and queue are {sampled}."
@@ -91,10 +91,10 @@ def foot(trial: Trial, flow: FlowRecord) -> str:
 
 def trust_note(trial: Trial) -> str:
     """Write the verdict on a trial that is not valid, and the reason."""
-    found = verdict_of(trial)
-    if found is None or found.verdict is Grade.VALID:
+    verdict = verdict_of(trial)
+    if verdict is None or verdict.verdict is Grade.VALID:
         return ""
-    return textwrap.shorten(f"{found.verdict}: {found.why}", DOUBT_LETTERS, placeholder=" …")
+    return textwrap.shorten(f"{verdict.verdict}: {verdict.why}", DOUBT_LETTERS, placeholder=" …")
 
 
 def counted(number: int, what: str) -> str:

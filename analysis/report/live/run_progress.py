@@ -58,8 +58,8 @@ class FirstFigure:
         setting = tuple(scenario.axes.values()) or (scenario.label or scenario.experiment,)
         for flow, value in zip(rows["flow"], rows[self._metric], strict=True):
             if math.isfinite(value):
-                own = self._values.setdefault((*setting, str(flow)), {})
-                own[scenario.seed] = float(value)
+                values = self._values.setdefault((*setting, str(flow)), {})
+                values[scenario.seed] = float(value)
         self.number += 1
 
     def as_json(self) -> Json:
@@ -101,15 +101,15 @@ def _names(shown: Sequence[Words]) -> list[str]:
 
 def _trials(shown: Sequence[dict[int, float]]) -> PointSeries:
     """Return a small mark for each trial."""
-    pairs = [(value, place) for place, own in enumerate(shown) for value in own.values()]
+    pairs = [(value, place) for place, values in enumerate(shown) for value in values.values()]
     x, y = ([pair[side] for pair in pairs] for side in (0, 1))
     return PointSeries(x, y, style.GREY, "|", size=5, edge_width=0.9, series="trial")
 
 
 def _means(shown: Sequence[dict[int, float]]) -> PointSeries:
     means, low, high, n = [], [], [], []
-    for own in shown:
-        values = known(own.values())
+    for in_setting in shown:
+        values = known(in_setting.values())
         mean, half = float(values.mean()), half_width(values)
         means.append(mean)
         low.append(mean - half)
@@ -170,12 +170,14 @@ class RunProgress:
     def finished(self, trial: Trial, fresh: bool) -> None:
         """Note that a trial is done; `fresh` if it ran now."""
         record, name = trial.record, trial.scenario.name
-        said = record.reason or f"{record.wall_s:.1f} s"
+        outcome = record.reason or f"{record.wall_s:.1f} s"
         with self._lock:
             self._running.pop(name, None)
             self._counts[str(record.status)] += 1
             self._fresh += fresh
-            self._ended.append(Ended(name, str(record.status), said if fresh else "already there"))
+            self._ended.append(
+                Ended(name, str(record.status), outcome if fresh else "already there")
+            )
             del self._ended[:-LATEST_SHOWN]
 
     def note(self, sentence: str) -> None:
@@ -206,7 +208,7 @@ class RunProgress:
         """Return what the page shows; the figure only if the page does not have it yet."""
         with self._lock:
             now, done = self._clock(), sum(self._counts.values())
-            found: Json = {
+            progress: Json = {
                 "experiment": self._experiment,
                 "state": self._state,
                 "over": self._state in OVER,
@@ -222,8 +224,8 @@ class RunProgress:
                 "figure_number": self._figure.number,
             }
             if self._figure.number not in (0, have):
-                found["figure"] = self._figure.as_json()
-            return found
+                progress["figure"] = self._figure.as_json()
+            return progress
 
     def _running_as_json(self, now: float) -> list[Mapping[str, object]]:
         return [
