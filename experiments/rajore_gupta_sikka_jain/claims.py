@@ -375,9 +375,9 @@ CLAIMS: tuple[Claim, ...] = (
         sentences=(
             Sentence(
                 "modern, sender, netem, 0.01 Mbit/s up",
-                "open",
-                "With 0.01 Mbit/s up, all stall: Veno for {time stalled, veno}, Vegas {time "
-                "stalled, vegas}, Cubic {time stalled, cubic}.",
+                "supported",
+                "With 0.01 Mbit/s up, all stall, and Veno least in most networks: for {time "
+                "stalled, veno}, Vegas {time stalled, vegas}, Cubic {time stalled, cubic}.",
             ),
             Sentence(
                 "modern, sender, 802.11",
