@@ -56,8 +56,8 @@ def figures(rows: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
     """
     figure = Figure(figsize=(5, 3.2), layout="constrained")
     axes = figure.subplots()
-    for variant, of_variant in rows.groupby("variant"):
-        mean = of_variant.groupby("axis_buffer_bdp")["goodput_mbps"].mean()
+    for variant, flows in rows.groupby("variant"):
+        mean = flows.groupby("axis_buffer_bdp")["goodput_mbps"].mean()
         axes.plot(mean.index, mean, marker="o", label=str(variant))
     axes.set(xlabel="buffer (bandwidth–delay products)", ylabel="goodput (Mbit/s)", ylim=(0, None))
     axes.legend()
