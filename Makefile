@@ -92,3 +92,4 @@ $(objects)/%.o: %.c Makefile
 .PHONY: release
 release:
 	contrib/release.sh
+	contrib/papers.sh dist/papers

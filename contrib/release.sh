@@ -86,5 +86,4 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 for name in 6.12 7.3; do kernel_wheel "$name" "$name"; done
 kernel_wheel 6.1-machine --flavour machine 6.1
 cp "$(python3 foreign/fetch.py iproute2_6.1.0.orig.tar.xz)" dist/sources/
-contrib/papers.sh dist/papers
-ls -l dist dist/papers
+ls -l dist

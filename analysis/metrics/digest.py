@@ -118,7 +118,9 @@ def fine_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     delays = flow.delays("sender", "receiver")
     if delays is not None:
         times_ns, delays_ms = _columns(delays, "sent_ns", "owd_ms")
-        binned = means((times_ns - zero) / 1e9, delays_ms, step_s)
+        sent_s = (times_ns - zero) / 1e9
+        inside = (sent_s >= 0) & (sent_s < flow.trial.scenario.duration_s)  # a record may be wrong
+        binned = means(sent_s[inside], delays_ms[inside], step_s)
         yield FINE_DELAY, binned.time_s, binned.value
 
 

@@ -229,7 +229,7 @@ def test_harm_by_losses_of_none(alone: float, beside: float, harm: float) -> Non
 
 
 @pytest.mark.parametrize(
-    ("beside", "said"),
+    ("beside", "statement"),
     [(5.2, "deployable"), (5.0, "deployable"), (4.2, "more harmful"), (4.52, "open")],
 )
 def test_a_variant_is_deployable_that_harms_no_more_than_the_others_own_kind(

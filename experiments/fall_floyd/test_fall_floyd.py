@@ -389,7 +389,7 @@ def test_order_and_colours_know_every_variant() -> None:
     assert sorted(["westwood", *reversed(ORDER)], key=variant_key) == [*ORDER, "westwood"]
     colours = style.variant_colours([*ORDER, "westwood"])
     assert len({colours[name] for name in ORDER}) == len(ORDER)
-    kept = {"cubic": "#D55E00", "vegas": "#009E73", "veno": "#CC79A7", "bbr": "#E69F00"}
+    kept = {"cubic": "#D55E00", "vegas": "#009E73", "veno": "#CC79A7", "bbr": "#0072B2"}
     assert {name: colours[name] for name in kept} == kept
     few = style.variant_colours(["newreno", "tahoe", "westwood"])  # one that is not used yet
     assert len(set(few.values())) == 3

@@ -37,7 +37,7 @@ def test_a_row_says_what_its_flow_met() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "statement"),
     [
         ({"loss_event_rate": 0.0, "losses_per_event": math.nan}, "no loss event"),
         ({"loss_event_rate": math.nan}, "p is nan"),

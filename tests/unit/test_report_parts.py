@@ -131,7 +131,9 @@ def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
     assert len(re.findall(r'<tr id="t\d+">', text)) == 120
     assert "120 trials." in text
     assert page.stat().st_size < 500_000
-    with (tmp_path / "report-figures" / "someones-own-guest-sweep.csv").open() as file:
+    with (
+        tmp_path / "report-figures" / "someones-own-guest-metrics-by-target_ms.csv"
+    ).open() as file:
         rows = list(csv.DictReader(file))
     throughput = [int(row["n"]) for row in rows if row["measure"].startswith("throughput")]
     assert sorted(throughput) == [20] * 6

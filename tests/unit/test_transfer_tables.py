@@ -49,7 +49,9 @@ def test_numbers_that_are_not_known_or_next_to_nothing(slowdown: float) -> None:
 def test_equal_medians_are_no_matter() -> None:
     parts = [("", pd.concat([transfers("cubic", 2), transfers("bbr", 2)]))]
     data = panels(parts, style.series_styles(["cubic", "bbr"])).data
-    assert _caption(data).startswith("Median slowdowns: short 2 (cubic) to 2 (bbr)")
+    assert _caption(data).startswith(
+        "Of the transfers, half of the short ones take 2 times as long with cubic, 2 times"
+    )
 
 
 def test_a_curve_ends_at_the_part_that_finished() -> None:

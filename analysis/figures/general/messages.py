@@ -148,19 +148,19 @@ def corner(rows: pd.DataFrame, series: str) -> str:
     named, start = _cells(rows, series)
     rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
     rate, delay = rate[rate.index.isin(delay.index)], delay[delay.index.isin(rate.index)]
-    if len(rate) < 2:
+    if len(rate) < 2 or start:  # means of what differs would say nothing
         return ""
     fast, near = str(rate.idxmax()), str(delay.idxmin())
     if _alike(rate):
-        sentence = f"{start}all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
+        sentence = f"all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
         return _capital(f"{sentence} {delay.max():.3g} ms.")
     if fast == near:
         return (
-            f"{start}{fast} has the highest throughput and the least delay "
+            f"{fast} has the highest throughput and the least delay "
             f"({rate[fast]:.3g} Mbit/s, {delay[fast]:.3g} ms)."
         )
     return (
-        f"{start}{fast} is the fastest ({rate[fast]:.3g} Mbit/s at {delay[fast]:.3g} ms), "
+        f"{fast} is the fastest ({rate[fast]:.3g} Mbit/s at {delay[fast]:.3g} ms), "
         f"{near} waits least ({delay[near]:.3g} ms at {rate[near]:.3g} Mbit/s)."
     )
 
