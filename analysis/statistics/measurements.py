@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.metrics.metric_rows import invalid
+from analysis.metrics.rates import jain
 from analysis.results.reduction import reduction_of
 from analysis.statistics.tolerances import Tolerance
 from testbed.errors import TestbedError, UsageError, number_of, printable
@@ -81,9 +83,7 @@ class Measurement:
             sent = sum(float((each.values * each.widths_s).sum()) for each in flows)
             numbers["goodput_mbps"] = sent / (end - begin)
         if len(flows) > 1:
-            means = np.array([each.mean for each in flows])
-            squares = len(means) * float((means**2).sum())
-            numbers["jain"] = float(means.sum()) ** 2 / squares if squares else math.nan
+            numbers["jain"] = jain(each.mean for each in flows)
         if delays := self.of(DELAY_SERIES):
             values = np.concatenate([each.values for each in delays])
             numbers["rtt_mean_ms"] = float(values.mean())
@@ -114,11 +114,9 @@ def _read_measurement(path: Path) -> Measurement:
         if path.name.endswith(".gz"):
             content = json_files.unpacked(content, json_files.MAX_VALUES)
         data = json_files.parse(content)
-    except (OSError, UnfitFile, ValueError, RecursionError) as error:
+    except (OSError, UnfitFile, ValueError, RecursionError, zlib.error) as error:
         reason = "not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
         raise TestbedError(f"{path}: {reason}", MEASUREMENT_HINT) from error
-    except Exception as error:  # zlib's own, of what is no gzip
-        raise TestbedError(f"{path}: {error}", MEASUREMENT_HINT) from error
     for reader in (_flent, _iperf3):
         try:
             measurement = reader(path.name, data)

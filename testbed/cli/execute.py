@@ -166,7 +166,8 @@ def explore(options: argparse.Namespace, words: Sequence[str]) -> int:
 
         if plain := run(Perturbation(options.seed)).failure:
             raise UsageError(
-                f"{plain} although nothing is slow", "mend that first, or leave the test out"
+                f"{plain} although nothing is slow",
+                f"mend that first, or leave the test out; its output is in {suite.out}",
             )
         seeds = range(options.seed, options.seed + options.explore)
         failed = next((each for seed in seeds if (each := run(drawn(seed))).failure), None)

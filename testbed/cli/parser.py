@@ -601,11 +601,12 @@ def _exec_options(parser: Parser) -> None:
     _value(parser, "--network", "FILE", help, type=Path)
     _capture_option(parser)
     help = "run it with N seeds, and compare the tests that it names; its output goes to files"
-    _number(parser, "--repeat", help)
+    one = parser.add_mutually_exclusive_group()
+    _number(one, "--repeat", help)
     help = "run it on up to N machines that are slow in other ways, until a test fails, and say "
     help += "what is enough for that (docs/suites.md)"
-    _number(parser, "--explore", help)
-    _value(parser, "--perturb", "FILE", "run it as an exploration has found it to fail", type=Path)
+    _number(one, "--explore", help)
+    _value(one, "--perturb", "FILE", "run it as an exploration has found it to fail", type=Path)
     _flag(parser, "--busy", "with --repeat, --explore: keep every core busy meanwhile")
     help = "the command, which runs in the current folder; with --network also lines, each a word: "
     help += "'NODE: COMMAND', with & at its end a server, 'NODE@SECONDS: COMMAND'"

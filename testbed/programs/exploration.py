@@ -132,11 +132,15 @@ class PerturbedRun:
     rests: tuple[Rest, ...]
 
     @property
-    def failure(self) -> str:
-        """What failed: the first of the tests, or the exit status; empty if nothing did."""
+    def failures(self) -> list[str]:
+        """What failed: the tests, or if none is named the exit status."""
         tests = [name for name, outcome in self.suite.outcomes.items() if outcome == TEST_FAILED]
-        status = f"exit status {self.suite.status}" if self.suite.status else ""
-        return tests[0] if tests else status
+        return tests or ([f"exit status {self.suite.status}"] if self.suite.status else [])
+
+    @property
+    def failure(self) -> str:
+        """The first failure; empty if nothing failed."""
+        return next(iter(self.failures), "")
 
 
 def read_rests(path: Path) -> tuple[Rest, ...]:
@@ -161,13 +165,9 @@ def smallest(failed: PerturbedRun, run: Callable[[Perturbation], PerturbedRun]) 
             tried.add(smaller)
             left -= 1
             again = run(smaller)
-            if failed.failure in (again.failure, *_failed_tests(again)):
+            if failed.failure in again.failures:
                 failed = again
     return failed
-
-
-def _failed_tests(run: PerturbedRun) -> Iterator[str]:
-    return (name for name, outcome in run.suite.outcomes.items() if outcome == TEST_FAILED)
 
 
 def _without_parts(failed: PerturbedRun) -> Iterator[Perturbation]:

@@ -18,13 +18,10 @@ from testbed.errors import UsageError, printable, quoted
 from testbed.machine.safe_files import UnfitFile, read_text
 from testbed.programs.network_script import (
     NETWORK_FAILED,
-    SNAPLEN_BYTES,
+    capture_lines,
     start_lines,
     started_commands,
 )
-from testbed.store.names import capture_file
-from testbed.trial.parts.capture import GUEST_KERNEL
-from testbed.trial.parts.pcapng import Source, beginning
 
 LAB_FILE = "lab.conf"
 MAX_LAB_BYTES = 1 << 20
@@ -70,8 +67,8 @@ changed=$(ls -A $own/lab/"$1" 2>/dev/null || true)
 mount -t tmpfs tmpfs /root
 for each in etc var srv opt $changed; do
     [ $each = root -o -d $own/upper/$each ] && continue
-    mkdir -p /$each $own/upper/$each $own/work/$each
-    upper=upperdir=$own/upper/$each,workdir=$own/work/$each
+    mkdir -p /$each $own/upper/$each $own/scratch/$each
+    upper=upperdir=$own/upper/$each,workdir=$own/scratch/$each
     mount -t overlay overlay -o lowerdir=/$each,$upper /$each
 done
 [ -d $own/lab/"$1" ] && cp -r --preserve=mode,timestamps,links $own/lab/"$1"/. /
@@ -332,12 +329,7 @@ def _captured_interfaces(
 
 
 def _captures(wanted: Sequence[tuple[str, LabInterface]]) -> Iterator[str]:
-    """Yield lines that have the guest's kernel write packets, as `network_script` has."""
+    """Yield lines that have the guest's kernel write packets."""
     for name, each in wanted:
         interface = f"eth{each.number}"
-        shown = f"{name}-{interface}"
-        text = f"{interface} {SNAPLEN_BYTES} {capture_file(shown)}\n".encode()
-        text += beginning(Source(shown, name, GUEST_KERNEL), SNAPLEN_BYTES)
-        octal = "".join(f"\\{byte:03o}" for byte in text)
-        yield "exec {capture}<>/proc/capture"
-        yield f"ip netns exec {name} printf {shlex.quote(octal)} >&$capture"
+        yield from capture_lines(name, interface, f"{name}-{interface}")

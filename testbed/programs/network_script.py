@@ -84,7 +84,8 @@ def network_script(plan: NetworkPlan, words: Sequence[str], captured: Sequence[s
     Captures are of nodes (`client`), their ports (`router:1`), interfaces, or `all`.
     """
     started = started_commands(words, plan.network.graph.names(*NodeKind))
-    captures = list(_captures(captured_interfaces(captured, plan)))
+    interfaces = captured_interfaces(captured, plan)
+    captures = [line for i in interfaces for line in capture_lines(i.node, i.name, i.name)]
     command = shlex.join(words)
     # a capture lasts as long as the shell: the command might close what it inherits
     alone = f"{command}; exit" if captures else f"exec {command}"
@@ -109,19 +110,17 @@ def captured_interfaces(captured: Sequence[str], plan: NetworkPlan) -> list[Inte
     return list(dict.fromkeys(each for name in captured for each in named[name]))
 
 
-def _captures(interfaces: Sequence[Interface]) -> Iterator[str]:
-    """Yield lines that have the guest's kernel write each interface's packets.
+def capture_lines(node: str, interface: str, shown: str) -> Iterator[str]:
+    """Yield lines that have the guest's kernel write an interface's packets, under a name.
 
     It does so as long as the shell has /proc/capture open. The node writes there, by one call,
     the interface and the beginning of the capture.
     """
-    for interface in interfaces:
-        file = capture_file(interface.name)
-        text = f"{interface.name} {SNAPLEN_BYTES} {file}\n".encode()
-        text += beginning(Source(interface.name, interface.node, GUEST_KERNEL), SNAPLEN_BYTES)
-        octal = "".join(f"\\{byte:03o}" for byte in text)
-        yield "exec {capture}<>/proc/capture"
-        yield f"{_in(interface.node, ['printf', octal])} >&$capture"
+    text = f"{interface} {SNAPLEN_BYTES} {capture_file(shown)}\n".encode()
+    text += beginning(Source(shown, node, GUEST_KERNEL), SNAPLEN_BYTES)
+    octal = "".join(f"\\{byte:03o}" for byte in text)
+    yield "exec {capture}<>/proc/capture"
+    yield f"{_in(node, ['printf', octal])} >&$capture"
 
 
 def _set_up(plan: NetworkPlan) -> Iterator[str]:

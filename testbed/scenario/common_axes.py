@@ -149,8 +149,8 @@ def _of_flows(name: str) -> Setter:
             raise UsageError(f"{name}: {words}", f"name the flow: --set flows.0.{name}=…")
         change: dict[str, Any] = {name: _whole(value)}
         flows = tuple(
-            dataclasses.replace(flow, **change) if new_control else flow
-            for flow, new_control in zip(scenario.flows, chosen, strict=True)
+            dataclasses.replace(flow, **change) if is_chosen else flow
+            for flow, is_chosen in zip(scenario.flows, chosen, strict=True)
         )
         return dataclasses.replace(scenario, flows=flows), network
 

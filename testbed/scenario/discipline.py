@@ -139,7 +139,7 @@ class Option:
         """Yield why tc or the kernel would not take the value, or would change it."""
         if self.choices and value not in self.choices:
             known = ", ".join(f"{each:g}" for each in sorted(self.choices))
-            yield f"{value:.12g} is none of {known}"
+            yield f"{value:.12g} is not one of {known}"
         elif self.choices:
             return
         elif value < self.least:

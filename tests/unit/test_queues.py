@@ -193,4 +193,4 @@ def test_a_discipline_that_is_not_in_the_table_is_named() -> None:
 
 def test_a_choice_is_one_of_few() -> None:
     queue = Queue("cake", limit_bytes=10_000, options={"diffserv": 5, "ack_filter": 1})
-    assert faults(queue) == ["options.diffserv: 5 is none of 0, 3, 4, 8"]
+    assert faults(queue) == ["options.diffserv: 5 is not one of 0, 3, 4, 8"]
