@@ -374,8 +374,8 @@ def _tally(side: str, table: pd.DataFrame, every: Sequence[AgreementCell]) -> st
 def _reasons(disturbed: pd.DataFrame) -> str:
     """Return the checks that the last tries failed, with their numbers."""
     names = Counter(name for why in disturbed["why"] for name in str(why).split(", "))
-    words = ", ".join(f"{name} {count}" for name, count in names.most_common())
-    return f" ({words})" if words else ""
+    counts = ", ".join(f"{name} {count}" for name, count in names.most_common())
+    return f" ({counts})" if counts else ""
 
 
 def read_numbers() -> pd.DataFrame:

@@ -39,8 +39,8 @@ def others_than_drawn(name: str, seeds: int, settings: list[str], folder: Path) 
     out, page = str(folder / name), folder / "report.html"
     chosen = [word for each in settings for word in ("--set", each)]
     run = ["run", name, "--seeds", str(seeds), *chosen, "--engine", "guest", "--out", out]
-    for words in ([*run, "--captures", "zstd"], ["report", out, "--claims", "--out", str(page)]):
-        if testbed(words, at_point):
+    for verb in ([*run, "--captures", "zstd"], ["report", out, "--claims", "--out", str(page)]):
+        if testbed(verb, at_point):
             raise SystemExit("testbed: the run failed, as it says above")
     claims = json.loads(page.with_name(f"{page.stem}-claims.json").read_text(encoding="utf-8"))
     drawn, rows, same = stored_now(), [], 0

@@ -356,11 +356,11 @@ def bbr(run: Run) -> Iterator[LawRow]:
     samples = sockets(trial, from_s=5)
     pacing = samples["pacing_mbps"][samples["cwnd"] > 4]
     level = float(pacing.median())
-    for words, gain, of_phase in (
+    for label, gain, of_phase in (
         ("probing", 1.25, pacing[pacing > 1.1 * level]),
         ("draining", 0.75, pacing[pacing < 0.9 * level]),
     ):
-        yield LawRow(f"pacing gain, {words}", gain, float(of_phase.median()) / level)
+        yield LawRow(f"pacing gain, {label}", gain, float(of_phase.median()) / level)
     up, _ = _spells(samples, samples["pacing_mbps"] > 1.1 * level)
     cycle = float(np.median(np.diff(up))) / (0.04 + FRAME_BYTES * 8e-7)
     yield LawRow("from gain 1.25 to gain 1.25", 8, cycle, "round trips")
@@ -382,10 +382,10 @@ def fair_queueing(run: Run) -> Iterator[LawRow]:
     flows = [tcp("cubic"), tcp("bbr", 2), tcp("linux-reno", 3, mss=500), cbr(20, 4)]
     queue = Queue("fq_codel", limit_packets=1000, options={"target_ms": 1000.0})
     trial = run(bottleneck(20, 40, queue, flows, duration_s=40.0))
-    for flow, words in zip(flows, ("Cubic", "BBR", "Reno, segments of 500 B"), strict=False):
+    for flow, label in zip(flows, ("Cubic", "BBR", "Reno, segments of 500 B"), strict=False):
         payload = flow.mss or SEGMENT_BYTES
         frames = delivered(trial, flow.name, 10) * (1 + (FRAME_BYTES - SEGMENT_BYTES) / payload)
-        yield LawRow(f"share of {words}, one of four", 25, 100 * frames / 20, "%")
+        yield LawRow(f"share of {label}, one of four", 25, 100 * frames / 20, "%")
 
 
 def dctcp(run: Run) -> Iterator[LawRow]:
@@ -397,7 +397,7 @@ def dctcp(run: Run) -> Iterator[LawRow]:
         ("rate, delays within 2 %", 100, 20, {"network_jitter": 0.02}),
         ("`realistic`", 100, 20, {"realistic": True}),
     )
-    for words, rate_mbit, rtt_ms, settings in cases:
+    for label, rate_mbit, rtt_ms, settings in cases:
         step_ms = round(rtt_ms / 7, 3)
         options = {"ce_threshold_ms": step_ms, "target_ms": 1000.0}
         queue = Queue("codel", limit_packets=1000, ecn=True, options=options)
@@ -407,8 +407,8 @@ def dctcp(run: Run) -> Iterator[LawRow]:
         peak = rate_mbit * 1e3 * (rtt_ms + step_ms) / 8 / FRAME_BYTES
         swing = math.sqrt(peak / 2)
         mean = float(window.mean())
-        yield LawRow(f"mean window, {words}", peak - swing / 2, mean, "segments")
-        yield LawRow(f"swing of it, {words}", swing, float(np.ptp(window)), "segments")
+        yield LawRow(f"mean window, {label}", peak - swing / 2, mean, "segments")
+        yield LawRow(f"swing of it, {label}", swing, float(np.ptp(window)), "segments")
 
 
 def probe_rtt(run: Run) -> Iterator[LawRow]:
@@ -433,8 +433,8 @@ def probe_rtt(run: Run) -> Iterator[LawRow]:
             least_s = float(queue_s[begin:end].min())
             round_trips.append((ware_s, mended_s, least_s + path_s + packet_s))
         ware, mended, measured = 1e3 * np.mean(round_trips, axis=0)
-        for words, predicted in (("by Ware", ware), ("mended", mended)):
-            what = f"round trip in ProbeRTT at {bdp} BDP, {words}"
+        for label, predicted in (("by Ware", ware), ("mended", mended)):
+            what = f"round trip in ProbeRTT at {bdp} BDP, {label}"
             yield LawRow(what, predicted, measured, "ms")
 
 
@@ -482,13 +482,13 @@ def bbr_beside_cubic(run: Run) -> Iterator[LawRow]:
         "Cubic comes 30 s later": ([one, replace(other, start_s=30.0)], {}),
         "Reno in place of Cubic": ([one, tcp("linux-reno", 2)], {}),
     }
-    for words, (flows, settings) in conditions.items():
-        for bdp in BUFFERS_BDP if words == ONE_CUBIC else SOME_BUFFERS_BDP:
+    for condition, (flows, settings) in conditions.items():
+        for bdp in BUFFERS_BDP if condition == ONE_CUBIC else SOME_BUFFERS_BDP:
             scenario = beside(bdp, flows, duration_s=480.0, sample_interval_ms=100.0, **settings)
             trial = run(scenario)
-            windows = {words: (280.0, 479.0)}
-            if words == ONE_CUBIC:
-                windows = {f"{words}, from 20 to 120 s": (20.0, 120.0), **windows}
+            windows = {condition: (280.0, 479.0)}
+            if condition == ONE_CUBIC:
+                windows = {f"{condition}, from 20 to 120 s": (20.0, 120.0), **windows}
             for label, window in windows.items():
                 acked = [_acked(trial, flow.name, *window) for flow in flows]
                 yield LawRow(label, ware_share(bdp), acked[0] / sum(acked), f"{bdp} BDP")

@@ -60,8 +60,8 @@ def stored_then(revision: str) -> Answers:
     return _by_trials(_git("show", f"{revision}:{name}") for name in names)
 
 
-def _git(*words: str) -> str:
-    return run(["git", "-C", str(PROJECT_ROOT), *words]).stdout
+def _git(*arguments: str) -> str:
+    return run(["git", "-C", str(PROJECT_ROOT), *arguments]).stdout
 
 
 def _by_trials(files: Iterator[str]) -> Answers:

@@ -105,8 +105,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     print("rate Mbit/s  utilisation  dropped  queue  verdict")
-    words = (options.variant, options.packets, options.shaping, options.access)
-    for each in results([at_rate(rate, *words) for rate in options.rates]):
+    choices = (options.variant, options.packets, options.shaping, options.access)
+    for each in results([at_rate(rate, *choices) for rate in options.rates]):
         print(
             f"{each.rate_mbit:11g} {each.utilisation:11.2%} {each.drop_rate:9.3%} "
             f"{each.queue_packets:6.2f}  {each.verdict}"

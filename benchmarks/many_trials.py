@@ -58,16 +58,16 @@ def copy_trial(trial: Trial, folder: Path, number: int, seeds: int) -> str:
     return path.name
 
 
-def run_verb(words: list[str], folder: Path, *before: str) -> Cost:
+def run_verb(verb: list[str], folder: Path, *before: str) -> Cost:
     """Run a command of the testbed's in its own process; return its wall time and memory."""
-    command = [*before, sys.executable, "-c", COMMAND_LINE, *words]
+    command = [*before, sys.executable, "-c", COMMAND_LINE, *verb]
     begun = time.monotonic()
     with (folder / "printed").open("w") as printed:
         process = subprocess.Popen(command, cwd=folder, stdout=printed)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"{' '.join(words)}: status {process.returncode}")
+        raise SystemExit(f"{' '.join(verb)}: status {process.returncode}")
     return Cost(time.monotonic() - begun, memory_mb=usage.ru_maxrss / 1024)
 
 

@@ -154,8 +154,8 @@ def flows_of(one: OracleRun) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="ns2-") as folder:
         path = Path(folder) / "trace"
         numbers = (f"{one.middle_ms:.6f}", f"{one.access_ms:.6f}", str(one.window))
-        words = (" ".join(flows), " ".join(map(str, one.cbr)), str(one.seconds), str(path))
-        run(["ns", str(DUMBBELL_SCRIPT), str(one.seed), one.queue, *numbers, *words])
+        arguments = (" ".join(flows), " ".join(map(str, one.cbr)), str(one.seconds), str(path))
+        run(["ns", str(DUMBBELL_SCRIPT), str(one.seed), one.queue, *numbers, *arguments])
         trace = pd.read_csv(path, sep=" ", header=None, usecols=list(TRACE_COLUMNS), dtype={7: str})
     trace.columns = pd.Index(TRACE_NAMES)
     return [

@@ -120,11 +120,11 @@ def outcome(variant: Ns2Variant, drops: Sequence[int], limited_transmit: bool) -
     settings = COMMON | variant.settings | {"singledup_": int(limited_transmit)}
     with tempfile.TemporaryDirectory(prefix="ns2-") as folder:
         packets, state = Path(folder) / "packets", Path(folder) / "state"
-        words = [f"{name} {value}" for name, value in settings.items()]
+        assignments = [f"{name} {value}" for name, value in settings.items()]
         run(
             [
                 *("ns", str(TCL_SCRIPT), variant.agent, variant.sink),
-                *(" ".join(words), " ".join(map(str, drops)), str(RUN_SECONDS)),
+                *(" ".join(assignments), " ".join(map(str, drops)), str(RUN_SECONDS)),
                 *(str(packets), str(state)),
             ]
         )

@@ -596,8 +596,8 @@ def _evaluation(table: MarkedTable, out: Path) -> StoredTable:
     """Run an evaluation, and make a line per score of its page."""
     page = out / "evaluation" / REPORT
     make_folder(page.parent)
-    words = shlex.split(table.commands[0])
-    _run([*words, "--engine", "guest", "--captures", "drop", "--out", str(page)], page.parent)
+    argv = shlex.split(table.commands[0])
+    _run([*argv, "--engine", "guest", "--captures", "drop", "--out", str(page)], page.parent)
     rows = json.loads(page.with_name(EVALUATION_JSON).read_text(encoding="utf-8"))["table"]
     return _made(table, markdown_lines(tuple(rows[0]), (tuple(row.values()) for row in rows)))
 
@@ -683,12 +683,12 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     answer = data.get("in_words") or data["verdict"]
     kernels = tuple((each["what"], each["verdict"]) for each in data.get("varied", ()))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
-    words = (data["id"], data["claim"], group, answer, data["statement"])
+    cells = (data["id"], data["claim"], group, answer, data["statement"])
     beside = tuple(
         (name, verdict, statement) for name, verdict, statement in data.get("beside", ())
     )
     out_of, needed = data.get("out_of", ""), data.get("needed", 0)
-    return ClaimAnswer(*words, data["n"], numbers, out_of, beside, needed, kernels)
+    return ClaimAnswer(*cells, data["n"], numbers, out_of, beside, needed, kernels)
 
 
 MAKERS = {

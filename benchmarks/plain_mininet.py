@@ -104,7 +104,7 @@ class PlainRun:
     output: ProgramOutput
 
 
-def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun:
+def run_plain(folder: Path, command: Sequence[str], patience_s: float) -> PlainRun:
     """Run a program with plain Mininet, without input, and end it after `patience_s`."""
     require("unshare")
     if os.geteuid() != 0:
@@ -117,7 +117,7 @@ def run_plain(folder: Path, words: Sequence[str], patience_s: float) -> PlainRun
         "plain",
         str(folder),
         str(PROGRAMS / "controller"),
-        *words,
+        *command,
     )
     begun, used = time.monotonic(), processor_s()
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:

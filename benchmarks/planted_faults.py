@@ -151,9 +151,9 @@ def _differing(
 def _can_change(one: Command, other: Command) -> bool:
     """Say whether both commands are about one discipline or class, with other numbers."""
     kinds = {one.argv[1], other.argv[1]}
-    words = [set(command.argv[: command.argv.index("handle") + 3]) for command in (one, other)
+    arguments = [set(command.argv[: command.argv.index("handle") + 3]) for command in (one, other)
              if "handle" in command.argv]  # fmt: skip
-    return one.node == other.node and kinds <= {"qdisc", "class"} and words[:1] == words[1:]
+    return one.node == other.node and kinds <= {"qdisc", "class"} and arguments[:1] == arguments[1:]
 
 
 def _as_change(command: Command) -> Command:
@@ -190,7 +190,7 @@ def pause(seconds: float) -> Act:
     return command("-", "sleep", f"{seconds}")
 
 
-def interface(*words: str, undone: Sequence[str]) -> Plant:
+def interface(*arguments: str, undone: Sequence[str]) -> Plant:
     """Change an interface of the path, and change it back."""
 
     def plant(dice: Dice, scenario: Scenario) -> Planting:
@@ -199,14 +199,14 @@ def interface(*words: str, undone: Sequence[str]) -> Plant:
         node, name = dice.choice(path)
         begin, end = (
             command(node, *(name if word == "NAME" else word for word in each))
-            for each in (words, undone)
+            for each in (arguments, undone)
         )
         return Planting(Task(scenario, plan), over(dice, scenario, begin, end))
 
     return plant
 
 
-def on_the_wire(*words: str) -> Plant:
+def on_the_wire(*arguments: str) -> Plant:
     """Let a link's netem do something else besides, and no more before the end."""
 
     def plant(dice: Dice, scenario: Scenario) -> Planting | None:
@@ -215,8 +215,8 @@ def on_the_wire(*words: str) -> Plant:
         if not netems:
             return None
         before = _as_change(dice.choice(netems))
-        no = tuple("0%" if word.endswith("%") else word for word in words)
-        begin, end = (Command(before.node, (*before.argv, *each)) for each in (words, no))
+        no = tuple("0%" if word.endswith("%") else word for word in arguments)
+        begin, end = (Command(before.node, (*before.argv, *each)) for each in (arguments, no))
         acts = over(
             dice,
             scenario,
@@ -261,7 +261,7 @@ def _slow_reads(duration_s: float) -> Iterator[tuple[float, float]]:
         yield number / 10, number / 10 + 0.09
 
 
-def told(*words: str) -> Plant:
+def told(*arguments: str) -> Plant:
     """Tell a flow's client something else besides; `RATE` stands for half its share of the link."""
 
     def plant(dice: Dice, scenario: Scenario) -> Planting | None:
@@ -270,7 +270,7 @@ def told(*words: str) -> Plant:
             return None
         name, plan = dice.choice(flows).name, make_plan(scenario)
         rate = round(scenario.network.bottleneck_mbit / 2 / len(scenario.flows) * 1e6)
-        more = (f"{rate}" if word == "RATE" else word for word in words)
+        more = (f"{rate}" if word == "RATE" else word for word in arguments)
         old = plan.flow(name)
         client = Command(old.client.node, (*old.client.argv, *more))
         other = dataclasses.replace(old, client=client)

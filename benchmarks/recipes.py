@@ -235,8 +235,8 @@ def is_touched(scenario: frozenset[str], before: Behaviour, after: Behaviour) ->
 def experiment_trials(text: str) -> Iterator[Scenario]:
     """Yield the trial of each line of a table."""
     for line in text.strip().splitlines():
-        name, *words = line.split()
-        settings = {key: [value] for key, _, value in (word.partition("=") for word in words)}
+        name, *options = line.split()
+        settings = {key: [value] for key, _, value in (word.partition("=") for word in options)}
         (scenario,) = EXPERIMENTS[name].scenarios(settings, 1, quick=False)
         yield scenario
 

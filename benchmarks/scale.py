@@ -84,9 +84,9 @@ def ran(wanted: Scenario) -> TrialCost:
 def simulated(case: Case, seconds: float) -> TrialCost:
     """Run a case in ns-3."""
     limit = simulators.queue_packets(case.rate_mbit, SCALE_RTT_MS)
-    words = (case.rate_mbit, SCALE_RTT_MS, seconds, limit)
+    arguments = (case.rate_mbit, SCALE_RTT_MS, seconds, limit)
     spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
-    flow = simulators.SimulatedFlow(*words, flows=case.flows, spread_s=spread_s)
+    flow = simulators.SimulatedFlow(*arguments, flows=case.flows, spread_s=spread_s)
     done, spent = measured(lambda: simulators.run_ns3(flow, max(os.sched_getaffinity(0))))
     return TrialCost(spent, done.packets)
 

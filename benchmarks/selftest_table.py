@@ -24,12 +24,12 @@ SELFTESTS_PAGE = Path(__file__).resolve().parents[1] / "docs" / "selftests.md"
 SuiteResults = Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]  # by kernel and suite
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write the table into the page."""
-    if not words:
+    if not arguments:
         raise SystemExit((__doc__ or "").strip())
     with errors_as_exit():
-        results = read(list(map(Path, words)))
+        results = read(list(map(Path, arguments)))
         text = "\n".join(lines_of(results, causes()))
     SELFTESTS_PAGE.write_text(with_tables(SELFTESTS_PAGE.read_text(), "selftests", text))
     return 0

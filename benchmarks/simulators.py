@@ -116,8 +116,8 @@ def measured_ns2(flow: SimulatedFlow, core: int) -> SimulatorRun:
 
 def _ns2(flow: SimulatedFlow, core: int, trace: Path) -> SimulatorRun:
     rate_mbit = flow.rate_mbit * NS2_FRAME_BYTES / FRAME_BYTES  # so that a segment takes as long
-    words = [NS2_SCRIPT, NS2_CONTROLS[flow.variant], rate_mbit, flow.rtt_ms, flow.start_s]
-    argv = map(str, [*words, flow.seconds, flow.limit_packets, trace])
+    arguments = [NS2_SCRIPT, NS2_CONTROLS[flow.variant], rate_mbit, flow.rtt_ms, flow.start_s]
+    argv = map(str, [*arguments, flow.seconds, flow.limit_packets, trace])
     began = time.perf_counter()
     output = run(["taskset", "-c", str(core), "ns", *argv]).stdout
     wall_s = time.perf_counter() - began

@@ -35,12 +35,12 @@ def main() -> None:
     ]
     names = [*KERNEL_CONTROLS, *stacks]
     pairs = [f"{one}/{other}" for n, one in enumerate(names) for other in names[n:]]
-    words = {
+    figures_of = {
         "matrix": f"stack-sharing --set pair={','.join(pairs)} --set duration_s=10 --seeds 3",
         "envelopes": f"stack-conformance --set variant={','.join(names)} --set rtt_ms=10 "
         "--set duration_s=15",
     }
-    experiment, *settings = words[figure].split()
+    experiment, *settings = figures_of[figure].split()
     call = ["run", experiment, *settings]
     with errors_as_exit():
         if testbed([*call, "--engine", "guest", "--name", figure]):

@@ -126,9 +126,9 @@ def figure(trials: Sequence[Trial], metrics: pd.DataFrame) -> Figure:
         )
         marks: list[Mark] = []
         if measure.reference:
-            value, words = measure.reference
+            value, caption = measure.reference
             marks.append(ReferenceLine("x", value))
-            note = f"dashed: {words}"
+            note = f"dashed: {caption}"
         for place, line in enumerate(down):
             marks += _dots(place, line, measure.metric, colours[line.variant])
             mean = line.mean(measure.metric)
@@ -139,12 +139,12 @@ def figure(trials: Sequence[Trial], metrics: pd.DataFrame) -> Figure:
                 marks.append(Annotation(line.reason, 0.03, place, x_place="panel",
                                         colour=style.GREY, up="center", boxed=True))  # fmt: skip
         panels.append(Panel(marks, x, names, title=measure.label, note=note))
-    words = title(down, scenario)
+    caption = title(down, scenario)
     return Figure(
         stem="beside",
-        title=words,
+        title=caption,
         panels=(panels,),
-        caption=words.replace("\n", " ") + ".",
+        caption=caption.replace("\n", " ") + ".",
         foot=f"{setting_label(trials[0])}\n{_reading(down, trials)}",
         foot_size=5.5,
         row_inches=0.21 * len(down) + 0.7,

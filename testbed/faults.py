@@ -70,9 +70,9 @@ def unknown(keys: Keys, what: str, value: str, known: Iterable[str]) -> Fault:
     return Fault(keys, f"unknown {what} {quoted(value)}: {nearest(value, names)}", hint, value)
 
 
-def refusal(*keys: str | int, words: str, hint: str = "") -> UsageError:
+def refusal(*keys: str | int, message: str, hint: str = "") -> UsageError:
     """Return the error of a value that a function was called with, or that a document has."""
-    fault = Fault(keys, words, hint)
+    fault = Fault(keys, message, hint)
     error = UsageError(str(fault), hint)
     error.faults = (fault,)
     return error

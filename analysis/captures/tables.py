@@ -159,9 +159,9 @@ def _few_columns(rows: pd.DataFrame) -> pa.Table:
 def _remarks(rows: pd.DataFrame) -> pa.DictionaryArray:
     bits = sum(rows[mark].to_numpy().astype("int64") << n for n, mark in enumerate(WIRESHARK_MARKS))
     values, codes = np.unique(bits, return_inverse=True)
-    words = [mark.replace("_", " ") for mark in WIRESHARK_MARKS]
+    marks = [mark.replace("_", " ") for mark in WIRESHARK_MARKS]
     texts = (
-        ", ".join(word for n, word in enumerate(words) if value >> n & 1)
+        ", ".join(word for n, word in enumerate(marks) if value >> n & 1)
         for value in values.tolist()
     )
     return labels(codes, list(texts))

@@ -394,12 +394,12 @@ def _to_several(group: Sequence[Contrast], outcome: ComparisonOutcome) -> str:
 
 def _outcome_tally(outcomes: Sequence[ComparisonOutcome]) -> str:
     """Count the outcomes, as in `above in 3 of 30, equal in 27`."""
-    words = {
+    phrases = {
         ComparisonOutcome.EQUAL: "equal",
         ComparisonOutcome.UNCLEAR: "not clearly different",
     }
     counts = {each: outcomes.count(each) for each in ComparisonOutcome if each in outcomes}
-    texts = [f"{words.get(outcome, str(outcome))} in {n}" for outcome, n in counts.items()]
+    texts = [f"{phrases.get(outcome, str(outcome))} in {n}" for outcome, n in counts.items()]
     return f"of {len(outcomes)} comparisons " + ", ".join(texts)
 
 

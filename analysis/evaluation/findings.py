@@ -37,9 +37,9 @@ def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
     return " ".join(filter(None, (_extremes(table, score) for score in scores)))
 
 
-def _worded(words: str, value: float) -> str:
+def _worded(what: str, value: float) -> str:
     """Put the value before the unit: `goodput 94 % of the link`."""
-    what, _, unit = words.removesuffix(")").partition(" (")
+    what, _, unit = what.removesuffix(")").partition(" (")
     return f"{what} {value:.3g} {unit}".rstrip()
 
 

@@ -123,8 +123,8 @@ def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.Da
     means = {}
     groups = rows.groupby([series, *(AXIS + name for name in axes)], sort=False, dropna=False)
     for (name, *values), members in groups:
-        words = case_words(case(axes, values))
-        means[f"{name} ({words})" if words else str(name)] = members[list(metrics)].mean()
+        label = case_words(case(axes, values))
+        means[f"{name} ({label})" if label else str(name)] = members[list(metrics)].mean()
     return pd.DataFrame.from_dict(means, orient="index", columns=list(metrics))
 
 

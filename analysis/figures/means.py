@@ -135,11 +135,11 @@ def line_end_names(
     low, high = limits
     last = -np.inf
     names = []
-    for value, words, colour in sorted(ends):
+    for value, name, colour in sorted(ends):
         last = max((value - low) / (high - low), last + LABEL_APART)
         names.append(
             Annotation(
-                words,
+                name,
                 1.01,
                 float(last),
                 x_place="panel",

@@ -29,9 +29,9 @@ def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:
     """File names that tell the figures apart by what differs among them."""
     if len(groups) < 2:
         return [stem] * len(groups)
-    words = [_words(trials[0]) for trials in groups]
-    differing = [key for key in words[0] if len({each[key] for each in words}) > 1]
-    stems = ["-".join([stem, *(each[key] for key in differing)]) for each in words]
+    texts = [_words(trials[0]) for trials in groups]
+    differing = [key for key in texts[0] if len({each[key] for each in texts}) > 1]
+    stems = ["-".join([stem, *(each[key] for key in differing)]) for each in texts]
     if len(set(stems)) < len(stems):  # what tells them apart is an axis of another kind
         axes = [_axes(trials[0]) for trials in groups]
         others = [key for key in axes[0] if len({each.get(key) for each in axes}) > 1]
@@ -51,11 +51,11 @@ def _axes(trial: Trial) -> dict[str, str]:
 def _words(trial: Trial) -> dict[str, str]:
     scenario = trial.scenario
     network = scenario.network
-    words = {
+    texts = {
         "queue": queue_label(network.bottleneck_queue),
         "to": "+".join(dict.fromkeys(flow.dst for flow in scenario.flows)),
         "rate": f"{network.bottleneck_mbit:g}mbit",
         "delay": f"{network.longest_rtt_ms / 2:g}ms",
         "duration": f"{scenario.duration_s:g}s",
     }
-    return {key: re.sub(r"[^\w.]+", "-", word) for key, word in words.items()}
+    return {key: re.sub(r"[^\w.]+", "-", word) for key, word in texts.items()}

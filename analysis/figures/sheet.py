@@ -82,5 +82,5 @@ def mean_cell(values: pd.Series, possible: tuple[float, float] = (-math.inf, mat
     low, high = max(mean - half, possible[0]), min(mean + half, possible[1])
     if width and (low, high) != (mean - half, mean + half):
         width = f" ({low:.4g} … {high:.4g})"
-    words = f"{mean:.4g}{width}"
-    return Cell(words, f"{mean:.9g}", True)
+    text = f"{mean:.4g}{width}"
+    return Cell(text, f"{mean:.9g}", True)

@@ -470,10 +470,10 @@ def _dashed(dash: Dash) -> Any:
     return (0, tuple(dash)) if dash else "-"
 
 
-def _wrapped(words: str, size: float, inches: float) -> str:
+def _wrapped(text: str, size: float, inches: float) -> str:
     """Break lines that are longer than the figure is wide; a bold letter is 0.62 of its size."""
     letters = int(inches * 72 / (0.62 * size))
-    return "\n".join(textwrap.fill(line, letters) for line in words.split("\n"))
+    return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
 
 
 def _marker(marker: str) -> Any:

@@ -256,49 +256,49 @@ class ObservationReader:
 
     def read(self, line: str) -> None:
         """Read one line."""
-        kind, *words = line.split() or [""]
+        kind, *fields = line.split() or [""]
         self.order += 1
         if socket := SOCKET.match(line, 0, MAX_SOCKET_LINE):
             self._read_socket(socket)
         elif socket := LOST_SOCKETS.match(line):
             self.sockets_complete = socket[1] == socket[2]
         elif kind == "began":
-            self.began = (_number(words[0]), _number(words[1]))
+            self.began = (_number(fields[0]), _number(fields[1]))
         elif kind == "controls":
-            self.controls = words
+            self.controls = fields
         elif kind == "unconnected":
             self.sockets_complete = False
-        elif kind == "command" and len(words) > 4:
+        elif kind == "command" and len(fields) > 4:
             self._read_command(
-                _number(words[0]), _number(words[1]), _number(words[2]), words[3], words[4:]
+                _number(fields[0]), _number(fields[1]), _number(fields[2]), fields[3], fields[4:]
             )
-        elif kind == "exit" and (number := self.pending.pop(_number(words[1]), None)) is not None:
+        elif kind == "exit" and (number := self.pending.pop(_number(fields[1]), None)) is not None:
             ended = replace(
-                self.commands[number], ended_ns=_number(words[0]), status=_number(words[2])
+                self.commands[number], ended_ns=_number(fields[0]), status=_number(fields[2])
             )
             self.commands[number] = ended
             self.ended = number
         elif kind == "namespace":
-            control = words[3] if len(words) > 3 else ""
+            control = fields[3] if len(fields) > 3 else ""
             seen = ObservedNamespace(
-                self.order, _number(words[1]), unquote(words[2]), _number(words[0]), control
+                self.order, _number(fields[1]), unquote(fields[2]), _number(fields[0]), control
             )
             self.namespaces.append(seen)
         elif kind == "line":
-            text = " ".join(unquote(words[2]).split())
-            self.places.append((_number(words[0]), unquote(words[1]), text))
+            text = " ".join(unquote(fields[2]).split())
+            self.places.append((_number(fields[0]), unquote(fields[1]), text))
         elif kind in ("device", "address", "qdisc") and self.namespaces:
-            self._read_of_device(kind, words)
+            self._read_of_device(kind, fields)
 
     def _read_command(
-        self, time_ns: int, process: int, namespace: int, control: str, words: Sequence[str]
+        self, time_ns: int, process: int, namespace: int, control: str, fields: Sequence[str]
     ) -> None:
         executed = ExecutedCommand(
             self.order,
             time_ns,
             namespace,
             control,
-            [unquote(w, errors="replace").strip("\0") for w in words],
+            [unquote(w, errors="replace").strip("\0") for w in fields],
         )
         number = self.pending.get(process)
         if number is not None and self.commands[number].words[1:] == executed.words[1:]:
@@ -318,22 +318,22 @@ class ObservationReader:
             )
         )
 
-    def _read_of_device(self, kind: str, words: Sequence[str]) -> None:
-        devices, index = self.namespaces[-1].devices, _number(words[0])
+    def _read_of_device(self, kind: str, fields: Sequence[str]) -> None:
+        devices, index = self.namespaces[-1].devices, _number(fields[0])
         if kind == "device":
-            peer, received, sent, packets, segments = map(_number, words[2:])
-            name = unquote(words[1])
+            peer, received, sent, packets, segments = map(_number, fields[2:])
+            name = unquote(fields[1])
             devices[index] = ObservedDevice(
                 index, name, peer, received, sent, packets, bool(segments)
             )
         elif index in devices and kind == "address":
-            devices[index].addresses.append(words[1])
+            devices[index].addresses.append(fields[1])
         elif index in devices:
-            sent, packets, drops, limit, rate, *more = map(_number, words[2:])
+            sent, packets, drops, limit, rate, *more = map(_number, fields[2:])
             waiting, delay_ns, is_root = more or (0, 0, 1)
             most = limit if limit >= 0 else None
             queue = ObservedQueue(
-                words[1],
+                fields[1],
                 sent,
                 packets,
                 drops,

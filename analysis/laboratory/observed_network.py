@@ -175,13 +175,13 @@ def _end(paths: Paths, names: Mapping[Node, str], device: Device, settings: _Set
     seen = paths.devices[device]
     commands = list(settings.of(device))
     queues = [queue for _words, queue in commands if queue]
-    waiting = [words for words, queue in commands if queue and queue.kind not in CLASSFUL]
-    rates = [_rate(words) for words, _queue in commands]
+    waiting = [command for command, queue in commands if queue and queue.kind not in CLASSFUL]
+    rates = [_rate(command) for command, _queue in commands]
     return LinkEnd(
         names[paths.node(device)],
         device[1],
         tuple(each for each in seen.addresses if not each.startswith("fe80:")),
-        tuple(words for words, _queue in commands),
+        tuple(command for command, _queue in commands),
         min(filter(None, rates), default=0.0),
         sum(each.delay_ms for each in queues),
         waiting[-1] if waiting else "",
@@ -191,6 +191,6 @@ def _end(paths: Paths, names: Mapping[Node, str], device: Device, settings: _Set
     )
 
 
-def _rate(words: str) -> float:
-    _before, _name, rest = words.partition(" rate ")
+def _rate(command: str) -> float:
+    _before, _name, rest = command.partition(" rate ")
     return rate_mbit(rest.partition(" ")[0])

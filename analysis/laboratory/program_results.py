@@ -65,8 +65,8 @@ class ProgramResults:
     @property
     def command(self) -> Sequence[str]:
         """The command's words; without the shell that made a network for it."""
-        words = self.record.words
-        return words[words.index(NETWORK_SHELL) + 1 :] if NETWORK_SHELL in words else words
+        argv = self.record.words
+        return argv[argv.index(NETWORK_SHELL) + 1 :] if NETWORK_SHELL in argv else argv
 
     @property
     def captures(self) -> list[Path]:

@@ -417,8 +417,8 @@ def _refused_settings(observation: Observation) -> Iterator[Wrong]:
     for inode, device in observation.last_seen():
         holders[device].append(inode)
     for command in observation.of(*SETTERS):
-        words = set(command.words)
-        sets = {"add", "replace", "change", "set", "-w", "-K", "-G", "-L"} & words
+        arguments = set(command.words)
+        sets = {"add", "replace", "change", "set", "-w", "-K", "-G", "-L"} & arguments
         if not command.status or not sets or control_set(command):
             continue
         name = command.after("dev") or command.after("-K")
@@ -428,7 +428,7 @@ def _refused_settings(observation: Observation) -> Iterator[Wrong]:
         instead = "run it by hand in `testbed shell` to see why"
         if elsewhere and not here:
             instead = f"{name} is in {elsewhere[0]}: run it there"
-        elif command.program == "tc" and {"add", "root"} <= words and here:
+        elif command.program == "tc" and {"add", "root"} <= arguments and here:
             instead = f"{name} has a root queue already: set it where the link is added"
         happened = f"'{command}' failed with status {command.status} and changed nothing"
         yield command, happened, instead

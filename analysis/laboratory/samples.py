@@ -28,13 +28,13 @@ def write_sample_tables(lines: Path, began_ns: int, folder: Path) -> None:
 def _rows(lines: Path, kind: str, began_ns: int) -> Iterator[Row]:
     """Yield the rows of a kind; a line that was cut off has too few columns, or no numbers."""
     for line in safe_files.lines(lines):
-        subject, *words = line.split() or [""]
+        subject, *fields = line.split() or [""]
         if subject != kind:
             continue
         try:
-            time_s = (int(words[0]) - began_ns) / 1e9
-            texts = [spreadsheet_cell(unquote(word)) for word in words]
-            texts[1] = MACHINE_ITSELF if words[1] == "-" else texts[1]
+            time_s = (int(fields[0]) - began_ns) / 1e9
+            texts = [spreadsheet_cell(unquote(word)) for word in fields]
+            texts[1] = MACHINE_ITSELF if fields[1] == "-" else texts[1]
             yield _queue(time_s, texts) if kind == "queue" else _socket(time_s, texts)
         except (ValueError, IndexError, OverflowError):
             continue

@@ -93,10 +93,10 @@ def queue_commands(observation: Observation) -> Iterator[QueueCommand]:
 
 def queue_command(command: ExecutedCommand) -> QueueCommand | None:
     """Return what a command of tc gives a device, unless it does something else."""
-    words = command.words
-    if "qdisc" not in words or not {"add", "replace", "change"} & set(words):
+    arguments = command.words
+    if "qdisc" not in arguments or not {"add", "replace", "change"} & set(arguments):
         return None
-    rest, parent = list(words[words.index("qdisc") + 2 :]), "root"
+    rest, parent = list(arguments[arguments.index("qdisc") + 2 :]), "root"
     while rest:
         word = rest.pop(0)
         if word in ("dev", "handle", "parent") and rest:
@@ -141,10 +141,10 @@ def rate_of(queue: QueueCommand, observation: Observation) -> float:
 
 def pair_of(command: ExecutedCommand) -> frozenset[str] | None:
     """Return the names of the two devices that a command of ip makes as a pair, or nothing."""
-    words = list(command.words)
-    if not {"link", "add", "peer"} <= set(words):
+    arguments = list(command.words)
+    if not {"link", "add", "peer"} <= set(arguments):
         return None
-    behind = [words[words.index(word) + 1 :] for word in ("add", "peer")]
+    behind = [arguments[arguments.index(word) + 1 :] for word in ("add", "peer")]
     names = [rest[rest[0] == "name"] for rest in behind if len(rest) > 1]
     return frozenset(names)
 

@@ -39,17 +39,17 @@ def _queues(observation: Observation) -> Iterator[ExecutedCommand]:
                 key = (seen.inode, device.name, queue.kind)
                 if queue.kind in LIMITING and key not in made:
                     made.add(key)
-                    words = ["tc", "qdisc", "add", "dev", device.name, *_arguments(queue)]
+                    argv = ["tc", "qdisc", "add", "dev", device.name, *_arguments(queue)]
                     what = f"{queue.kind} at {device.name} of {observation.label(seen.inode)}"
-                    yield _setting(observation, seen, words, what)
+                    yield _setting(observation, seen, argv, what)
 
 
 def _arguments(queue: ObservedQueue) -> list[str]:
     """Return the words with which tc makes a queue, as far as they are observed."""
-    words = [*(["root"] if queue.is_root else ["parent", "?"]), queue.kind]
-    words += ["delay", f"{queue.delay_ms:g}ms"] if queue.delay_ms else []
-    words += ["rate", f"{queue.rate_mbit:g}mbit"] if queue.rate_mbit else []
-    return words + (["limit", f"{queue.limit}"] if queue.limit is not None else [])
+    arguments = [*(["root"] if queue.is_root else ["parent", "?"]), queue.kind]
+    arguments += ["delay", f"{queue.delay_ms:g}ms"] if queue.delay_ms else []
+    arguments += ["rate", f"{queue.rate_mbit:g}mbit"] if queue.rate_mbit else []
+    return arguments + (["limit", f"{queue.limit}"] if queue.limit is not None else [])
 
 
 def _controls(observation: Observation) -> Iterator[ExecutedCommand]:
@@ -73,12 +73,10 @@ def _controls(observation: Observation) -> Iterator[ExecutedCommand]:
         before = last.get(seen.inode)
         is_new = before is None and (seen.inode == first_inode or seen.control in inherited)
         if not is_new and seen.control != before and (seen.inode, seen.control) not in set_there:
-            words = ["sysctl", "-w", f"{CONTROL_SYSCTL}={seen.control}"]
+            argv = ["sysctl", "-w", f"{CONTROL_SYSCTL}={seen.control}"]
             what = f"{seen.control} in {observation.label(seen.inode)}"
             name = CONTROL_SYSCTL.rpartition(".")[2]
-            yield _setting(
-                observation, seen, words, what, observation.last_line(name, seen.time_ns)
-            )
+            yield _setting(observation, seen, argv, what, observation.last_line(name, seen.time_ns))
         last[seen.inode] = seen.control
         if seen.inode == first_inode:
             inherited.add(seen.control)
@@ -87,7 +85,7 @@ def _controls(observation: Observation) -> Iterator[ExecutedCommand]:
 def _setting(
     observation: Observation,
     seen: ObservedNamespace,
-    words: Sequence[str],
+    command: Sequence[str],
     what: str,
     place: str = "",
 ) -> ExecutedCommand:
@@ -98,7 +96,7 @@ def _setting(
         seen.time_ns,
         seen.inode,
         seen.control,
-        words,
+        command,
         ended_ns=seen.time_ns,
         status=0,
         origin=place or f"{what}, set without a command in the first {seconds:.1f} s",

@@ -52,8 +52,8 @@ def _numbers_of_flow(
         [str(files[each.printed_by] or ""), each.pattern, each.json, str(each.take)]
         for each in measured
     ]
-    words = [sys.executable, "-P", "-m", __name__, str(MAX_MATCHING_S)]
-    done = run(words, stdin=json.dumps(request), check=False)
+    argv = [sys.executable, "-P", "-m", __name__, str(MAX_MATCHING_S)]
+    done = run(argv, stdin=json.dumps(request), check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     late = f"it was still tried after {MAX_MATCHING_S} s"
     answers += [[None, late]] * (len(measured) - len(answers))

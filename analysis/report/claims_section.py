@@ -156,10 +156,10 @@ def _links(
     yield from (LedgerLink(f"figure {stem}", figure=stem) for stem in stems)
     figure_numbers = sorted(numbers[trial] for trial in evidence.trials if trial in numbers)
     if figure_numbers:
-        words = (
+        link_texts = (
             f"{len(figure_numbers)} trial{'s' * (len(figure_numbers) > 1)} of {evidence.experiment}"
         )
-        yield LedgerLink(words, trials=ranges(figure_numbers))
+        yield LedgerLink(link_texts, trials=ranges(figure_numbers))
 
 
 def show(value: object) -> str:

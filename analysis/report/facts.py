@@ -65,7 +65,7 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
         ("kernel", _several(" ".join(record.kernel.split()[:2]) for record in records)),
         ("versions", ", ".join(versions)),
     )
-    return [(name, words) for name, words in rows if words]
+    return [(name, text) for name, text in rows if text]
 
 
 def lead(trials: Sequence[Trial]) -> str:
@@ -75,7 +75,7 @@ def lead(trials: Sequence[Trial]) -> str:
     flows = _several((flow.variant or str(flow.kind) for s in scenarios for flow in s.flows), 6)
     parts = [
         _several(_slowest(scenario) for scenario in scenarios),
-        *dict.fromkeys(words for each in scenarios for words in conditions(each)),
+        *dict.fromkeys(condition for each in scenarios for condition in conditions(each)),
         _several(
             (
                 queue_label(s.network.bottleneck_queue)

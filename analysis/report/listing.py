@@ -73,7 +73,7 @@ def cells(results: ExperimentResults) -> Sheet:
     heads += [Head(METRIC_HEADS[m], METRIC_UNITS[m], METRIC_DEFINITIONS[m], True) for m in measures]
     lines = []
     for line in summary.cells:
-        cells = [Cell(words, words) for words in line.key_values(summary.keys)]
+        cells = [Cell(text, text) for text in line.key_values(summary.keys)]
         cells.append(number_cell(line.rows["trial"].nunique()))
         cells += [mean_cell(line.rows[m]) for m in measures]
         lines.append(tuple(cells))
@@ -110,12 +110,12 @@ def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
 def _rates(rows: pd.DataFrame) -> dict[str, str]:
     """`tcp 0.96, cbr 2.1` by trial."""
     known = rows[rows["throughput_mbps"].notna()]
-    words: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for trial, flow, rate in zip(
         known["trial"], known["flow"], known["throughput_mbps"], strict=True
     ):
-        words.setdefault(str(trial), []).append(f"{flow} {rate:.3g}")
-    return {trial: ", ".join(each) for trial, each in words.items()}
+        texts.setdefault(str(trial), []).append(f"{flow} {rate:.3g}")
+    return {trial: ", ".join(each) for trial, each in texts.items()}
 
 
 def _links(trial: Trial, folder: Path, page_folder: Path) -> tuple[str, str, str]:

@@ -189,8 +189,8 @@ def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
             hub = max(link.ends, key=lambda end: hubs[end])
             groups.setdefault(hub, []).append(link)
     for links in groups.values():
-        words = [_several_links(settings[link.name]) for link in links]
-        for link, each in zip(links, _once(words), strict=True):
+        texts = [_several_links(settings[link.name]) for link in links]
+        for link, each in zip(links, _once(texts), strict=True):
             yield Edge(link.ends[0], link.ends[1], *each)
 
 
@@ -206,14 +206,14 @@ def _several_links(settings: Iterable[Link]) -> tuple[str, str]:
     return texts.pop() if len(texts) == 1 else (f"{len(texts)} settings", "")
 
 
-def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _once(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Return the words above and below each link.
 
     What all have alike stands once, above the first and below the last.
     """
-    last = len(words) - 1
-    alike = last > 0 and len(set(words)) == 1
-    for place, (above, below) in enumerate(words):
+    last = len(pairs) - 1
+    alike = last > 0 and len(set(pairs)) == 1
+    for place, (above, below) in enumerate(pairs):
         if alike:
             yield above if place == 0 else "", below if place == last else ""
         else:
@@ -279,20 +279,18 @@ def _edge(edge: Edge, nodes: dict[str, NodeBox]) -> str:
     line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
     x, y = (one.x + other.x) / 2, (one.y + other.y) / 2
     above = _fitting(edge.above, edge, nodes)
-    places = [
-        (words, -ABOVE - LINE_HEIGHT * (len(above) - 1 - at)) for at, words in enumerate(above)
-    ]
+    places = [(text, -ABOVE - LINE_HEIGHT * (len(above) - 1 - at)) for at, text in enumerate(above)]
     below = _fitting(edge.below, edge, nodes)
-    places += [(words, 19 + LINE_HEIGHT * at) for at, words in enumerate(below)]
-    for words, dy in places:
-        line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(words)}</text>'
+    places += [(text, 19 + LINE_HEIGHT * at) for at, text in enumerate(below)]
+    for text, dy in places:
+        line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(text)}</text>'
     return line
 
 
-def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
+def _fitting(text: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
-    whole = re.sub(r"(?<=[\d%]) (?!\w+=)", "\u00a0", words)
+    whole = re.sub(r"(?<=[\d%]) (?!\w+=)", "\u00a0", text)
     letters = max(1, int((apart - BOX_W - 2 * CLEAR) / LETTER_WIDTH))
     lines = textwrap.wrap(whole, letters, break_long_words=False)
     return [line.replace("\u00a0", " ") for line in lines]

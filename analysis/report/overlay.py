@@ -85,11 +85,11 @@ def settings_of(results: ExperimentResults) -> list[Json]:
 def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:
     first = rows.iloc[0]
     known = [(name, first[AXIS + name]) for name in axes if pd.notna(first[AXIS + name])]
-    words = ", ".join(f"{name.replace('_', ' ')} {text(value)}" for name, value in known)
+    assignments = ", ".join(f"{name.replace('_', ' ')} {text(value)}" for name, value in known)
     trials = rows.drop_duplicates("trial")[["number", "seed", "verdict"]].to_numpy().tolist()
     return {
         "part": part,
-        "name": words or str(first["label"]) or str(first["experiment"]),
+        "name": assignments or str(first["label"]) or str(first["experiment"]),
         "flows": list(dict.fromkeys(map(str, rows["flow"]))),
         "trials": [[int(n), int(seed), int(verdict == INVALID)] for n, seed, verdict in trials],
     }

@@ -120,9 +120,9 @@ def _axis(axis: Axis, limits: tuple[float, float]) -> Json:
         "digits": TIME_DIGITS if axis.resolution and axis.resolution < 1e-3 else 4,
     }
     if ticks is not None:
-        words = labels if labels is not None else [f"{tick:g}" for tick in ticks]
+        tick_labels = labels if labels is not None else [f"{tick:g}" for tick in ticks]
         drawn["ticks"] = [
-            [_rounded(float(at)), str(word)] for at, word in zip(ticks, words, strict=True)
+            [_rounded(float(at)), str(word)] for at, word in zip(ticks, tick_labels, strict=True)
         ]
     return drawn
 

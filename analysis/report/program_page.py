@@ -123,9 +123,9 @@ def _networks(run: ProgramResults, networks: Sequence[BuiltNetwork]) -> Iterator
         first = next((name for name in clients if name in network.nodes), next(iter(network.nodes)))
         edges = [_edge(*link) for link in network.links]
         note = f"{len(network.nodes)} nodes, {len(network.links)} links"
-        words = {", ".join(filter(None, (edge.above, edge.below))) for edge in edges}
-        if len(words) == 1 and len(edges) > FEW_LINKS:
-            note = f"{note}, each {words.pop() or 'without a rate, a delay and a queue'}"
+        edge_labels = {", ".join(filter(None, (edge.above, edge.below))) for edge in edges}
+        if len(edge_labels) == 1 and len(edges) > FEW_LINKS:
+            note = f"{note}, each {edge_labels.pop() or 'without a rate, a delay and a queue'}"
             edges = [dataclasses.replace(edge, above="", below="") for edge in edges]
         is_small = len(network.nodes) <= MAX_DRAWN_NODES
         drawing = _drawing(network, edges, first) if is_small else ""

@@ -171,8 +171,8 @@ def checks_sheet(trials: Iterable[Mapping[str, Grade]]) -> Sheet:
     lines = []
     for entry in tally(trials):
         rule = entry.rule
-        words = (rule.name, rule.measured, rule.expected, tolerance(rule))
+        texts = (rule.name, rule.measured, rule.expected, tolerance(rule))
         counts = (entry.trials.get(grade, 0) for grade in COUNTED_GRADES)
         cells = (Cell(f"{count}", f"{count}", True) for count in counts)
-        lines.append((*(Cell(each, each) for each in words), *cells))
+        lines.append((*(Cell(each, each) for each in texts), *cells))
     return Sheet(CHECK_HEADS, tuple(lines))

@@ -205,8 +205,10 @@ def labels(trials: Mapping[SettingKey, Trial]) -> dict[SettingKey, str]:
         names = list(dict.fromkeys(name for flat in fields.values() for name in flat))
         varying = [n for n in names if len({flat.get(n) for flat in fields.values()}) > 1]
         for key in keys:
-            words = [f"{n.split('.')[-1]}={fields[key][n]}" for n in varying if n in fields[key]]
-            extended[key] = " ".join(dict.fromkeys([label, *words]))
+            assignments = [
+                f"{n.split('.')[-1]}={fields[key][n]}" for n in varying if n in fields[key]
+            ]
+            extended[key] = " ".join(dict.fromkeys([label, *assignments]))
 
     def order(key: SettingKey) -> tuple[tuple[int, str], str]:
         return variant_key(trials[key].scenario.flows[0].variant or ""), extended[key]

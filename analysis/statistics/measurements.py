@@ -144,8 +144,8 @@ def _flent(name: str, data: Any) -> Measurement | None:
         if quantity and known.any():
             widths = np.full(int(known.sum()), step_s)
             measured.append(MeasuredSeries(series, quantity, x[known], widths, numbers[known]))
-    words = (data["metadata"].get(each) or "" for each in ("FLENT_VERSION", "NAME"))
-    return _whole(name, " ".join(("Flent", *map(str, words))), measured)
+    names = (data["metadata"].get(each) or "" for each in ("FLENT_VERSION", "NAME"))
+    return _whole(name, " ".join(("Flent", *map(str, names))), measured)
 
 
 def _flent_quantity(series: str, facts: Mapping[str, Any]) -> str:

@@ -85,8 +85,8 @@ def read_files(path: Path) -> TrialFiles:
         }
         axes = json.dumps(scenario["axes"], sort_keys=True)
         kernel = scenario.get("kernel", BASE_KERNEL)
-        words = (scenario["experiment"], axes, scenario["label"], kernel)
-        key = (*map(str, words), str(scenario["seed"]), str(record["engine"]))
+        parts = (scenario["experiment"], axes, scenario["label"], kernel)
+        key = (*map(str, parts), str(scenario["seed"]), str(record["engine"]))
         settings = {k: v for k, v in scenario.items() if k not in OBSERVATION_FIELDS}
         for flow in settings["flows"]:
             if flow.get("command"):

@@ -354,7 +354,7 @@ TRANSFER_HEADINGS = (
     *("completion ms", "99 % ms", "slowdown", "99 %", "retrans."),
 )
 TRANSFER_NOTE = (
-    f"{'; '.join(f'{name}: {words}' for name, words in CLASSES.items())}. Medians and 99th "
+    f"{'; '.join(f'{name}: {sizes}' for name, sizes in CLASSES.items())}. Medians and 99th "
     "percentiles of the finished; slowdown: over an empty network's time"
 )
 

@@ -136,10 +136,10 @@ def _losses_of_flows(scenario: Scenario) -> list[str]:
 
 
 def _of_link(link: Link, network: Graph) -> str:
-    words = "rate by a trace" if link.forward.trace else variation_label(link)
+    label = "rate by a trace" if link.forward.trace else variation_label(link)
     if link is network.bottleneck_link:
-        return words
-    return f"{words} from {link.ends[0]} to {link.ends[1]}"
+        return label
+    return f"{label} from {link.ends[0]} to {link.ends[1]}"
 
 
 def losses_label(network: Graph) -> str:

@@ -179,10 +179,10 @@ def down_stretches(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:
     """Yield the stretches of time in which a link was down."""
     begin_s: float | None = None
     for row in rows.itertuples():
-        words = str(row.change).split(", ")
-        if "down" in words and begin_s is None:
+        changes = str(row.change).split(", ")
+        if "down" in changes and begin_s is None:
             begin_s = float(row.time_s)  # type: ignore[arg-type]
-        elif "up" in words and begin_s is not None:
+        elif "up" in changes and begin_s is not None:
             yield begin_s, float(row.planned_s)  # type: ignore[arg-type]
             begin_s = None
     if begin_s is not None:

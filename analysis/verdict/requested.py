@@ -89,22 +89,22 @@ def _queue_words(network: Graph, direction: Direction) -> str:
         return "no queue"
     queue = direction.queue or PLAIN_QUEUE
     limit = resolve(queue, direction.rate_mbit, network.longest_rtt_ms)
-    words = [f"{direction.rate_mbit:.9g} Mbit/s"] if direction.trace is None else []
-    words += [
+    parts = [f"{direction.rate_mbit:.9g} Mbit/s"] if direction.trace is None else []
+    parts += [
         queue.discipline,
         f"{in_own_unit(queue, limit)} {DISCIPLINES[queue.discipline].counts}",
     ]
-    words += ["ECN"] if queue.ecn else []
-    words += [f"{direction.aggregate_packets} at once"] if direction.aggregates else []
-    return ", ".join(words)
+    parts += ["ECN"] if queue.ecn else []
+    parts += [f"{direction.aggregate_packets} at once"] if direction.aggregates else []
+    return ", ".join(parts)
 
 
 def _recorded_words(queue: QueueRecord, direction: Direction) -> str:
-    words = [f"{queue.rate_mbit:.9g} Mbit/s"] if direction.trace is None else []
-    words += [queue.discipline, f"{queue.limit} {queue.unit}"]
-    words += ["ECN"] if queue.ecn else []
-    words += [f"{queue.most_at_once} at once"] if queue.most_at_once > 1 else []
-    return ", ".join(words)
+    parts = [f"{queue.rate_mbit:.9g} Mbit/s"] if direction.trace is None else []
+    parts += [queue.discipline, f"{queue.limit} {queue.unit}"]
+    parts += ["ECN"] if queue.ecn else []
+    parts += [f"{queue.most_at_once} at once"] if queue.most_at_once > 1 else []
+    return ", ".join(parts)
 
 
 def _options(evidence: Evidence, queue: QueueRecord, direction: Direction) -> Iterator[Check]:
@@ -129,11 +129,11 @@ def _flow_words(scenario: Scenario, record: FlowRecord) -> str:
     in_time = -REQUESTED_EDGE_S <= late_s <= scenario.start_jitter_ms / 1e3 + REQUESTED_EDGE_S
     start_s = record.planned_start_s if in_time else flow.start_s
     control = variant(flow.variant).control if flow.variant else ""
-    words = [f"{flow.src} to {flow.dst}", f"{start_s:g} to {scenario.stop_s(flow):g} s", control]
-    words += [f"{flow.parallel} connections"] if flow.kind is FlowKind.TCP else []
-    words += ["drops"] if flow.drops else []
-    words += ["losses by chance"] if flow.loss else []
-    return ", ".join(filter(None, words))
+    parts = [f"{flow.src} to {flow.dst}", f"{start_s:g} to {scenario.stop_s(flow):g} s", control]
+    parts += [f"{flow.parallel} connections"] if flow.kind is FlowKind.TCP else []
+    parts += ["drops"] if flow.drops else []
+    parts += ["losses by chance"] if flow.loss else []
+    return ", ".join(filter(None, parts))
 
 
 def _recorded_flow(evidence: Evidence, record: FlowRecord) -> str:
@@ -141,11 +141,11 @@ def _recorded_flow(evidence: Evidence, record: FlowRecord) -> str:
     nodes = {role: _node(evidence, role, record) for role in ("sender", "receiver")}
     ends = f"{nodes['sender'] or flow.src} to {nodes['receiver'] or flow.dst}"
     times = f"{record.planned_start_s:g} to {record.planned_stop_s:g} s"
-    words = [ends, times, record.control]
-    words += [f"{len(record.src_ports)} connections"] if flow.kind is FlowKind.TCP else []
+    parts = [ends, times, record.control]
+    parts += [f"{len(record.src_ports)} connections"] if flow.kind is FlowKind.TCP else []
     if dropper := evidence.injected.droppers.get(record.name):
-        words += ["losses by chance" if dropper.interface else "drops"]
-    return ", ".join(filter(None, words))
+        parts += ["losses by chance" if dropper.interface else "drops"]
+    return ", ".join(filter(None, parts))
 
 
 def _node(evidence: Evidence, role: str, flow: FlowRecord) -> str:

@@ -65,8 +65,8 @@ def transfer(net: Any, controls: Sequence[str], seconds: int) -> tuple[list[floa
         port = 5200 + number
         net["sink"].cmd(f"modprobe tcp_{control}")
         net["sink"].popen(f"iperf3 -s -1 -p {port}")
-        words = f"iperf3 -c {SINK_IP} -p {port} -t {seconds} -C {control} -J".split()
-        clients.append(net[f"h{number}"].popen(words))
+        argv = f"iperf3 -c {SINK_IP} -p {port} -t {seconds} -C {control} -J".split()
+        clients.append(net[f"h{number}"].popen(argv))
     ping = net["h1"].cmd(f"ping -i 0.2 -w {seconds} {SINK_IP}")
     ends = [json.loads(client.communicate()[0])["end"] for client in clients]
     return [end["sum_received"]["bits_per_second"] / 1e6 for end in ends], ping

@@ -96,8 +96,8 @@ def deployability_sheet(comparisons: Sequence[HarmComparison]) -> Sheet:
 
 
 def _cells(each: HarmComparison) -> Iterator[Cell]:
-    for words in (each.score.words, each.harming, each.harmed):
-        yield Cell(words, words)
+    for text in (each.score.words, each.harming, each.harmed):
+        yield Cell(text, text)
     yield mean_cell(pd.Series(each.harm, dtype=float))
     yield mean_cell(pd.Series(each.own, dtype=float))
     difference = each.difference

@@ -145,7 +145,7 @@ def same_variant_flows(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]
 
 def trial(
     experiment: str,
-    words: Sequence[str],
+    name_parts: Sequence[str],
     network: Graph,
     flows: tuple[Flow, ...],
     duration_s: float,
@@ -154,10 +154,10 @@ def trial(
     settling: float = SETTLING,
     asks_ecn: bool = True,
 ) -> Scenario:
-    """Return a trial of an evaluation; `words` distinguish it from the others."""
+    """Return a trial of an evaluation; `name_parts` distinguish it from the others."""
     return Scenario(
         experiment=experiment,
-        label=re.sub(r"[^\w.-]+", "-", "-".join(words).replace("./", "")),  # quinn:bbr
+        label=re.sub(r"[^\w.-]+", "-", "-".join(name_parts).replace("./", "")),  # quinn:bbr
         network=network,
         flows=flows,
         duration_s=duration_s,

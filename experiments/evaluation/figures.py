@@ -224,12 +224,12 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
     rows = []
     for key, group in transfers.groupby([*varied, SUBJECT], sort=True):
         *values, subject = key
-        words = cases.case_words(cases.case([name.removeprefix(AXIS) for name in varied], values))
+        label = cases.case_words(cases.case([name.removeprefix(AXIS) for name in varied], values))
         for size, members in by_class(group):
             took = 1e3 * members["completion_s"]
             rows.append(
                 {
-                    "case": words,
+                    "case": label,
                     SUBJECT: str(subject),
                     "size": size,
                     "transfers": len(members),
@@ -252,11 +252,11 @@ def _percentile_panels(table: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Fi
     columns = []
     for size in sizes:
         column = []
-        for words in settings:
-            cell = table[(table["case"] == words) & (table["size"] == size)].set_index(SUBJECT)
-            first, last = size == sizes[0], words == settings[-1]
+        for setting in settings:
+            cell = table[(table["case"] == setting) & (table["size"] == size)].set_index(SUBJECT)
+            first, last = size == sizes[0], setting == settings[-1]
             x = Axis("completion time (ms)" if last else "", scale="log", margin=TIME_MARGIN)
-            label = words.replace(", ", "\n") if first else ""
+            label = setting.replace(", ", "\n") if first else ""
             y = Axis(label, names=list(looks), names_shown=first, grid=False)
             title = f"{size}: {CLASSES[size]}"
             column.append(Panel(_percentile_marks(cell, looks), x, y, title=title))
@@ -288,12 +288,12 @@ def _percentile_marks(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list
 def _caption(table: pd.DataFrame) -> str:
     """Name the fastest and the slowest: short transfers by 99th percentile, long by median."""
     sentences = []
-    for size, column, words in (("short", "p99_ms", "99 %"), ("long", "p50_ms", "median")):
+    for size, column, what in (("short", "p99_ms", "99 %"), ("long", "p50_ms", "median")):
         means = table[table["size"] == size].groupby(SUBJECT)[column].mean().dropna()
         if len(means) > 1:
             best, worst = str(means.idxmin()), str(means.idxmax())
             sentences.append(
-                f"{size} ones, {words}: {best} {means[best]:.3g} ms, {worst} {means[worst]:.3g} ms"
+                f"{size} ones, {what}: {best} {means[best]:.3g} ms, {worst} {means[worst]:.3g} ms"
             )
     return (f"{'; '.join(sentences)}." if sentences else "").capitalize()
 

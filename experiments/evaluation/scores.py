@@ -152,9 +152,9 @@ def long_mean_s(seen: TrialView) -> float:
     return float(took_s(seen, LONG).mean())
 
 
-def _mean_score(name: str, words: str, better: int, metric: str) -> Score:
+def _mean_score(name: str, label: str, better: int, metric: str) -> Score:
     """Return a score that is the mean of a column of metrics.csv over the trial's flows."""
-    return Score(name, words, better, lambda seen: seen.mean(metric))
+    return Score(name, label, better, lambda seen: seen.mean(metric))
 
 
 def _utilisation(seen: TrialView) -> float:
@@ -174,11 +174,11 @@ def _offered(seen: TrialView) -> float:
 
 
 def _call_score(
-    name: str, words: str, metric: str, factor: float = 1.0, most: float = math.inf
+    name: str, label: str, metric: str, factor: float = 1.0, most: float = math.inf
 ) -> Score:
     """Return a score that is the mean of a column of metrics.csv over the trial's calls."""
     return Score(
-        name, words, LESS, lambda seen: factor * float(seen.calls[metric].mean()), most=most
+        name, label, LESS, lambda seen: factor * float(seen.calls[metric].mean()), most=most
     )
 
 
@@ -239,9 +239,9 @@ HARMED = (
 )
 
 
-def _harm(metric: str, better: int, words: str) -> Score:
+def _harm(metric: str, better: int, label: str) -> Score:
     """Return a score of the harm that is done to a victim's number."""
-    return Score(metric, words, LESS, lambda seen: float(seen.flow("victim")[metric]), harm=better)
+    return Score(metric, label, LESS, lambda seen: float(seen.flow("victim")[metric]), harm=better)
 
 
 RTT_FAIRNESS_SCORES = (JAIN, UTILISATION)

@@ -157,13 +157,13 @@ def bins_of(values: pd.Series) -> tuple[pd.Series[int], list[str]]:
     """Divide an axis into ranges with equally many settings, or by its names; and their words."""
     names = sorted(values.unique())
     if not pd.api.types.is_numeric_dtype(values) or len(names) <= CELLS_OF_AXIS:
-        words = [cases.text(name) for name in names]
-        return values.map({name: n for n, name in enumerate(names)}), words
+        labels = [cases.text(name) for name in names]
+        return values.map({name: n for n, name in enumerate(names)}), labels
     cells = min(CELLS_OF_AXIS, max(2, math.isqrt(len(values) // MIN_IN_A_CELL)))
     cut, edges = pd.qcut(values, cells, labels=False, retbins=True, duplicates="drop")
     ends = [cases.text(float(f"{edge:.2g}")) for edge in edges]
-    words = [f"{low} – {high}" for low, high in itertools.pairwise(ends)]
-    return cut, words
+    labels = [f"{low} – {high}" for low, high in itertools.pairwise(ends)]
+    return cut, labels
 
 
 def cells_of(effect: SpaceEffect) -> Iterator[SpaceCell]:

@@ -156,8 +156,8 @@ def _worst_cells(space: SpaceResults, effects: Sequence[SpaceEffect]) -> Sheet:
         worst = min(bad, key=lambda cell: cell.found.difference * effect.score.better)
         where = _cell_words(effect, worst)
         number = f"{worst.found.difference:+.1f}"
-        words = (effect.subject, effect.score.words, where, str(worst.settings), number)
-        rows.append(words)
+        texts = (effect.subject, effect.score.words, where, str(worst.settings), number)
+        rows.append(texts)
     return as_sheet(heads, rows)
 
 
@@ -169,8 +169,8 @@ def _cell_words(effect: SpaceEffect, cell: SpaceCell) -> str:
     frame = effect.by_setting.reset_index()
     parts = []
     for axis, place in zip(cell.axes, cell.place, strict=True):
-        words = bins_of(frame[AXIS + axis])[1][place]
-        parts.append(cases.case_words({axis: words}))
+        label = bins_of(frame[AXIS + axis])[1][place]
+        parts.append(cases.case_words({axis: label}))
     return ", ".join(parts)
 
 
@@ -185,8 +185,8 @@ def _worst_settings(space: SpaceResults, effects: Sequence[SpaceEffect]) -> Shee
         losses = -each.score.better * each.by_setting
         for place, loss in losses.nlargest(WORST_SETTINGS).items():
             value = f"{-each.score.better * loss:+.1f}"
-            words = (each.subject, each.score.words, value, in_words(place, losses))
-            rows.append(words)
+            texts = (each.subject, each.score.words, value, in_words(place, losses))
+            rows.append(texts)
     return as_sheet(heads, rows)
 
 

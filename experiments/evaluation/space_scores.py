@@ -94,14 +94,14 @@ def _longest_run(flags: npt.NDArray[np.bool_]) -> int:
     return longest
 
 
-def _of_victims(metric: str, better: int, words: str) -> Score:
+def _of_victims(metric: str, better: int, label: str) -> Score:
     """Return a score of the harm that is done to the victims' mean."""
 
     def mean(seen: TrialView) -> float:
         victims = seen.flows[seen.flows["flow"].str.startswith(VICTIMS)]
         return float(victims[metric].mean())
 
-    return Score(metric, words, LESS, mean, harm=better)
+    return Score(metric, label, LESS, mean, harm=better)
 
 
 def fullness(seen: TrialView) -> float:

@@ -88,8 +88,8 @@ def lossy_laws(results: ExperimentResults) -> Iterator[Law]:
         if isinstance(predicted, Invalid):
             continue
         rate = min(predicted * FRAME_BITS / 1e6, _rate(results))
-        words = f"{name} at {percent:g} % of random losses"
-        yield Law(words, "Mbit/s", rate, rows_of_case["throughput_mbps"])
+        label = f"{name} at {percent:g} % of random losses"
+        yield Law(label, "Mbit/s", rate, rows_of_case["throughput_mbps"])
 
 
 def _rate(results: ExperimentResults) -> float:
@@ -100,8 +100,8 @@ def parking_lot_laws(results: ExperimentResults) -> Iterator[Law]:
     """Compare the long flow's throughput with its max–min share, half of a link."""
     long = results.tcp[results.tcp["flow"] == "long"]
     for (name, number), rows_of_case in _groups(long, "variant", "bottlenecks"):
-        words = f"max–min share of {name} across {number:g}"
-        yield Law(words, "Mbit/s", _rate(results) / 2, rows_of_case["throughput_mbps"])
+        label = f"max–min share of {name} across {number:g}"
+        yield Law(label, "Mbit/s", _rate(results) / 2, rows_of_case["throughput_mbps"])
 
 
 def ecn_laws(results: ExperimentResults) -> Iterator[Law]:
@@ -142,8 +142,8 @@ def buffer_sizing_laws(results: ExperimentResults) -> Iterator[Law]:
     alone = rows[(rows["variant"] == "bbr") & (rows[AXIS + "flows"] == 1)]
     for (bdp_,), rows_of_case in _groups(alone, "buffer_bdp"):
         if float(str(bdp_)) > 1:
-            words = f"BBR's queue with {bdp_:g} BDP (2 BDP in flight)"
-            yield Law(words, "ms", DUMBBELL_RTT_MS, rows_of_case["queue_p95_ms"])
+            label = f"BBR's queue with {bdp_:g} BDP (2 BDP in flight)"
+            yield Law(label, "ms", DUMBBELL_RTT_MS, rows_of_case["queue_p95_ms"])
 
 
 def completion_laws(results: ExperimentResults) -> Iterator[Law]:
@@ -160,8 +160,8 @@ def completion_laws(results: ExperimentResults) -> Iterator[Law]:
     long = transfers[(transfers["size_class"] == "long") & (transfers["state"] == FINISHED)]
     for (name, load), rows_of_case in _groups(fair, "variant", "load"):
         mean = long[long["trial"].isin(rows_of_case["trial"])].groupby("trial")["slowdown"].mean()
-        words = f"slowdown of long ones with {FAIR_QUEUE}, {name} at load {load:g}"
-        yield Law(words, "times", 1 / (1 - float(str(load))), mean)
+        label = f"slowdown of long ones with {FAIR_QUEUE}, {name} at load {load:g}"
+        yield Law(label, "times", 1 / (1 - float(str(load))), mean)
 
 
 def cellular_laws(results: ExperimentResults) -> Iterator[Law]:
@@ -173,9 +173,9 @@ def cellular_laws(results: ExperimentResults) -> Iterator[Law]:
         )
         content = trial.scenario.network.bottleneck.trace
         if content is not None:
-            words = f"{name} on {trace}: the trace's mean, at most"
+            label = f"{name} on {trace}: the trace's mean, at most"
             yield Law(
-                words, "Mbit/s", parse_trace(content).mean_mbit, rows_of_case["throughput_mbps"]
+                label, "Mbit/s", parse_trace(content).mean_mbit, rows_of_case["throughput_mbps"]
             )
 
 
@@ -188,5 +188,5 @@ def path_change_laws(results: ExperimentResults) -> Iterator[Law]:
     table = outcome(results)
     longer = table[(table[AXIS + "variant"] == "bbr") & (table[AXIS + "step"] == "delay-up")]
     if len(longer) and longer[AXIS + "duration_s"].astype(float).min() > 2 * BBR_MEMORY_S:
-        words = "BBR's memory of the shorter path: until it uses the longer one"
-        yield Law(words, "s", BBR_MEMORY_S, longer["settling_s"])
+        label = "BBR's memory of the shorter path: until it uses the longer one"
+        yield Law(label, "s", BBR_MEMORY_S, longer["settling_s"])

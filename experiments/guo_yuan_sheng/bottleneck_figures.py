@@ -321,16 +321,16 @@ def over_time_figure(
     queue: str = "",
 ) -> Figure:
     """Return a figure with a column of panels for each variant and a row for each measure."""
-    words = title(trials[0].scenario, across, queue)
+    heading = title(trials[0].scenario, across, queue)
     inches = 1.4 + LABELS_INCHES / sum(row.height for row in down)
     return Figure(
         stem=stem,
-        title=words,
+        title=heading,
         panels=[
             _row_of_panels(row, across, trials[0].scenario, down.index(row), len(down))
             for row in down
         ],
-        caption=words.replace("\n", " ") + ".",
+        caption=heading.replace("\n", " ") + ".",
         reading=OVER_TIME_READING,
         foot=footer(trials, across),
         foot_size=5.5,
@@ -359,8 +359,8 @@ def _row_of_panels(
         first = not panels
         reference: list[Mark] = []
         if row.reference and not column.reason:
-            value, words = row.reference
-            reference.append(ReferenceLine("y", value, label=words if first else ""))
+            value, label = row.reference
+            reference.append(ReferenceLine("y", value, label=label if first else ""))
         drops = [_drops(column)] if row.drops and not column.reason else []
         y = Axis(row.label if first else "", limits=(0, top), tick_count=4, names_shown=first)
         panel = Panel(

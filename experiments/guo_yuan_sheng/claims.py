@@ -429,12 +429,12 @@ def shares_over_time(group: Group) -> Finding:
         for each in others("bbr")
     }
     parts = []
-    for words, numbers in (("level after 10 s", levels), ("variation", variations)):
+    for what, numbers in (("level after 10 s", levels), ("variation", variations)):
         highest = {
             seed: _is_above(numbers["bbr"][seed], [numbers[v][seed] for v in others("bbr")])
             for seed in by_second
         }
-        parts.append(in_most(f"BBR's {words} above each other's", highest))
+        parts.append(in_most(f"BBR's {what} above each other's", highest))
     rows = [
         row
         for each in PC_VARIANTS
@@ -503,10 +503,10 @@ STARTS = {
 SHARE_READINGS = tuple(
     Reading(
         f"{queue}, {ecn}starts within {within:g} s",
-        f"{words} {start}",
+        f"{router} {start}",
         {"queue": queue, "within_s": within},
     )
-    for queue, ecn, words in (
+    for queue, ecn, router in (
         ("bfifo", "", "The router has bfifo."),
         ("codel", f"{AS_SET}, ", f"The router has CoDel. {WITHOUT}"),
         ("codel-ecn", f"{ASKED}, ", "The router has CoDel; senders ask for ECN."),

@@ -79,12 +79,12 @@ def _load_caption(rows: pd.DataFrame) -> str:
         rates = cell_means(there, "variant", ("throughput_mbps",))["throughput_mbps"].dropna()
         if len(rates) > 1:
             most, least = str(rates.idxmax()), str(rates.idxmin())
-            words = (
+            sentence = (
                 f"{most} has most ({rates[most]:.3g} Mbit/s) and {least} least ({rates[least]:.3g})"
             )
             if rates[most] < 1.01 * rates[least]:
-                words = f"each has {rates[least]:.3g} Mbit/s"
-            sentences.append(f"at {load:g} Mbit/s of CBR {words}")
+                sentence = f"each has {rates[least]:.3g} Mbit/s"
+            sentences.append(f"at {load:g} Mbit/s of CBR {sentence}")
     drops = cell_means(rows, "variant", ("drop_rate",))["drop_rate"].dropna()
     text = "; ".join(sentences)
     text = f"{text[:1].upper()}{text[1:]}." if sentences else ""
@@ -236,10 +236,10 @@ def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
                 table = over_time.series(flows[flows["kind"] == kind], results.digest)
                 tables.append(table.assign(queue=queue, variant=variant, flow=kind))
                 marks += over_time.mean_curve(table, look, name)
-            words = ("", f"{variant}\nthroughput (Mbit/s)")[queue == across[0]]
+            label = ("", f"{variant}\nthroughput (Mbit/s)")[queue == across[0]]
             heading = ("", queue)[variant == down[0]]
             x = Axis(("", "time (s)")[variant == down[-1]], tick_count=5, margin=0)
-            line.append(Panel(marks, x, Axis(words, limits=(0, None)), title=heading))
+            line.append(Panel(marks, x, Axis(label, limits=(0, None)), title=heading))
         grid.append(line)
     panels = iter(share_limits([panel for line in grid for panel in line], "y"))
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"

@@ -287,11 +287,11 @@ def red_above(group: Group) -> Finding:
     stretches = {"before CBR": times.before, "beside CBR": times.beside}
     rows = list(judges.queue_rows(RATE, "throughput", samples))
     lines: dict[str, ClaimPart] = {}
-    for queue, words in (("red", "RED"), ("droptail", "DropTail")):
+    for queue, discipline in (("red", "RED"), ("droptail", "DropTail")):
         tables = time_windows.seconds(judges.case(group, "sack", queue))
         for name, during in stretches.items():
             varied = _variation(tables, during)
-            what = f"coefficient of variation {name}, {words}"
+            what = f"coefficient of variation {name}, {discipline}"
             rows.append(NumberRow(what, spread(RATIO, varied)))
             if queue == "red":
                 lines[f"it is steady {name}"] = within(what, RATIO, varied, high=MAX_VARIATION)

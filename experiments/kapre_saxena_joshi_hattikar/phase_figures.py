@@ -66,10 +66,10 @@ def ns2_rows(reference: Reference) -> pd.DataFrame:
     table = table[table["flow"] != "cbr"]
     names = table["case"].str.split("/")
     place = (table["flow"] == "tcp2").astype(int)
-    words = [each[at] for each, at in zip(names, place, strict=True)]
+    values = [each[at] for each, at in zip(names, place, strict=True)]
     return table.assign(
         case=["/".join(OUR_VARIANTS[word] for word in each) for each in names],
-        variant=[OUR_VARIANTS[word] for word in words],
+        variant=[OUR_VARIANTS[word] for word in values],
         trial=table["case"] + table["more_ms"].astype(str) + "-" + table["rep"].astype(str),
         verdict="valid",
     )

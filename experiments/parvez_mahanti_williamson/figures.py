@@ -177,14 +177,16 @@ def _events_caption(rows: pd.DataFrame) -> str:
         )
         if errors.empty:
             continue
-        words = f"With {dropper} events the models are {errors.min():+.1f} to {errors.max():+.1f}"
+        sentence = (
+            f"With {dropper} events the models are {errors.min():+.1f} to {errors.max():+.1f}"
+        )
         goodput = flows.groupby([AXIS + LOSSES_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
         turns = []
         if {SBS, IMP} == set(goodput):
             leads = pairwise((goodput[IMP] > goodput[SBS]).items())
             turns = [m for (_, before), (m, after) in leads if after > before]
         lead = f", and Impatient comes to lead from m = {turns[-1]:g} on" if turns else ""
-        sentences.append(f"{words} % off{lead}.")
+        sentences.append(f"{sentence} % off{lead}.")
     return " ".join(sentences)
 
 
@@ -337,19 +339,19 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     grid: list[list[Panel]] = []
     tables, leads = [], []
     for case, flows in queues:
-        words = cases.case_words(case)
+        setting = cases.case_words(case)
         panels: list[Panel] = []
         for measure, (axis, printed) in PANELS.items():
             model = "expected_a_rtt" if measure is GOODPUT_PER_RTT else ""
             marks, table = _means_and_model(flows, SESSIONS_COLUMN, measure, looks, model)
-            tables.append(table.assign(part=words, measure=measure.label))
-            if "droptail" in words:
+            tables.append(table.assign(part=setting, measure=measure.label))
+            if "droptail" in setting:
                 sessions = [row.flows for row in PMW_TABLE_2]
                 marks.append(PointSeries(sessions, printed, style.BLACK, "x", 3.5, edge_width=0.8,
                                          series=PAPER_ENTRY.name))  # fmt: skip
             label = "background sessions" if len(grid) == len(queues) - 1 else ""
             x = Axis(label, "log", ticks=(4, 16, 64, 256))
-            panels.append(Panel(marks, x, axis, title="" if panels else words))
+            panels.append(Panel(marks, x, axis, title="" if panels else setting))
         grid.append(panels)
         goodput = (
             flows.groupby([AXIS + SESSIONS_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
@@ -357,7 +359,7 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
         if {SBS, IMP} == set(goodput) and len(goodput := goodput.dropna()):
             lead = 100 * (goodput[SBS] / goodput[IMP] - 1)
             leads.append(
-                f"with {words} Slow-but-Steady is {lead.min():+.1f} to {lead.max():+.1f} % ahead "
+                f"with {setting} Slow-but-Steady is {lead.min():+.1f} to {lead.max():+.1f} % ahead "
                 "of Impatient"
             )
     caption = "; ".join(leads)

@@ -189,14 +189,14 @@ ALL_MEASURES = ("loaded_s", "sent_packets", "retransmitted_bytes", "duplicate_ac
 def governing(group: Group) -> Finding:
     """Test that the three differ where they are set on the laptop; beside it, on the server."""
     laptop, server = (_differ(group, each) for each in (LAPTOP, SERVER))
-    words = "the three variants differ in something"
-    lines = {"set on the server, they differ": in_most(words, server)}
+    statement = "the three variants differ in something"
+    lines = {"set on the server, they differ": in_most(statement, server)}
     same = sum(each is False for each in laptop.values())
     rows = [
         NumberRow("networks with the same for all, set on the laptop", f"{same} of {len(laptop)}"),
         *(row for setting in (LAPTOP, SERVER) for row in _load_spreads(group, setting)),
     ]
-    return Finding((in_most(words, laptop),), tuple(rows), lines)
+    return Finding((in_most(statement, laptop),), tuple(rows), lines)
 
 
 def _differ(group: Group, setting: str) -> dict[int, bool | None]:

@@ -53,12 +53,12 @@ def scenario(
     seed: int,
 ) -> Scenario:
     """Return one trial: one viewer watches one video."""
-    words = [network, transport, variant]
-    words += ["receiver"] if setting == "receiver" else []
-    words += [rule] if rule in PLAYER_RULES else []
+    parts = [network, transport, variant]
+    parts += ["receiver"] if setting == "receiver" else []
+    parts += [rule] if rule in PLAYER_RULES else []
     return Scenario(
         experiment="video-access",
-        label="-".join(words),
+        label="-".join(parts),
         network=NETWORKS[network],
         flows=(_video(Transport(transport), variant, setting == "receiver", rule),),
         duration_s=duration_s,

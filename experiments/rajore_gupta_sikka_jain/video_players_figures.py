@@ -42,8 +42,8 @@ class Pair:
     @property
     def name(self) -> str:
         """A label of the video watched: `shaped, 720p, quic, 30 s`."""
-        *words, length_s = self.axes.values()
-        return ", ".join((*words, f"{length_s} s"))
+        *parts, length_s = self.axes.values()
+        return ", ".join((*parts, f"{length_s} s"))
 
     def seconds(self, measure: str) -> tuple[float, float]:
         """Return the medians of a measure: the model's, the browser's."""

@@ -16,14 +16,14 @@ def columns(options: argparse.Namespace) -> int:
     from analysis.transfers.transfer_rows import TRANSFER_COLUMNS
 
     tables = {METRICS_CSV: ALL_METRICS, LINKS_CSV: LINK_COLUMNS, TRANSFERS_CSV: TRANSFER_COLUMNS}
-    words = [word.lower() for word in options.words]
+    wanted = [word.lower() for word in options.words]
     matching = {
-        file: [each for each in kinds if not words or any(word in each.name for word in words)]
+        file: [each for each in kinds if not wanted or any(word in each.name for word in wanted)]
         for file, kinds in tables.items()
     }
     if not any(matching.values()):
         names = [each.name for kinds in tables.values() for each in kinds]
-        raise UsageError(f"no column has {' or '.join(words)}", nearest(words[0], names))
+        raise UsageError(f"no column has {' or '.join(wanted)}", nearest(wanted[0], names))
     for file, kinds in matching.items():
         if kinds:
             console.print(f"{file}:")

@@ -56,10 +56,10 @@ def main(
         leave_homes_of_others()
         if ASKED_BY_SHELL in os.environ:
             answer_shell(build_parser(), experiments or {})
-        words = sys.argv[1:] if arguments is None else list(arguments)
-        parser = build_parser(words)
-        parser.set_defaults(experiments=experiments or {}, parser=parser, arguments=words)
-        options = parser.parse_args(words)
+        argv = sys.argv[1:] if arguments is None else list(arguments)
+        parser = build_parser(argv)
+        parser.set_defaults(experiments=experiments or {}, parser=parser, arguments=argv)
+        options = parser.parse_args(argv)
         if not options.verb:
             parser.print_help()
             return 2

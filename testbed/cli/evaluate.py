@@ -222,9 +222,9 @@ def finding_lines(
 ) -> Iterator[str]:
     """Yield what an adversary found, as sentences."""
     yield f"searched for: {description}, with {evaluation.subject} less with {evaluation.others[0]}"
-    for words, each in (("worst", finding.worst), ("plainest", finding.plain)):
+    for which, each in (("worst", finding.worst), ("plainest", finding.plain)):
         values = ", ".join(f"{name}={value}" for name, value in each.setting.items())
-        yield f"{words} of {finding.tried} settings: {each.effect:+.0f} points: {values}"
+        yield f"{which} of {finding.tried} settings: {each.effect:+.0f} points: {values}"
     fresh = ", ".join(f"{each:+.0f}" for each in finding.fresh)
     yield f"the plainest one with two seeds that chose nothing: {fresh} points"
 

@@ -77,28 +77,28 @@ def execute(options: argparse.Namespace) -> int:
     if is_suite or options.perturb is not None:
         raise UsageError("a suite is a command without --network", REPEAT_EXAMPLE)
     script = network_script(read_network(options.network), command, captured)
-    words = ["/bin/bash", "-c", script, NETWORK_SHELL, *command]
+    argv = ["/bin/bash", "-c", script, NETWORK_SHELL, *command]
     name = options.network.stem
-    return run_command(options, words, Path.cwd(), "exec", name=name, captured=captured)
+    return run_command(options, argv, Path.cwd(), "exec", name=name, captured=captured)
 
 
 class _Suite:
     """A command whose tests are to be compared, and where its runs are kept."""
 
-    def __init__(self, options: argparse.Namespace, words: Sequence[str], verb: str) -> None:
+    def __init__(self, options: argparse.Namespace, command: Sequence[str], verb: str) -> None:
         if options.in_place or options.check:
             given = "--in-place" if options.in_place else "--check"
             raise UsageError(f"{given} is not for several runs", REPEAT_EXAMPLE)
-        self._options, self.words = options, words
+        self._options, self.words = options, command
         self._kernel = machine_kernel(options.kernel, say)
-        self.out: Path = options.out or Path("results") / verb / Path(words[0]).name
+        self.out: Path = options.out or Path("results") / verb / Path(command[0]).name
 
     def run(
-        self, seed: int, words: Sequence[str], place: Path, standard_input: Path | None
+        self, seed: int, command: Sequence[str], place: Path, standard_input: Path | None
     ) -> tuple[SuiteRun, list[str]]:
         """Run a command with a seed; return its tests' outcomes, and hashes of what it printed."""
         program = machine_program(
-            self._options, words, Path.cwd(), seed=seed, captured=(), input_file=standard_input
+            self._options, command, Path.cwd(), seed=seed, captured=(), input_file=standard_input
         )
         with Path(os.devnull).open("wb") as unheard:
             run = run_in_folder(program, self._kernel, place, unheard, unheard)
@@ -113,18 +113,18 @@ class _Suite:
         return suite, [hash_of(path) for path in printed]
 
 
-def repeat(options: argparse.Namespace, words: Sequence[str]) -> int:
+def repeat(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Run a command with one seed after the other, and compare the tests that it ran.
 
     The first seed is run again at the end: its output has to be the same.
     """
-    suite = _Suite(options, words, "exec")
+    suite = _Suite(options, command, "exec")
     seeds = [*range(options.seed, options.seed + options.repeat), options.seed]
     runs, hashes = list[SuiteRun](), list[list[str]]()
     with workplace("input") as place, busy_cores(options.busy):
         standard_input = input_file(place / "stdin")
         for number, seed in enumerate(seeds, 1):
-            run, printed = suite.run(seed, words, suite.out / f"run-{number}", standard_input)
+            run, printed = suite.run(seed, command, suite.out / f"run-{number}", standard_input)
             runs.append(run)
             hashes.append(printed)
             tell(f"{number}/{len(seeds)}: seed {seed}, exit status {run.status}")
@@ -146,16 +146,16 @@ def repeat(options: argparse.Namespace, words: Sequence[str]) -> int:
     return next((each.status for each in runs if each.status), int(failed))
 
 
-def explore(options: argparse.Namespace, words: Sequence[str]) -> int:
+def explore(options: argparse.Namespace, command: Sequence[str]) -> int:
     """Run a command on machines that are slow in other ways, until a test fails; say why."""
-    suite = _Suite(options, words, "explore")
+    suite = _Suite(options, command, "explore")
     hashes = dict[Perturbation, list[str]]()
     with workplace("input") as place, busy_cores(options.busy):
         standard_input = input_file(place / "stdin")
 
         def run(perturbation: Perturbation, name: str = "last") -> PerturbedRun:
             seed, folder = perturbation.seed, suite.out / name
-            done, printed = suite.run(seed, perturbation.words(words), folder, standard_input)
+            done, printed = suite.run(seed, perturbation.words(command), folder, standard_input)
             if hashes.setdefault(perturbation, printed) != printed:
                 tell("the same perturbation printed something else: a loop charged by the host?")
             ended = PerturbedRun(
@@ -183,7 +183,7 @@ def explore(options: argparse.Namespace, words: Sequence[str]) -> int:
     for line in explained(failed, least):
         print_folded(printable(line))
     print_folded(f"twice: {'the same tests ended alike' if same else 'another end'}")
-    print_folded(f"again: testbed exec --perturb {file} -- {shlex.join(words)}")
+    print_folded(f"again: testbed exec --perturb {file} -- {shlex.join(command)}")
     return 1 if same else OTHER_OUTPUT
 
 
@@ -194,7 +194,9 @@ def explained(failed: PerturbedRun, least: PerturbedRun) -> Iterator[str]:
     packets = dataclasses.replace(least.perturbation, rest_ms=0.0, rests=None)
     rests = least.rests if least.perturbation.rests else ()
     takes = [packets, *rests] if packets.is_slow else [*rests]
-    yield from (f"it takes: {words}" for words in (takes if rests else [least.perturbation]))
+    yield from (
+        f"it takes: {condition}" for condition in (takes if rests else [least.perturbation])
+    )
 
 
 @contextlib.contextmanager

@@ -65,10 +65,10 @@ def grade(options: argparse.Namespace) -> int:
 
 
 def _seeds(text: str) -> list[int]:
-    words = text.split(",")
-    if not all(word.isascii() and word.isdigit() for word in words):
+    numbers = text.split(",")
+    if not all(word.isascii() and word.isdigit() for word in numbers):
         raise UsageError(f"--seeds: expected whole numbers, got {quoted(text)}", "--seeds 1,2,3")
-    return list(dict.fromkeys(map(int, words)))
+    return list(dict.fromkeys(map(int, numbers)))
 
 
 def _graded(

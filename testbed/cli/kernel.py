@@ -38,20 +38,20 @@ BUILD_EXAMPLES = "testbed kernel build 6.12, or: testbed kernel build --source D
 
 def kernel(options: argparse.Namespace) -> int:
     """Run `testbed kernel`."""
-    what, *words = options.words or ["list"]
+    what, *arguments = options.words or ["list"]
     if what not in ACTS:
         raise UsageError(f"kernel {what}: unknown action", nearest(what, ACTS))
     try:
-        return ACTS[what](options, words)
+        return ACTS[what](options, arguments)
     except TestbedError as error:
         if what in COMPARING and not isinstance(error, UsageError):
             return print_error(error, SKIP)
         raise
 
 
-def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
-    if words:
-        raise UsageError(f"kernel list {words[0]}: nothing follows", "testbed kernel list")
+def _list(_options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    if arguments:
+        raise UsageError(f"kernel list {arguments[0]}: nothing follows", "testbed kernel list")
     table = folding_table("kernel", "state", "what")
     for row in _rows():
         table.add_row(*row)
@@ -62,13 +62,13 @@ def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
 def _rows() -> Iterator[tuple[str, str, str]]:
     for version in kernels.versions():
         folder = kernels.built_folder(version)
-        words = ["the default"] if version == kernels.default_kernel() else []
+        remarks = ["the default"] if version == kernels.default_kernel() else []
         if version == BASE_KERNEL:
-            words.append("what the stored numbers are of")
+            remarks.append("what the stored numbers are of")
         state = "built" if folder else "not built"
         if not (folder or kernels.has_source(version)):
-            words.append("its build fetches the source")
-        yield version, state, "; ".join([*_version(folder), *words])
+            remarks.append("its build fetches the source")
+        yield version, state, "; ".join([*_version(folder), *remarks])
     for name in map(kernels.debug_name, kernels.versions()):
         if folder := kernels.built_folder(name):
             yield name, "built", "; ".join([*_version(folder), "looks for the kernel's errors"])
@@ -80,8 +80,8 @@ def _version(folder: Path | None) -> list[str]:
     return [(folder / "version").read_text().strip()] if folder else []
 
 
-def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
-    wanted = _wanted(options, words)
+def _build(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    wanted = _wanted(options, arguments)
     if isinstance(wanted, str):
         wanted = kernels.debug_name(wanted) if options.flavour == kernels.DEBUG_FLAVOUR else wanted
         flavour = "" if options.flavour == kernels.DEBUG_FLAVOUR else options.flavour
@@ -99,11 +99,11 @@ def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     return 0
 
 
-def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.CustomKernel | str:
+def _wanted(options: argparse.Namespace, arguments: Sequence[str]) -> kernels.CustomKernel | str:
     """Return the version to build as it is, or the description of the user's kernel."""
-    if len(words) + (options.source is not None) != 1:
+    if len(arguments) + (options.source is not None) != 1:
         raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
-    source = words[0] if words else str(options.source)
+    source = arguments[0] if arguments else str(options.source)
     if options.flavour and (options.source or options.config or options.name):
         config = kernels.SOURCE_FOLDER / options.flavour / "guest.config"
         if options.flavour != kernels.SELFTESTS_FLAVOUR:
@@ -112,27 +112,27 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.Custom
                 f"yours: --config {config}",
             )
     changes = (options.patches, options.config, options.add)
-    if words and not any(changes) and not options.name:
+    if arguments and not any(changes) and not options.name:
         return source
     if not options.name:
         raise UsageError("kernel build: a kernel of your own needs --name NAME", BUILD_EXAMPLES)
     return kernels.CustomKernel(options.name, source, *changes, flavour=options.flavour)
 
 
-def _remove(_options: argparse.Namespace, words: Sequence[str]) -> int:
-    if not words:
+def _remove(_options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    if not arguments:
         raise UsageError("kernel remove: no name", "testbed kernel list")
-    for name in words:
+    for name in arguments:
         for path in kernels.remove(name):
             console.print(f"removed {path}", soft_wrap=True)
     return 0
 
 
-def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
+def _same(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build the tree, run the same trials on both kernels, and compare their captures."""
-    if len(words) != 1 or options.source is None or not options.good:
+    if len(arguments) != 1 or options.source is None or not options.good:
         raise UsageError("kernel same: an experiment, --source DIR and --as KERNEL", SAME_EXAMPLE)
-    scenarios = _scenarios(options, words[0])
+    scenarios = _scenarios(options, arguments[0])
     if kernels.built_folder(options.good) is None:
         raise kernels.not_built(options.good)
     name = options.name or CANDIDATE
@@ -172,16 +172,16 @@ def print_comparison(pairs: Sequence[tuple[TrialFinished, TrialFinished]], good:
     return SAME_PACKETS
 
 
-def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
+def _compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build both kernels, run the trials of the table on both, and say where packets part."""
     from testbed.cli import kernel_report
     from testbed.kernels.comparison_trials import EXPERIMENT, comparison_trials
     from testbed.kernels.kernel_comparison import compare_kernels
 
-    if len(words) != 2:
+    if len(arguments) != 2:
         raise UsageError("kernel compare: two kernels, trees, commits or a patch", COMPARE_EXAMPLE)
-    first = kernel_source(words[0])
-    second = kernel_source(words[1], first)
+    first = kernel_source(arguments[0])
+    second = kernel_source(arguments[1], first)
     check_unlike(first, second)
     chosen = [each for each in comparison_trials() if options.only in each.label]
     if not chosen:
@@ -201,7 +201,7 @@ def _compare(options: argparse.Namespace, words: Sequence[str]) -> int:
     return SKIP if comparison.failed else SAME_PACKETS
 
 
-def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
+def _test(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Run Linux's own tests on kernels, and print what they say as KTAP."""
     from testbed.kernels.kernel_tests import (
         KUNIT,
@@ -212,9 +212,9 @@ def _test(options: argparse.Namespace, words: Sequence[str]) -> int:
     )
     from testbed.kernels.selftests import selftests
 
-    if not words:
+    if not arguments:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
-    names, asked = words[0].split(","), words[1:]
+    names, asked = arguments[0].split(","), arguments[1:]
     kernels.require_known(names)
     require_confined()
     if asked[:1] == [kernels.SELFTESTS_FLAVOUR]:

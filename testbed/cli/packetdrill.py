@@ -71,8 +71,8 @@ def summary(ends: Sequence[ScriptEnd]) -> Iterator[str]:
         )
     for (script, family), passes in by_script.items():
         if len(set(passes.values())) > 1:
-            words = (f"{name} {'ok' if passed else 'not ok'}" for name, passed in passes.items())
-            yield f"differs: {script} {family}: {', '.join(words)}"
+            answers = (f"{name} {'ok' if passed else 'not ok'}" for name, passed in passes.items())
+            yield f"differs: {script} {family}: {', '.join(answers)}"
 
 
 def junit(ends: Sequence[ScriptEnd]) -> str:

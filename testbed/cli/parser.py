@@ -68,16 +68,16 @@ class Parser(argparse.ArgumentParser):
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:
             if action.type is float:
-                words = f"{name}: {quoted(arg_string)} is not a number"
-                raise UsageError(words, f"e.g. {name} 2.5") from error
+                message = f"{name}: {quoted(arg_string)} is not a number"
+                raise UsageError(message, f"e.g. {name} 2.5") from error
             hint = f"e.g. {name} 3" if action.type is _positive else f"{self.prog} --help"
             raise UsageError(f"{name}: {error.message}", hint) from error
 
-    def _refusal(self, error: argparse.ArgumentError, words: Sequence[str]) -> UsageError:
+    def _refusal(self, error: argparse.ArgumentError, typed: Sequence[str]) -> UsageError:
         """Return our error for an option without its value, or beside one that excludes it."""
         for group in self._mutually_exclusive_groups:
             names = [_name(action) for action in group._group_actions]
-            others = [name for name in names if name != error.argument_name and name in words]
+            others = [name for name in names if name != error.argument_name and name in typed]
             if error.argument_name in names and others:
                 both = f"{error.argument_name} and {others[0]}: only one of them"
                 return UsageError(both, f"leave out {error.argument_name}")
@@ -91,8 +91,8 @@ class Parser(argparse.ArgumentParser):
         try:
             known, unknown = super().parse_known_args(args, self._read)
         except argparse.ArgumentError as error:
-            words = [word.partition("=")[0] for word in (sys.argv[1:] if args is None else args)]
-            raise self._refusal(error, words) from error
+            typed = [word.partition("=")[0] for word in (sys.argv[1:] if args is None else args)]
+            raise self._refusal(error, typed) from error
         options = [word for word in unknown if word.startswith("-")]
         if options:
             close = near(options[0].partition("=")[0], self._option_string_actions)
@@ -164,7 +164,7 @@ class _Overview(_Help):
         return "\n".join([*lines, f"example: {example}", "tutorial: docs/tutorial.md", ""])
 
 
-def build_parser(words: Container[str] | None = None) -> Parser:
+def build_parser(typed: Container[str] | None = None) -> Parser:
     """Return the parser of the whole command line; given its words, with their options alone."""
     parser = Parser(prog="testbed", formatter_class=_Overview)
     parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
@@ -179,7 +179,7 @@ def build_parser(words: Container[str] | None = None) -> Parser:
             formatter_class=_Help,
         )
         made.set_defaults(act=verb.act)
-        if words is None or verb.name in words:
+        if typed is None or verb.name in typed:
             verb.add_options(made)
     return parser
 

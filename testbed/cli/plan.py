@@ -151,8 +151,8 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
     for parameter in plan.parameters:
         console.print(f"{parameter.file}: {parameter.value}", soft_wrap=True)
     for node, settings in plan.sysctls:
-        words = " ".join(f"{name}={value!r}" for name, value in settings)
-        console.print(f"[{node}] sysctl -w {words}", soft_wrap=True)
+        assignments = " ".join(f"{name}={value!r}" for name, value in settings)
+        console.print(f"[{node}] sysctl -w {assignments}", soft_wrap=True)
     for drops in plan.drops:
         numbers = ", ".join(map(str, drops.segments))
         console.print(

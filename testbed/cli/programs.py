@@ -40,21 +40,21 @@ NO_LIMIT_S = 10**9  # of what somebody works with at a terminal
 
 def mininet(options: argparse.Namespace) -> int:
     """Run `testbed mininet`: a script in its own folder, or after `--` a command such as mn."""
-    words = list(options.words)
-    if not words:
+    typed = list(options.words)
+    if not typed:
         raise UsageError("mininet: no script", MININET_EXAMPLE)
     captured = captured_interfaces(options)
-    if words[0] == "--":
-        command = command_of(words, MININET_EXAMPLE)
+    if typed[0] == "--":
+        command = command_of(typed, MININET_EXAMPLE)
         prompts = command[0] == "mn" and "--test" not in command
         return run_command(
             options, command, Path.cwd(), "mininet", prompts=prompts, captured=captured
         )
-    if is_lab(folder := Path(words[0])):
-        return _run_lab(options, folder, words[1:], captured)
-    script = existing_script(words[0], MININET_EXAMPLE)
+    if is_lab(folder := Path(typed[0])):
+        return _run_lab(options, folder, typed[1:], captured)
+    script = existing_script(typed[0], MININET_EXAMPLE)
     prompts = bool(CALLS_CLI.search(safe_files.read_text(script)))
-    command = script_command(script, words[1:])
+    command = script_command(script, typed[1:])
     return run_command(
         options,
         command,
@@ -67,14 +67,14 @@ def mininet(options: argparse.Namespace) -> int:
 
 
 def _run_lab(
-    options: argparse.Namespace, folder: Path, words: Sequence[str], captured: Sequence[str]
+    options: argparse.Namespace, folder: Path, typed: Sequence[str], captured: Sequence[str]
 ) -> int:
     """Run a laboratory of Kathará's, and what is to be done in its machines."""
     lab = read_lab(folder)
     for line in lab.left_out:
         tell(line)
-    script = lab_script(lab, words, captured)
-    if not words:
+    script = lab_script(lab, typed, captured)
+    if not typed:
         tell(f"it only starts; what is done there follows its name: {KATHARA_EXAMPLE}")
     name = lab.folder.name
     command = ["/bin/bash", "-c", script, NETWORK_SHELL]
@@ -108,9 +108,9 @@ def shell(options: argparse.Namespace) -> int:
     return run_command(options, command, Path.cwd(), "shell", prompts=True)
 
 
-def command_of(words: Sequence[str], example: str) -> list[str]:
+def command_of(typed: Sequence[str], example: str) -> list[str]:
     """Return the words of a command, which `--` may begin."""
-    command = list(words[1:] if words and words[0] == "--" else words)
+    command = list(typed[1:] if typed and typed[0] == "--" else typed)
     if not command:
         raise UsageError("no command", example)
     return command
@@ -118,7 +118,7 @@ def command_of(words: Sequence[str], example: str) -> list[str]:
 
 def run_command(
     options: argparse.Namespace,
-    words: Sequence[str],
+    command: Sequence[str],
     folder: Path,
     verb: str,
     *,
@@ -128,13 +128,13 @@ def run_command(
 ) -> int:
     """Run a command; at a terminal and in real time if it `prompts` and there is one."""
     kernel = machine_kernel(options.kernel, say)
-    out = options.out or Path("results") / verb / (name or Path(words[0]).name)
+    out = options.out or Path("results") / verb / (name or Path(command[0]).name)
     at_terminal = prompts and sys.stdin is not None and sys.stdin.isatty()
     variables = {"TERM": os.environ.get("TERM", "dumb")} if at_terminal else {}
     with workplace("input") as place:
         program = machine_program(
             options,
-            words,
+            command,
             folder,
             seed=options.seed,
             captured=captured,
@@ -163,7 +163,7 @@ def run_command(
 
 def machine_program(
     options: argparse.Namespace,
-    words: Sequence[str],
+    command: Sequence[str],
     folder: Path,
     *,
     seed: int,
@@ -181,7 +181,7 @@ def machine_program(
         )
     environment = {**(variables or {}), **_variables(options.env)}
     return MachineProgram(
-        words,
+        command,
         folder,
         root_environment(Path.home(), environment, _own_path()),
         input=input_file,

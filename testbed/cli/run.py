@@ -149,8 +149,8 @@ def selected(options: argparse.Namespace) -> RunSelection:
     settings = parse_settings(options.set, _settings_hint(options))
     if topo:
         seconds = TOPO_SECONDS if options.duration is None else options.duration
-        words = (topo, options.link, options.flow, seconds)
-        selection = select_topo(*words, settings, options.quick)
+        of_topo = (topo, options.link, options.flow, seconds)
+        selection = select_topo(*of_topo, settings, options.quick)
     else:
         selection = select(name, settings, options.experiments, quick=options.quick)
     return selection.made_realistic() if options.realistic else selection
@@ -171,9 +171,9 @@ def print_missing_features(engine: Engine, done: Sequence[TrialFinished]) -> Non
     lacks = engine.missing(list(needs))
     if not lacks:  # on a cluster it is another machine's kernel: each trial's record says it
         return
-    words = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
+    lacking = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
     errors.print(
-        f"testbed: unsupported: {what_lacks(engine, lacks)} has no {', no '.join(words)}",
+        f"testbed: unsupported: {what_lacks(engine, lacks)} has no {', no '.join(lacking)}",
         soft_wrap=True,
     )
     hints = [missing.remedy for missing in lacks]
@@ -198,10 +198,10 @@ def _show_results(
         _show_figures(run.selection, folder, frame, printed)
     console.print(f"results: {folder / METRICS_CSV}", soft_wrap=True)
     invalid = invalid_trials(frame)
-    words = [f"{number} {status}" for status, number in counts.items() if number]
+    tallies = [f"{number} {status}" for status, number in counts.items() if number]
     if invalid:
-        words.append(f"{len(invalid)} of them invalid")
-    console.print(", ".join(words))
+        tallies.append(f"{len(invalid)} of them invalid")
+    console.print(", ".join(tallies))
     if counts[Status.OK] and printed.format == "table":
         latest = folder.parent.parent.parent / LATEST  # a link beside the results of experiments
         page = latest if latest.resolve() == folder.resolve() else folder

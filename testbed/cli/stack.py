@@ -31,15 +31,15 @@ CHECKED_ENDS = {"src": "sender1", "dst": "receiver1"}
 
 def stack(options: argparse.Namespace) -> int:
     """Run `testbed stack`."""
-    what, *words = options.words or ["list"]
+    what, *arguments = options.words or ["list"]
     if what not in STACK_ACTS:
         raise UsageError(f"stack {what}: unknown action", nearest(what, STACK_ACTS))
-    return STACK_ACTS[what](words)
+    return STACK_ACTS[what](arguments)
 
 
-def _list(words: Sequence[str]) -> int:
+def _list(arguments: Sequence[str]) -> int:
     table = folding_table("stack", "state", "controls", "what")
-    for each in map(stack_of, words or shipped()):
+    for each in map(stack_of, arguments or shipped()):
         description = each.description
         state = "built" if each.is_built else "not built"
         table.add_row(each.name, state, ", ".join(description.variants), description.about)
@@ -47,10 +47,10 @@ def _list(words: Sequence[str]) -> int:
     return 0
 
 
-def _build(words: Sequence[str]) -> int:
+def _build(arguments: Sequence[str]) -> int:
     """Build each of the stacks; one that fails is a line, and the others are built."""
     status = 0
-    for each in map(stack_of, words or shipped()):
+    for each in map(stack_of, arguments or shipped()):
         try:
             built = build(each, lambda line: errors.print(line, soft_wrap=True, highlight=False))
         except TestbedError as error:
@@ -61,12 +61,12 @@ def _build(words: Sequence[str]) -> int:
     return status
 
 
-def _check(words: Sequence[str]) -> int:
+def _check(arguments: Sequence[str]) -> int:
     """Let each stack send with each of its controls, alone through a small network."""
     from analysis.results.tables import write_metrics
 
     status = 0
-    for each in map(stack_of, words or shipped()):
+    for each in map(stack_of, arguments or shipped()):
         flow = {"name": "it", "kind": "stack", "stack": each.reference, **CHECKED_ENDS}
         document = in_document(
             Document({**CHECKED_NETWORK, "flows": [flow]}), f"stack check {each.name}"

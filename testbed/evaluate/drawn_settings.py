@@ -62,8 +62,10 @@ def drawn_settings(space: SettingSpace, fixed: DrawnSetting) -> Iterator[DrawnSe
             refused = refused + 1 if why else 0
             if not why:
                 yield setting
-    words = " ".join(f"--set {name}={value}" for name, value in fixed.items())
-    raise UsageError(f"{words}: none of {refused} drawn settings can run: {why}", "other values")
+    assignments = " ".join(f"--set {name}={value}" for name, value in fixed.items())
+    raise UsageError(
+        f"{assignments}: none of {refused} drawn settings can run: {why}", "other values"
+    )
 
 
 def with_fixed(setting: DrawnSetting, fixed: DrawnSetting) -> DrawnSetting:

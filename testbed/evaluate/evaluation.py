@@ -53,8 +53,8 @@ class StandardEvaluation:
     @property
     def name(self) -> str:
         """The name of its runs, and of the folder with its report."""
-        words = ("evaluate", self.subject, self.kernel, "realistic" if self.realistic else "")
-        name = "-".join(filter(None, words)).replace("./", "")
+        parts = ("evaluate", self.subject, self.kernel, "realistic" if self.realistic else "")
+        name = "-".join(filter(None, parts)).replace("./", "")
         return re.sub(r"[^\w.-]+", "-", name)  # quinn:bbr
 
     def selection(self, experiment: Experiment, *, quick: bool) -> RunSelection:
@@ -235,13 +235,13 @@ def evaluate(
     for number, experiment in enumerate(chosen, start=1):
         listener.say(f"evaluation {number} of {len(chosen)}: {experiment.name}")
         settings = evaluation.settings(experiment)
-        words = ["testbed", "run", experiment.name, "--seeds", str(options.seeds)]
-        words += ["--name", evaluation.name, *(["--quick"] if quick else [])]
-        words += ["--realistic"] if evaluation.realistic else []
-        words += [w for key, v in settings.items() for w in ("--set", f"{key}={','.join(v)}")]
+        argv = ["testbed", "run", experiment.name, "--seeds", str(options.seeds)]
+        argv += ["--name", evaluation.name, *(["--quick"] if quick else [])]
+        argv += ["--realistic"] if evaluation.realistic else []
+        argv += [w for key, v in settings.items() for w in ("--set", f"{key}={','.join(v)}")]
         selection = evaluation.selection(experiment, quick=quick)
         planned, done = plan_and_carry_out(
-            selection, options, shlex.join([*words, *command]), listener
+            selection, options, shlex.join([*argv, *command]), listener
         )
         after_each(planned, done)
         folders.append(done.folder)

@@ -76,10 +76,10 @@ def built_folder(name: str, flavour: str = "") -> Path | None:
     return folder if done.status == 0 and (folder / "base").exists() else None
 
 
-def _ask_script(*words: str) -> Completed:
+def _ask_script(*options: str) -> Completed:
     """Run the script that knows where a kernel is."""
     with _scripts_environment() as environment:
-        done = run([str(IMAGE_SCRIPT), "--path", *words], check=False, env=environment)
+        done = run([str(IMAGE_SCRIPT), "--path", *options], check=False, env=environment)
     if done.status and os.strerror(errno.ENOSPC) in done.stderr:
         raise TestbedError(
             f"{tempfile.gettempdir()}: the disk is full",
@@ -121,8 +121,8 @@ def why_unusable(name: str, folder: Path | None) -> str:
 def _how_to_build(name: str) -> str:
     if name == default_kernel():
         return BUILDS
-    words = name if name in debian_names() else f"--source DIR --name {name}"
-    return f"testbed kernel build {words}"
+    arguments = name if name in debian_names() else f"--source DIR --name {name}"
+    return f"testbed kernel build {arguments}"
 
 
 def is_whole(folder: Path) -> bool:

@@ -223,8 +223,8 @@ def _check_folder(folder: Path) -> None:
         raise UsageError("the folder's name has a line break", "rename it")
 
 
-def _packed(words: Iterable[str]) -> bytes:
-    return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in words)
+def _packed(arguments: Iterable[str]) -> bytes:
+    return b"".join(word.encode(errors="surrogateescape") + b"\0" for word in arguments)
 
 
 def _end(place: Path, outcome: ProcessOutcome) -> MachineEnd:

@@ -151,7 +151,7 @@ def equipment(requirements: bytes) -> dict[str, str]:
         return {
             **_sources(),
             **{f"kernel {name}": _kernel(name, where) for name, where in needed.kernels.items()},
-            **{name: _version(words) for name, words in needed.commands.items()},
+            **{name: _version(command) for name, command in needed.commands.items()},
             **{name: importlib.metadata.version(name) for name in needed.packages},
             **{name: _installed(name) for name in needed.programs},
             **{name: _digest(Path(name)) for name in needed.files},
@@ -187,12 +187,12 @@ def _installed(name: str) -> str:
     return "installed"
 
 
-def _version(words: Sequence[str]) -> str:
-    program = programs_folder() / words[0]
+def _version(command: Sequence[str]) -> str:
+    program = programs_folder() / command[0]
     if not program.exists():
-        _installed(words[0])
-        program = Path(shutil.which(words[0], path=WORKER_PATH) or "")
-    done = subprocess.run([str(program), *words[1:]], capture_output=True, text=True, check=False)
+        _installed(command[0])
+        program = Path(shutil.which(command[0], path=WORKER_PATH) or "")
+    done = subprocess.run([str(program), *command[1:]], capture_output=True, text=True, check=False)
     number = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
     return number[0] if number else "unknown"
 

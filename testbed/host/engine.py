@@ -175,12 +175,12 @@ def _load(module: str) -> bool:
 
 def _has_discipline(name: str) -> bool:
     """Return whether a discipline works, as tried on the loopback interface of a namespace."""
-    words: tuple[str, ...] = (name,)
+    arguments: tuple[str, ...] = (name,)
     if name in queues.DISCIPLINES:
         queue = Queue(name, limit_bytes=60_000)
-        words = queues.arguments(queue, queues.resolve(queue, 1, 0), 1)
+        arguments = queues.arguments(queue, queues.resolve(queue, 1, 0), 1)
     where = () if name == "clsact" else ("root",)
-    argv = ("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", *where, *words)
+    argv = ("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", *where, *arguments)
     return run(argv, check=False).status == 0
 
 

@@ -55,8 +55,8 @@ def comparison_trials() -> Iterator[Scenario]:
 
 def _trial(line: str, variant: str) -> Scenario:
     """Return a variant's trial in the condition of a line."""
-    name, rate_mbit, rtt_ms, duration_s, queue, *words = line.split()
-    more = dict(word.split("=", 1) for word in words)
+    name, rate_mbit, rtt_ms, duration_s, queue, *settings = line.split()
+    more = dict(word.split("=", 1) for word in settings)
     receiver = "receiver1" if "beside" in more else "receiver"
     flows = [{**_flow(variant, "tcp", "sender1", receiver), **_settings(more)}]
     if "beside" in more:
@@ -88,24 +88,24 @@ def _flow(variant: str, name: str, src: str, dst: str) -> dict[str, Any]:
     return {"name": name, "kind": "tcp", "variant": variant, "src": src, "dst": dst}
 
 
-def _settings(words: Mapping[str, str]) -> dict[str, Any]:
+def _settings(texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the flow's own settings of a condition."""
     settings: dict[str, Any] = {
-        key: int(words[key]) for key in ("bytes", "mss", "window_bytes") if key in words
+        key: int(texts[key]) for key in ("bytes", "mss", "window_bytes") if key in texts
     }
-    if "drops" in words:
-        settings["drops"] = [int(number) for number in words["drops"].split(",")]
-    if "burst" in words:
-        channel = {"to_bad": float(words["burst"]), "to_good": 0.3, "loss_in_bad": 0.9}
+    if "drops" in texts:
+        settings["drops"] = [int(number) for number in texts["drops"].split(",")]
+    if "burst" in texts:
+        channel = {"to_bad": float(texts["burst"]), "to_good": 0.3, "loss_in_bad": 0.9}
         settings["loss"] = {"gilbert_elliott": channel, "spare_retransmissions": False}
-    if "losses" in words:
-        settings["loss"] = {"events": {"rate": float(words["losses"]), "losses": 1}}
+    if "losses" in texts:
+        settings["loss"] = {"events": {"rate": float(texts["losses"]), "losses": 1}}
     return settings
 
 
 def _queue(text: str) -> dict[str, Any]:
     """Return the queue of `NAME:LIMIT=N[,ecn]`."""
     discipline, _, rest = text.partition(":")
-    limit, *words = rest.split(",")
+    limit, *options = rest.split(",")
     key, _, number = limit.partition("=")
-    return {"discipline": discipline, key: json.loads(number), "ecn": "ecn" in words}
+    return {"discipline": discipline, key: json.loads(number), "ecn": "ecn" in options}

@@ -331,9 +331,9 @@ class SessionCommands(gdb.Command):  # type: ignore[misc]
         super().__init__("trial", gdb.COMMAND_RUNNING)
         self._events = events
 
-    def invoke(self, words: str, _from_tty: bool) -> None:
+    def invoke(self, typed: str, _from_tty: bool) -> None:
         """Obey one of the commands."""
-        what, _, rest = words.partition(" ")
+        what, _, rest = typed.partition(" ")
         acts = {"until": self._until, "back": self._back, "tcp": self._tcp, "time": self._time}
         if what not in acts:
             raise gdb.GdbError(
@@ -367,13 +367,13 @@ class SessionCommands(gdb.Command):  # type: ignore[misc]
 
 def prepare() -> None:
     """Set gdb to leave the guest's signals and processes to the guest."""
-    for words in (
+    for gdb_command in (
         *("confirm off", "pagination off", "height 0", "width 0", "auto-solib-add off"),
         *("print thread-events off", "print inferior-events off", "debuginfod enabled off"),
         *("detach-on-fork on", "follow-fork-mode parent", "print frame-arguments scalars"),
         "sysroot /",  # an ordinary user's gdb may not enter the guest's namespaces
     ):
-        gdb.execute(f"set {words}", to_string=True)
+        gdb.execute(f"set {gdb_command}", to_string=True)
     gdb.execute("handle all nostop noprint pass", to_string=True)
     gdb.execute("handle SIGINT stop print nopass", to_string=True)
     gdb.execute("handle SIGTRAP stop noprint nopass", to_string=True)

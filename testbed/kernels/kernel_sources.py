@@ -30,35 +30,35 @@ class KernelSource:
     patch: Path | None = None  # on the tree
 
 
-def kernel_source(words: str, base: KernelSource | None = None) -> KernelSource:
+def kernel_source(typed: str, base: KernelSource | None = None) -> KernelSource:
     """Return what the user's words name; a patch is on what the first words named."""
-    if words in (*kernels.debian_names(), *kernels.custom_names()):
-        return KernelSource(words, kernel=words)
-    path = Path(words)
+    if typed in (*kernels.debian_names(), *kernels.custom_names()):
+        return KernelSource(typed, kernel=typed)
+    path = Path(typed)
     if path.is_dir():
-        return KernelSource(words, tree=words)
-    tree, at, commit = words.rpartition("@")
+        return KernelSource(typed, tree=typed)
+    tree, at, commit = typed.rpartition("@")
     if at and Path(tree).is_dir():
-        return KernelSource(words, tree=tree, commit=_commit(tree, commit))
+        return KernelSource(typed, tree=tree, commit=_commit(tree, commit))
     if path.is_file() and path.suffix in PATCH_SUFFIXES:
-        return _patched(words, path, base)
+        return _patched(typed, path, base)
     known = [*kernels.versions(), *kernels.custom_names()]
     raise UsageError(
-        f"{words}: no kernel, source tree, TREE@COMMIT or patch file",
-        f"{nearest(words, known)} (a patch's name ends in {' or '.join(PATCH_SUFFIXES)})",
+        f"{typed}: no kernel, source tree, TREE@COMMIT or patch file",
+        f"{nearest(typed, known)} (a patch's name ends in {' or '.join(PATCH_SUFFIXES)})",
     )
 
 
-def _patched(words: str, patch: Path, base: KernelSource | None) -> KernelSource:
+def _patched(typed: str, patch: Path, base: KernelSource | None) -> KernelSource:
     if base is None or base.patch:
-        raise UsageError(f"{words}: a patch on what?", "name the kernel or the tree first")
+        raise UsageError(f"{typed}: a patch on what?", "name the kernel or the tree first")
     if not base.kernel:
-        return dataclasses.replace(base, words=words, patch=patch)
+        return dataclasses.replace(base, words=typed, patch=patch)
     if base.kernel not in kernels.versions():
         raise UsageError(
-            f"{words}: kernel {base.kernel} has no source here", "name its source tree first"
+            f"{typed}: kernel {base.kernel} has no source here", "name its source tree first"
         )
-    return KernelSource(words, tree=base.kernel, patch=patch)
+    return KernelSource(typed, tree=base.kernel, patch=patch)
 
 
 def _commit(tree: str, commit: str) -> str:

@@ -169,8 +169,8 @@ def run_queue_tests(
 
 def _test_queue(kernel: str, folder: Path, queue: str, tests: Path) -> SuiteEnd:
     with atomic.workplace(TC_TESTING) as place:
-        words = ["python3", "tdc.py", "-f", f"{QUEUE_TESTS}/{queue}.json"]
-        program = MachineProgram(words, tests, root_environment(Path.home(), {}, ()))
+        argv = ["python3", "tdc.py", "-f", f"{QUEUE_TESTS}/{queue}.json"]
+        program = MachineProgram(argv, tests, root_environment(Path.home(), {}, ()))
         run_on_machine(program, folder, place, lambda: False)
         output = safe_files.tail(place / GUEST_OUTPUT, safe_files.LONG_TAIL_BYTES)
         results = tuple(read_results(output))

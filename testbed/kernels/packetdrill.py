@@ -196,8 +196,8 @@ class _Machines:
 
     def _run(self, script_run: ScriptRun, stopped: threading.Event) -> ScriptEnd:
         with atomic.workplace(PACKETDRILL) as place:
-            words = ["unshare", "-n", *self._tool.words(script_run)]
-            end = self._on_machine(script_run, words, place, stopped)
+            argv = ["unshare", "-n", *self._tool.words(script_run)]
+            end = self._on_machine(script_run, argv, place, stopped)
             if end.status == 0:
                 return ScriptEnd(script_run, True, end.took_s)
             lines = output_lines(script_run, place)
@@ -209,8 +209,8 @@ class _Machines:
         safe_files.make_folder(self._out)
         kept = self._out / re.sub(r"[^\w.-]", "-", script_run.name)
         with atomic.workplace(PACKETDRILL) as place, atomic.whole_folder(kept, private=True) as new:
-            words = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
-            self._on_machine(script_run, words, place, stopped)
+            argv = ["unshare", "-n", "sh", "-c", WITH_CAPTURE, "sh", *tool]
+            self._on_machine(script_run, argv, place, stopped)
             lines = output_lines(script_run, place)
             (new / ALL_PACKETS).write_text("".join(f"{line}\n" for line in lines))
             if (place / MACHINE_FILES / CAPTURE).exists():
@@ -218,12 +218,12 @@ class _Machines:
         return kept
 
     def _on_machine(
-        self, script_run: ScriptRun, words: Sequence[str], place: Path, stopped: threading.Event
+        self, script_run: ScriptRun, argv: Sequence[str], place: Path, stopped: threading.Event
     ) -> MachineEnd:
         folder = script_run.script.parent
         shown = map(_folder_to_show, (folder, self._tool.program))
         program = MachineProgram(
-            words,
+            argv,
             folder,
             root_environment(Path.home(), {}, ()),
             memory_mb=SCRIPT_MEMORY_MB,

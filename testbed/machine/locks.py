@@ -48,11 +48,13 @@ def _try(descriptor: int, what: str, tell: Tell) -> bool:
 def _owner(descriptor: int) -> str:
     """Return the number and the command of the process that has the lock."""
     for line in LOCKS.read_text().splitlines():
-        words = line.split()
-        if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(os.fstat(descriptor).st_ino):
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(
+            os.fstat(descriptor).st_ino
+        ):
             with contextlib.suppress(OSError):
-                argv = Path(f"/proc/{words[4]}/cmdline").read_bytes().decode(errors="replace")
+                argv = Path(f"/proc/{fields[4]}/cmdline").read_bytes().decode(errors="replace")
                 return (
-                    f"process {words[4]} ({shlex.join(argv.split(chr(0))[:-1])[:COMMAND_LENGTH]})"
+                    f"process {fields[4]} ({shlex.join(argv.split(chr(0))[:-1])[:COMMAND_LENGTH]})"
                 )
     return UNKNOWN_OWNER

@@ -93,12 +93,12 @@ def document_from_options(
 
 def _flow(text: str) -> dict[str, Any]:
     """Return the flow of `h1,h2,variant=cubic`: source, destination, and any of its fields."""
-    words = split_settings(text.split(","))
-    ends = [str(each) for each in words.positional]
+    settings = split_settings(text.split(","))
+    ends = [str(each) for each in settings.positional]
     if len(ends) != 2:
         fault = f"not SRC,DST[,FIELD=VALUE…]: --flow {quoted(text)}"
-        raise refusal("flows", words=fault, hint=FLOW_HINT)
-    flow: dict[str, Any] = {"kind": "tcp", "src": ends[0], "dst": ends[1], **words.named}
+        raise refusal("flows", message=fault, hint=FLOW_HINT)
+    flow: dict[str, Any] = {"kind": "tcp", "src": ends[0], "dst": ends[1], **settings.named}
     if "stack" in flow:
         flow["kind"] = "stack"
     if flow["kind"] == "tcp":

@@ -79,20 +79,20 @@ class TopoName:
 
 def parse_topo_name(text: str) -> TopoName:
     """Return where a Topo class is and its arguments, from the command line's words."""
-    head, *words = text.split(",")
+    head, *settings = text.split(",")
     source, colon, class_name = head.rpartition(":")
     if not colon:
         source, class_name = head, ""
     if not source:
         raise UsageError(f"{quoted(text)} does not name a Topo", TOPO_FORMS)
-    return TopoName(text, source, class_name, split_settings(words))
+    return TopoName(text, source, class_name, split_settings(settings))
 
 
-def split_settings(words: list[str]) -> Settings:
+def split_settings(texts: list[str]) -> Settings:
     """Return words as numbers, True, False or None where they look so; else as texts."""
-    named = dict(word.split("=", 1) for word in words if "=" in word)
+    named = dict(word.split("=", 1) for word in texts if "=" in word)
     return Settings(
-        tuple(_value(word) for word in words if "=" not in word),
+        tuple(_value(word) for word in texts if "=" not in word),
         {key: _value(text) for key, text in named.items()},
     )
 
@@ -239,13 +239,13 @@ LinkOptions = dict[str, Any]
 
 def parse_link_options(text: str) -> LinkOptions:
     """Return the options in `bw=10,delay=5ms`, with or without `tc,` before them."""
-    words = text.split(",") if text else []
-    options = split_settings([word for word in words if word != "tc"])
+    texts = text.split(",") if text else []
+    options = split_settings([word for word in texts if word != "tc"])
     if options.positional or any(
         key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in options.named
     ):
         fault = f"not options of a TCLink: --link {text}"
-        raise refusal(*TOPO_LINKS, words=fault, hint="--link bw=10,delay=5ms")
+        raise refusal(*TOPO_LINKS, message=fault, hint="--link bw=10,delay=5ms")
     return {**options.named}
 
 

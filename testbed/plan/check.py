@@ -75,30 +75,30 @@ def _measured_faults(scenario: Scenario) -> Iterator[Fault]:
     if scenario.measure_from_s >= scenario.duration_s:
         length = f"the trial's {scenario.duration_s:g} s"
         hint = f"measure_from_s takes seconds from 0 to {scenario.duration_s:g}"
-        words = f"{scenario.measure_from_s:g} is not within {length}"
-        yield Fault(("measure_from_s",), words, hint)
+        message = f"{scenario.measure_from_s:g} is not within {length}"
+        yield Fault(("measure_from_s",), message, hint)
 
 
 def _snaplen_faults(scenario: Scenario) -> Iterator[Fault]:
     versions = {flow.ip or scenario.network.ip for flow in scenario.flows}
     if 6 in versions and scenario.snaplen_bytes < MIN_IPV6_SNAPLEN:
         hint = f"snaplen_bytes takes bytes from {MIN_IPV6_SNAPLEN} on"
-        words = f"{scenario.snaplen_bytes} does not hold IPv6's header and TCP's"
-        yield Fault(("snaplen_bytes",), words, hint)
+        message = f"{scenario.snaplen_bytes} does not hold IPv6's header and TCP's"
+        yield Fault(("snaplen_bytes",), message, hint)
 
 
 def _whole_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
     """Yield the faults that only the whole network shows: of limits in bytes, and of samples."""
     for hop in built.shaped:
-        yield from (Fault((hop.out.name,), words) for words in _queue_faults(hop))
+        yield from (Fault((hop.out.name,), message) for message in _queue_faults(hop))
     yield from _sample_faults(scenario, longest_queue_s(built))
 
 
 def _traffic_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
     """Yield the faults that flows have on the whole network: of round trips, and of transfers."""
     for index, flow in enumerate(scenario.flows):
-        words = _round_trip_faults(scenario, built, flow)
-        yield from (Fault(("flows", index), each) for each in words)
+        message = _round_trip_faults(scenario, built, flow)
+        yield from (Fault(("flows", index), each) for each in message)
     yield from session_rtt_faults(scenario, built)
     yield from transfer_faults(scenario)
 
@@ -106,8 +106,8 @@ def _traffic_faults(scenario: Scenario, built: Network) -> Iterator[Fault]:
 def _queue_faults(hop: Hop) -> Iterator[str]:
     yield from queues.refusals(hop.queue, hop.full, hop.rate_mbit)
     for change, queue, limit in hop.changed_queues:
-        for words in queues.refusals(queue, limit, hop.rate_mbit):
-            yield f"from {change.at_s:g} s on: {words}"
+        for message in queues.refusals(queue, limit, hop.rate_mbit):
+            yield f"from {change.at_s:g} s on: {message}"
     drain_s = hop.drain_s
     if drain_s > MAX_SECONDS:
         yield (
@@ -144,13 +144,13 @@ def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[Fault]:
     sampled_s = scenario.duration_s + drain_s
     rows = sampled_s * 1e3 / scenario.sample_interval_ms * connections
     if rows > MAX_SAMPLES:
-        words = (
+        message = (
             f"{scenario.sample_interval_ms:g} makes {rows:.3g} rows of {connections} connections "
             f"in {sampled_s:.6g} s, drained queues included; at most {MAX_SAMPLES}: take a longer "
             "interval"
         )
         longer_ms = math.ceil(scenario.sample_interval_ms * rows / MAX_SAMPLES)
-        yield Fault(("sample_interval_ms",), words, f"--set sample_interval_ms={longer_ms}")
+        yield Fault(("sample_interval_ms",), message, f"--set sample_interval_ms={longer_ms}")
 
 
 def warnings(

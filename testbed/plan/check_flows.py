@@ -73,8 +73,8 @@ def _name_clashes(flows: Sequence[str]) -> Iterator[Fault]:
         parts = name.split(".")
         for length in range(1, len(parts)):
             if (other := ".".join(parts[:length])) in counts:
-                words = f"{name!r} could be a file of {other!r}: name it without that dot"
-                yield Fault(("flows",), words)
+                message = f"{name!r} could be a file of {other!r}: name it without that dot"
+                yield Fault(("flows",), message)
 
 
 def _ip_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
@@ -83,8 +83,8 @@ def _ip_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
         yield Fault(("ip",), "6: give the network `ip: 6`, so that its nodes have such addresses")
     elif ip_version(scenario.network, flow) == IPV6 and flow.kind not in KINDS_OVER_IPV6:
         kinds = ", ".join(KINDS_OVER_IPV6)
-        words = f"a flow of kind {flow.kind} is over IPv4: give it `ip: 4` (6: {kinds})"
-        yield Fault((), words)
+        message = f"a flow of kind {flow.kind} is over IPv4: give it `ip: 4` (6: {kinds})"
+        yield Fault((), message)
     elif ip_version(scenario.network, flow) == IPV6 and any(relabelled_flows((flow,))):
         yield Fault((), f"{flow.variant} gets its ECT(1) from a filter of IPv4: give it `ip: 4`")
 
@@ -92,9 +92,9 @@ def _ip_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
 def _time_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
     latest_s = flow.start_s + scenario.start_jitter_ms / 1e3
     if latest_s >= scenario.stop_s(flow):
-        words = f"{flow.start_s:g} is not within the trial's {scenario.duration_s:g} s"
+        message = f"{flow.start_s:g} is not within the trial's {scenario.duration_s:g} s"
         hint = f"start_s takes seconds from 0 to {scenario.duration_s:g}"
-        yield Fault(("start_s",), words, hint)
+        yield Fault(("start_s",), message, hint)
     elif scenario.stop_s(flow) - latest_s < MIN_FLOW_S:
         yield Fault((), f"runs for less than {MIN_FLOW_S:g} s, and then says nothing of TCP")
     span_s = (latest_s, scenario.stop_s(flow))
@@ -122,8 +122,8 @@ def _kind_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
         case FlowKind.VIDEO if flow.video:
             yield from (f.inside("video") for f in video.viewing_faults(flow.video))
             if scenario.profile is not Profile.MODERN:
-                words = "a video's stacks are as the kernel ships them: profile modern"
-                yield Fault((), words)
+                message = "a video's stacks are as the kernel ships them: profile modern"
+                yield Fault((), message)
         case FlowKind.WORKLOAD if flow.workload:
             yield from (f.inside("workload") for f in workload.workload_faults(flow.workload))
         case FlowKind.COMMAND if flow.command:
@@ -132,8 +132,8 @@ def _kind_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
         case FlowKind.CALL if flow.call:
             yield from (f.inside("call") for f in call.call_faults(flow.call))
         case FlowKind.STACK:
-            words = "a stack's programs come with `testbed run`, or testbed.run in Python"
-            yield Fault(("kind",), words)
+            message = "a stack's programs come with `testbed run`, or testbed.run in Python"
+            yield Fault(("kind",), message)
         case FlowKind.VIDEO | FlowKind.WORKLOAD | FlowKind.COMMAND | FlowKind.CALL:
             yield Fault((flow.kind,), f"missing for a flow of kind {flow.kind}")
         case _:
@@ -158,16 +158,16 @@ def _variant_faults(flow: Flow) -> Iterator[Fault]:
 def _tcp_faults(flow: Flow, flows: int) -> Iterator[Fault]:
     most = most_parallel(flows)
     if flow.parallel > most:
-        words = f"{flow.parallel} is not between 1 and {most}, because each of {flows} flows has "
-        words += f"{most} of the local ports {_span(CLIENT_PORTS)}"
-        yield Fault(("parallel",), words, f"parallel takes numbers from 1 to {most}")
+        message = f"{flow.parallel} is not between 1 and {most}, because each of {flows} flows has "
+        message += f"{most} of the local ports {_span(CLIENT_PORTS)}"
+        yield Fault(("parallel",), message, f"parallel takes numbers from 1 to {most}")
     if list(flow.drops) != sorted(set(flow.drops)):
         yield Fault(("drops",), "numbers from 1 in rising order, each once")
     if flow.parallel > 1:
         for name in ("receiver", "drops", "loss"):
             if getattr(flow, name):
-                words = f"which of {flow.parallel} parallel connections is meant?"
-                yield Fault((name,), words)
+                message = f"which of {flow.parallel} parallel connections is meant?"
+                yield Fault((name,), message)
 
 
 def _loss_faults(scenario: Scenario, flow: Flow) -> Iterator[Fault]:
@@ -191,9 +191,9 @@ def _port_faults(scenario: Scenario, port: int | None) -> Iterator[Fault]:
         yield Fault(("command", "port"), f"{port} is one of iperf3's, {_span(ports)}")
 
 
-def _of_all(words: str, hint: str = "") -> Fault:
+def _of_all(message: str, hint: str = "") -> Fault:
     """Return a fault of what flows have in common."""
-    return Fault(("flows",), words, hint)
+    return Fault(("flows",), message, hint)
 
 
 def _session_ports(scenario: Scenario) -> Iterator[Fault]:
@@ -213,16 +213,16 @@ def _shared_ports(scenario: Scenario) -> Iterator[Fault]:
         port = flow.command.listens_on(-1 - index) if flow.command else -1 - index
         others = ports.setdefault(frozenset((flow.src, flow.dst)), set())
         if port in others or (others and programs.EVERY_PORT in (port, *others)):
-            words = f"{flow.name} has no port that tells it from others between the same hosts"
-            yield _of_all(words, 'its server\'s in its command, as "port": 8080; or other hosts')
+            message = f"{flow.name} has no port that tells it from others between the same hosts"
+            yield _of_all(message, 'its server\'s in its command, as "port": 8080; or other hosts')
             return
         others.add(port)
 
 
 def _cbr_faults(flow: Flow) -> Iterator[Fault]:
     if flow.rate_mbit is None or flow.packet_bytes is None:
-        words = "a CBR flow needs rate_mbit and packet_bytes"
-        yield Fault((), words, '"rate_mbit": 1, "packet_bytes": 1000')
+        message = "a CBR flow needs rate_mbit and packet_bytes"
+        yield Fault((), message, '"rate_mbit": 1, "packet_bytes": 1000')
     elif (flow.on_s is None) != (flow.off_s is None):
         yield Fault((), "on_s and off_s belong together")
 

@@ -66,8 +66,8 @@ def network_faults(scenario: Scenario, taken: Collection[str]) -> list[Fault]:
 def _link_faults(scenario: Scenario) -> Iterator[Fault]:
     graph = scenario.network
     if not any(link.observed and link.forward.rate_mbit for link in graph.links):
-        words = "no observed link has a rate_mbit forward: nothing would ever queue"
-        yield Fault(("links",), words, FIRST_RATE)
+        message = "no observed link has a rate_mbit forward: nothing would ever queue"
+        yield Fault(("links",), message, FIRST_RATE)
     for index, link in enumerate(graph.links):
         for side, direction in (("forward", link.forward), ("reverse", link.reverse)):
             if direction is not None:
@@ -98,8 +98,8 @@ def direction_faults(direction: Direction, duration_s: float) -> Iterator[Fault]
     if direction.reorder and not direction.delay_ms:
         yield Fault(("reorder",), "without a delay_ms there is no packet to overtake")
     elif direction.reorder and direction.jitter_ms:
-        words = "beside jitter_ms, with which none overtakes: give one of them"
-        yield Fault(("reorder",), words)
+        message = "beside jitter_ms, with which none overtakes: give one of them"
+        yield Fault(("reorder",), message)
     if direction.loss is not None:
         yield from (fault.inside("loss") for fault in losses.link_loss_faults(direction.loss))
     yield from _change_faults(direction)
@@ -125,8 +125,8 @@ def _realism_faults(direction: Direction) -> Iterator[Fault]:
     if direction.aggregates and not direction.is_exact:
         yield Fault(("aggregate_packets",), "needs a rate_mbit, and neither a trace nor htb")
     if direction.aggregate_ms and not direction.aggregates:
-        words = f"{direction.aggregate_ms:g}: needs aggregate_packets above 1"
-        yield Fault(("aggregate_ms",), words)
+        message = f"{direction.aggregate_ms:g}: needs aggregate_packets above 1"
+        yield Fault(("aggregate_ms",), message)
     if direction.takes_time_to_receive and direction.radio:
         yield Fault((), "hold_us, cost_us and wake_us are not for radio links")
 
@@ -135,8 +135,8 @@ def _change_faults(direction: Direction) -> Iterator[Fault]:
     """Yield what is wrong with a direction's trace, its schedule, or with both together."""
     speeds = [each.rate_mbit for each in direction.schedule if each.rate_mbit is not None]
     if direction.trace is not None:
-        if words := trace_fault(direction.trace):
-            yield Fault(("trace",), words)
+        if message := trace_fault(direction.trace):
+            yield Fault(("trace",), message)
         if direction.rate_mbit is None:
             yield Fault(("trace",), "needs a rate_mbit, which limits in BDP are of")
         if speeds:
@@ -145,14 +145,14 @@ def _change_faults(direction: Direction) -> Iterator[Fault]:
         yield Fault(("schedule",), "there is no rate_mbit to change")
     for index, each in enumerate(direction.schedule):
         if each.delay_ms is not None and each.delay_ms < direction.jitter_ms:
-            words = f"{each.delay_ms:g} is less than the jitter_ms"
-            yield Fault(("schedule", index, "delay_ms"), words)
+            message = f"{each.delay_ms:g} is less than the jitter_ms"
+            yield Fault(("schedule", index, "delay_ms"), message)
         if each.loss is not None and direction.loss is not None:
-            words = "the link has a loss, too: give one of them"
-            yield Fault(("schedule", index, "loss"), words)
+            message = "the link has a loss, too: give one of them"
+            yield Fault(("schedule", index, "loss"), message)
         if each.mark is not None and direction.loses_packets:
-            words = "the link loses packets, too: give one of them"
-            yield Fault(("schedule", index, "mark"), words)
+            message = "the link loses packets, too: give one of them"
+            yield Fault(("schedule", index, "mark"), message)
         yield from (fault.inside("schedule", index) for fault in _queue_faults(direction, each))
 
 
@@ -176,10 +176,10 @@ def _schedule_faults(schedule: Sequence[Change], duration_s: float) -> Iterator[
     yield from time_faults([each.at_s for each in schedule], (0.0, duration_s), "the trial")
     for index, each in enumerate(schedule):
         if not each.changes_wire and not each.changes_queue:
-            words = (
+            message = (
                 "changes nothing: give rate_mbit, delay_ms, loss, up, mark, a limit, ecn or options"
             )
-            yield Fault(("schedule", index), words)
+            yield Fault(("schedule", index), message)
 
 
 def time_faults(
@@ -194,14 +194,14 @@ def time_faults(
     for index, at_s in enumerate(times_s):
         keys = ("schedule", index, "at_s")
         if not first_s < at_s < last_s:
-            words = f"{at_s:g} is not within {what}: above {first_s:g} and below {last_s:g}"
-            yield Fault(keys, words)
+            message = f"{at_s:g} is not within {what}: above {first_s:g} and below {last_s:g}"
+            yield Fault(keys, message)
         if at_s < before_s or (at_s == before_s and not together):
-            words = (
+            message = (
                 f"{at_s:g} is not after {before_s:g}, the change before it: put them in "
                 "order of time, one for each time"
             )
-            yield Fault(keys, words)
+            yield Fault(keys, message)
         before_s = at_s
 
 
@@ -238,16 +238,16 @@ def _form_faults(graph: Graph, taken: Collection[str]) -> Iterator[Fault]:
         if count > 1:
             yield Fault(("nodes",), f"the name {quoted(name)} is used {count} times")
         elif name in taken:
-            words = f"{quoted(name)} is a name that the testbed uses itself"
-            yield Fault(("nodes",), words, "choose another name")
+            message = f"{quoted(name)} is a name that the testbed uses itself"
+            yield Fault(("nodes",), message, "choose another name")
     switches = graph.names(NodeKind.SWITCH)
     pairs: set[frozenset[str]] = set()
     for index, link in enumerate(graph.links):
         for fault in _end_faults(link, tuple(counts), switches):
             yield fault.inside("links", index)
         if frozenset(link.ends) in pairs:
-            words = f"{link.ends[0]} and {link.ends[1]} have a link already: put a router in"
-            yield Fault(("links", index, "ends"), words)
+            message = f"{link.ends[0]} and {link.ends[1]} have a link already: put a router in"
+            yield Fault(("links", index, "ends"), message)
         pairs.add(frozenset(link.ends))
 
 
@@ -258,8 +258,8 @@ def _end_faults(link: Link, names: Sequence[str], switches: Sequence[str]) -> It
         yield Fault(("ports",), "one for each end, or none")
     for name, port in zip(link.ends, link.ports, strict=False):
         if name in switches and port.address is not None:
-            words = f"{quoted(port.address)}: a switch's interfaces have no addresses"
-            yield Fault(("ports",), words)
+            message = f"{quoted(port.address)}: a switch's interfaces have no addresses"
+            yield Fault(("ports",), message)
     yield from (unknown(("ends",), "node", name, names) for name in link.ends if name not in names)
 
 
@@ -279,14 +279,14 @@ def _path_faults(scenario: Scenario) -> Iterator[Fault]:
             continue
         path = graph.steps_from(flow.src).get(flow.dst)
         if path and flow.drops and (len(path) < 2 or graph.links[path[1][0]].name not in shaped):
-            words = "the first router on the way has no observed queue"
-            yield Fault(("flows", index, "drops"), words)
+            message = "the first router on the way has no observed queue"
+            yield Fault(("flows", index, "drops"), message)
         if path is None:
-            words = (
+            message = (
                 f"{flow.dst} cannot be reached from {flow.src}: only routers and switches pass "
                 "packets on"
             )
-            yield Fault(("flows", index), words)
+            yield Fault(("flows", index), message)
     yield from _without_bdp(graph)
 
 
@@ -318,11 +318,11 @@ def _two_interfaces(scenario: Scenario) -> Iterator[Fault]:
             continue  # a fault of its own
         for node, out, into in ((flow.src, there[0], back[-1]), (flow.dst, back[0], there[-1])):
             if out[0] != into[0]:
-                words = (
+                message = (
                     f"{node} sends over {graph.links[out[0]].name} and receives over "
                     f"{graph.links[into[0]].name}: put a router before it, whose ways differ"
                 )
-                yield Fault(("flows", index), words)
+                yield Fault(("flows", index), message)
 
 
 def _unknown_steps(graph: Graph) -> Iterator[Fault]:
@@ -331,8 +331,8 @@ def _unknown_steps(graph: Graph) -> Iterator[Fault]:
     for index, route in enumerate(graph.routes):
         keys = ("routes", index)
         if len(route) < 2 or len(set(route)) < len(route):
-            words = "the names of all nodes on the way, from first to last, each once"
-            yield Fault(keys, words, '"routes": [["h1", "r1", "h2"]]')
+            message = "the names of all nodes on the way, from first to last, each once"
+            yield Fault(keys, message, '"routes": [["h1", "r1", "h2"]]')
             continue
         for name in route:
             if name not in names:
@@ -354,11 +354,11 @@ def _contradictions(graph: Graph) -> Iterator[Fault]:
         for node, following in itertools.pairwise(route):
             before, other = seen.setdefault((node, route[-1]), (following, index))
             if before != following:
-                words = (
+                message = (
                     f"to {route[-1]}, {node} sends by {following}, and by routes[{other}] by "
                     f"{before}: routers look at where packets go, not at where they come from"
                 )
-                yield Fault(("routes", index), words)
+                yield Fault(("routes", index), message)
 
 
 def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[Fault]:
@@ -377,8 +377,8 @@ def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[Fault]:
     if closing:
         more = f" (and {len(closing) - 1} more do)" if len(closing) > 1 else ""
         name = graph.links[closing[0]].name
-        words = f"{name} closes a loop of switches{more}: make one of them a router"
-        yield Fault(("links", closing[0]), words, SPANNING_TREE)
+        message = f"{name} closes a loop of switches{more}: make one of them a router"
+        yield Fault(("links", closing[0]), message, SPANNING_TREE)
 
 
 def _port_faults(graph: Graph) -> Iterator[Fault]:
@@ -389,11 +389,11 @@ def _port_faults(graph: Graph) -> Iterator[Fault]:
     names = {place: interface_name(graph, place) for place in graph.interface_numbers}
     for name, count in Counter(names.values()).items():
         if count > 1:
-            words = f"{count} interfaces are {name}: give their ports other numbers"
-            yield Fault(("links",), words)
+            message = f"{count} interfaces are {name}: give their ports other numbers"
+            yield Fault(("links",), message)
         if len(name) > MAX_INTERFACE:
-            words = f"{name} is longer than an interface's name ({MAX_INTERFACE})"
-            yield Fault(("nodes",), words)
+            message = f"{name} is longer than an interface's name ({MAX_INTERFACE})"
+            yield Fault(("nodes",), message)
     if any(link.ports for link in graph.links):
         yield from _address_faults(graph, names)
 
@@ -421,19 +421,19 @@ def _segment_faults(ips: Mapping[str, Address], networks: dict[Network, str]) ->
     home = ips[first].network
     for name, each in ips.items():
         if each.network != home:
-            words = (
+            message = (
                 f"{first} ({ips[first]}) and {name} ({each}) have no router between them, and are "
                 "in two networks: give them addresses of one"
             )
-            yield Fault(("links",), words)
+            yield Fault(("links",), message)
             return
     for other, its in networks.items():
         if other.overlaps(home):
-            words = (
+            message = (
                 f"{its} ({other}) and {first} ({home}) have a router between them, and are in one "
                 "network: give them addresses of two"
             )
-            yield Fault(("links",), words)
+            yield Fault(("links",), message)
     networks[home] = first
     for ip, count in Counter(each.ip for each in ips.values()).items():
         if count > 1:

@@ -113,8 +113,8 @@ def has_channels(network: Network) -> bool:
 
 
 def _jitter(direction: Direction) -> tuple[str, ...]:
-    words = (f"{direction.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit")
-    return words if direction.jitter_ms else ()
+    arguments = (f"{direction.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit")
+    return arguments if direction.jitter_ms else ()
 
 
 def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
@@ -143,15 +143,15 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
             yield Command(DELAY_NODE, ("tc", "qdisc", *add, "clsact"))
             to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
             yield Command(DELAY_NODE, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
-            words = each.words(number)
+            arguments = each.words(number)
             root = ("dev", end, "root", "handle", str(DELAY_HANDLE))
             direction = each.hop(number).direction
             if marks(direction):  # tc takes the word only with a loss, which the kernel forgets
-                certain = (*words, "loss", "100%", "ecn")
+                certain = (*arguments, "loss", "100%", "ecn")
                 yield Command(DELAY_NODE, ("tc", "qdisc", "add", *root, *certain))
-                yield Command(DELAY_NODE, ("tc", "qdisc", "change", *root, *words))
+                yield Command(DELAY_NODE, ("tc", "qdisc", "change", *root, *arguments))
             else:
-                yield Command(DELAY_NODE, ("tc", "qdisc", "add", *root, *words))
+                yield Command(DELAY_NODE, ("tc", "qdisc", "add", *root, *arguments))
             if direction.takes_time_to_receive:
                 place = ("parent", str(RECEIVER_CLASS), "handle", str(RECEIVER), RECEIVE)
                 yield Command(
@@ -212,16 +212,16 @@ def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
 
 
 def _words(change: Change) -> str:
-    words = []
+    changes = []
     if change.delay_ms is not None:
-        words.append(f"delay {change.delay_ms:g} ms")
+        changes.append(f"delay {change.delay_ms:g} ms")
     if change.loss is not None:
-        words.append(f"loss {change.loss:g}")
+        changes.append(f"loss {change.loss:g}")
     if change.up is not None:
-        words.append("up" if change.up else "down")
+        changes.append("up" if change.up else "down")
     if change.mark is not None:
-        words.append("marks all" if change.mark else "marks none")
-    return ", ".join(words)
+        changes.append("marks all" if change.mark else "marks none")
+    return ", ".join(changes)
 
 
 def netem_settings(direction: Direction, chance: float = 0.0) -> tuple[Setting, ...]:
@@ -345,11 +345,11 @@ def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[Fault]:
             or wire_changes(each.schedule)
             for each in (one, other)
         ):
-            words = (
+            message = (
                 f"{link.name} has jitter, losses, reordering, a receiver that takes time, a "
                 "schedule or another delay back: sessions need a plain link to their receiver"
             )
-            yield Fault(keys, words)
+            yield Fault(keys, message)
         if (first := links.setdefault(link.name, flow.name)) != flow.name:
             yield Fault(keys, f"{link.name} delays the sessions of {first} already")
         least_ms = network.path_rtt_ms(flow.src, flow.dst)

@@ -172,8 +172,8 @@ def _plan_iperf3(
 
 def _iperf3_server(port: int, seconds: int) -> tuple[str, ...]:
     """Return the server's command, which does not give up during a flow's long back-off."""
-    words = ("iperf3", "--server", "--one-off", "--json", "--port", str(port))
-    return (*words, "--rcv-timeout", str(seconds * 1000)) if seconds > IDLE_S else words
+    argv = ("iperf3", "--server", "--one-off", "--json", "--port", str(port))
+    return (*argv, "--rcv-timeout", str(seconds * 1000)) if seconds > IDLE_S else argv
 
 
 def own_port(index: int) -> int:

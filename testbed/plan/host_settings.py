@@ -234,10 +234,10 @@ ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
 def route_command(route: RoutePlan) -> Command:
     """Return the route as an `ip route` command."""
     via = ("via", route.gateway) if route.gateway else ()
-    words = tuple(
+    arguments = tuple(
         word
         for name, value in route.attributes
         for word in (name, f"{value}{ROUTE_UNITS.get(name, '')}")
     )
-    argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *words)
+    argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *arguments)
     return Command(route.node, argv)

@@ -372,7 +372,7 @@ def _setup(
     No node's commands need another's, so those of one tool can share a process.
     """
     network, offloads = layout.network, layout.plain_interfaces
-    words = NO_UDP_OFFLOADS if has_udp_programs(layout.scenario.flows) else NO_OFFLOADS
+    switched_off = NO_UDP_OFFLOADS if has_udp_programs(layout.scenario.flows) else NO_OFFLOADS
     commands = (
         *_address_commands(network, one_segment),
         *(route_command(route) for route in layout.routes),
@@ -381,7 +381,7 @@ def _setup(
         *delay_commands(layout.delays),
         *radio_commands(layout.radio),
         *clsacts,
-        *(Command(node, ("ethtool", "-K", name, *words)) for node, name in offloads),
+        *(Command(node, ("ethtool", "-K", name, *switched_off)) for node, name in offloads),
         *(command for queue in layout.queues for command in shaper_commands(queue)),
     )
     places = {node: place for place, node in enumerate(layout.nodes)}
@@ -432,8 +432,8 @@ def _address_commands(
             if node not in network.switches:
                 yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
             if end.ipv6_address:
-                words = ("ip", "address", "add", end.ipv6_address, "dev", end.name, "nodad")
-                yield Command(node, words)
+                ipv6_argv = ("ip", "address", "add", end.ipv6_address, "dev", end.name, "nodad")
+                yield Command(node, ipv6_argv)
             single = ONE_SEGMENT if end.place in one_segment else ()
             yield Command(node, ("ip", "link", "set", end.name, "up", *single))
     for segment in network.segments():

@@ -95,10 +95,10 @@ def _configuration(interface: str) -> str:
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
     """Yield the commands that put a queue before each radio."""
     if plan:
-        words = arguments(plan.queue, plan.limit, MIN_MBIT)
+        discipline = arguments(plan.queue, plan.limit, MIN_MBIT)
         for end in plan.ends:
             replace = ("tc", "qdisc", "replace", "dev", end.name, "root", "handle", str(LEAF))
-            yield Command(end.node, (*replace, *words))
+            yield Command(end.node, (*replace, *discipline))
 
 
 def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:

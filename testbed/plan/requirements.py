@@ -70,9 +70,9 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
     if browsers(scenario):
         yield Need("program", CHROMIUM)
     for flow in scenario.flows:
-        for words in (flow.command.server, flow.command.client) if flow.command else ():
-            if words and not words[0].startswith(("./", "{python}")):
-                yield Need("program", words[0])
+        for argv in (flow.command.server, flow.command.client) if flow.command else ():
+            if argv and not argv[0].startswith(("./", "{python}")):
+                yield Need("program", argv[0])
     for recipe in recipes(scenario):
         yield from variant_needs(recipe)
     later = (change.control for flow in scenario.flows for change in flow.schedule)

@@ -132,8 +132,8 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     burst = str(burst_bytes(hop))
     # quantum: htb's own guess (rate / 10) warns and sends in bursts
     bursts = ("burst", burst, "cburst", burst, "quantum", str(FRAME_BYTES))
-    words = ("htb", "rate", rate, "ceil", rate, *bursts)
-    yield Command(queue.node, ("tc", "class", *add, *place, *words))
+    arguments = ("htb", "rate", rate, "ceil", rate, *bursts)
+    yield Command(queue.node, ("tc", "class", *add, *place, *arguments))
     yield _leaf_command(queue, HTB_CLASS)
 
 
@@ -202,22 +202,22 @@ def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
     hop = queue.hop
     for each in hop.queue_changes:
         if each.rate_mbit is not None:
-            words = f"rate {each.rate_mbit:g} Mbit/s"
-            yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, words)
+            setting = f"rate {each.rate_mbit:g} Mbit/s"
+            yield ChangePlan(each.at_s, _rated(queue, each.rate_mbit), queue.interface, setting)
     undoing = _discipline_command(queue, hop.queue, hop.full)
     for change, then, limit in hop.changed_queues:
         numbers = tuple(queues.settings(then, limit, hop.rate_mbit))
         leaf = TcObject(queue.node, queue.interface, LEAF, then.discipline, numbers)
         command = _discipline_command(queue, then, limit)
-        words = " ".join(queues.change_words(hop.queue, change))
-        yield ChangePlan(change.at_s, leaf, queue.interface, words, command, undoing)
+        setting = " ".join(queues.change_words(hop.queue, change))
+        yield ChangePlan(change.at_s, leaf, queue.interface, setting, command, undoing)
 
 
 def _discipline_command(queue: QueuePlan, then: Queue, limit: Limit) -> Command:
     parent = ONLY_CLASS if queue.hop.is_exact or queue.hop.direction.trace else HTB_CLASS
     place = ("dev", queue.interface, "parent", str(parent), "handle", str(LEAF))
-    words = queues.change_arguments(then, limit, queue.hop.rate_mbit)
-    return Command(queue.node, ("tc", "qdisc", "change", *place, *words))
+    arguments = queues.change_arguments(then, limit, queue.hop.rate_mbit)
+    return Command(queue.node, ("tc", "qdisc", "change", *place, *arguments))
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:

@@ -20,9 +20,9 @@ _MODULES = {
 }
 
 
-def executable(words: tuple[str, ...]) -> list[str]:
+def executable(argv: tuple[str, ...]) -> list[str]:
     """Return a command line, with Python's name replaced by the running interpreter's path."""
-    return [sys.executable if words[0] == PYTHON else words[0], *words[1:]]
+    return [sys.executable if argv[0] == PYTHON else argv[0], *argv[1:]]
 
 
 @dataclass(frozen=True)

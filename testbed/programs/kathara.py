@@ -165,24 +165,24 @@ def read_lab(folder: Path) -> KatharaLab:
             (match["key"], _value(folder, number, match["value"]), number)
         )
     if not 0 < len(settings) <= MAX_LAB_MACHINES:
-        words = f"{len(settings)} machines: 1 to {MAX_LAB_MACHINES} are possible"
-        raise UsageError(f"{folder / LAB_FILE}: {words}", KATHARA_EXAMPLE)
+        message = f"{len(settings)} machines: 1 to {MAX_LAB_MACHINES} are possible"
+        raise UsageError(f"{folder / LAB_FILE}: {message}", KATHARA_EXAMPLE)
     machines = tuple(_machine(folder, at, *each) for at, each in enumerate(settings.items()))
     return KatharaLab(folder, machines, tuple(_left_out(folder, settings)))
 
 
-def _fault(folder: Path, number: int, words: str) -> UsageError:
-    return UsageError(f"{folder / LAB_FILE}:{number}: {words}", 'like pc1[0]="A"')
+def _fault(folder: Path, number: int, message: str) -> UsageError:
+    return UsageError(f"{folder / LAB_FILE}:{number}: {message}", 'like pc1[0]="A"')
 
 
 def _value(folder: Path, number: int, text: str) -> str:
     try:
-        words = shlex.split(text, comments=True)
+        parts = shlex.split(text, comments=True)
     except ValueError as error:
         raise _fault(folder, number, f"{quoted(text)}: {error}") from None
-    if len(words) != 1:
+    if len(parts) != 1:
         raise _fault(folder, number, f"{quoted(text)}: not one value")
-    return words[0]
+    return parts[0]
 
 
 def _machine(
@@ -200,8 +200,8 @@ def _machine(
     sysctls = tuple(value for key, value, _ in settings if key == "sysctl")
     for each in sysctls:
         if not LAB_SYSCTL.fullmatch(each):
-            words = f"{name}: sysctl {quoted(each)}: not net.….…=VALUE"
-            raise UsageError(f"{folder / LAB_FILE}: {words}", "other sysctls are all machines'")
+            message = f"{name}: sysctl {quoted(each)}: not net.….…=VALUE"
+            raise UsageError(f"{folder / LAB_FILE}: {message}", "other sysctls are all machines'")
     return LabMachine(
         name,
         tuple(interfaces[number] for number in sorted(interfaces)),
@@ -235,22 +235,22 @@ def _refuse_links_out(folder: Path) -> None:
             path = Path(place) / name
             count += 1
             if count > MAX_LAB_ENTRIES:
-                words = f"more than {MAX_LAB_ENTRIES} files"
-                raise UsageError(f"{folder}: {words}: not a laboratory", KATHARA_EXAMPLE)
+                message = f"more than {MAX_LAB_ENTRIES} files"
+                raise UsageError(f"{folder}: {message}: not a laboratory", KATHARA_EXAMPLE)
             if path.is_symlink() and not path.resolve().is_relative_to(real):
-                words = f"a link out of the laboratory, to {printable(str(path.readlink()))}"
-                raise UsageError(f"{printable(str(path))}: {words}", "put the file itself there")
+                message = f"a link out of the laboratory, to {printable(str(path.readlink()))}"
+                raise UsageError(f"{printable(str(path))}: {message}", "put the file itself there")
 
 
-def lab_script(lab: KatharaLab, words: Sequence[str], captured: Sequence[str] = ()) -> str:
+def lab_script(lab: KatharaLab, command: Sequence[str], captured: Sequence[str] = ()) -> str:
     """Return a script for bash that makes the lab, starts its machines and then commands in them.
 
     Without commands it prints what addresses each machine has.
     """
     names = [machine.name for machine in lab.machines]
-    started = started_commands(words, names)
-    if words and not started:
-        raise UsageError(f"{quoted(words[0])}: expected MACHINE: COMMAND", KATHARA_EXAMPLE)
+    started = started_commands(command, names)
+    if command and not started:
+        raise UsageError(f"{quoted(command[0])}: expected MACHINE: COMMAND", KATHARA_EXAMPLE)
     wanted = _captured_interfaces(lab, captured)
     last = start_lines(started, _inside) if started else map(_addresses, names)
     lines = (*_set_up(lab), *_captures(wanted), *_start_ups(lab), "trap - ERR", *last)

@@ -59,9 +59,9 @@ def read_network(path: Path) -> NetworkPlan:
     return plan_network(without_flows)
 
 
-def started_commands(words: Sequence[str], nodes: Sequence[str]) -> list[StartedCommand]:
+def started_commands(arguments: Sequence[str], nodes: Sequence[str]) -> list[StartedCommand]:
     """Return the commands of lines `NODE@SECONDS: COMMAND`; none if the words are one command."""
-    lines = [line.strip() for word in words for line in word.splitlines() if line.strip()]
+    lines = [line.strip() for word in arguments for line in word.splitlines() if line.strip()]
     if not lines or not START.fullmatch(lines[0]):
         return []
     return [_started(line, nodes) for line in lines]
@@ -78,15 +78,17 @@ def _started(line: str, nodes: Sequence[str]) -> StartedCommand:
     return StartedCommand(node, at_s or "0", command.removesuffix("&").strip(), is_server)
 
 
-def network_script(plan: NetworkPlan, words: Sequence[str], captured: Sequence[str] = ()) -> str:
+def network_script(
+    plan: NetworkPlan, arguments: Sequence[str], captured: Sequence[str] = ()
+) -> str:
     """Return a script for bash that makes the network and runs the words in or beside it.
 
     Captures are of nodes (`client`), their ports (`router:1`), interfaces, or `all`.
     """
-    started = started_commands(words, plan.network.graph.names(*NodeKind))
+    started = started_commands(arguments, plan.network.graph.names(*NodeKind))
     interfaces = captured_interfaces(captured, plan)
     captures = [line for i in interfaces for line in capture_lines(i.node, i.name, i.name)]
-    command = shlex.join(words)
+    command = shlex.join(arguments)
     # a capture lasts as long as the shell: the command might close what it inherits
     alone = f"{command}; exit" if captures else f"exec {command}"
     last = start_lines(started, _in) if started else [alone]

@@ -35,12 +35,12 @@ def rests(seed: int, every_ms: float, at_most_ms: float) -> Iterator[tuple[float
         yield round(at_s, 6), round(draw.uniform(0, at_most_ms) / 1e3, 6), draw.random()
 
 
-def main(orders: dict[str, Any], words: list[str]) -> int:
+def main(orders: dict[str, Any], command: list[str]) -> int:
     """Run the command and return its exit status, as a shell has it."""
     _disturb_packets(orders)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans stay below us
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    process = os.posix_spawnp(words[0], words, os.environ, setsigmask=[])
+    process = os.posix_spawnp(command[0], command, os.environ, setsigmask=[])
     rested: list[tuple[float, float, float, str]] = []
     status = _run(process, orders, rested)
     Path(RESTS_FILE).write_text(json.dumps(rested[:MAX_RESTS]))
@@ -48,13 +48,13 @@ def main(orders: dict[str, Any], words: list[str]) -> int:
 
 
 def _disturb_packets(orders: dict[str, Any]) -> None:
-    words = []
+    arguments = []
     if orders["delay_ms"]:
-        words += ["delay", f"{orders['delay_ms']}ms", f"{orders['jitter_ms']}ms"]
+        arguments += ["delay", f"{orders['delay_ms']}ms", f"{orders['jitter_ms']}ms"]
     if orders["loss_percent"]:
-        words += ["loss", f"{orders['loss_percent']}%"]
-    if words:
-        tc = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "limit", "100000", *words]
+        arguments += ["loss", f"{orders['loss_percent']}%"]
+    if arguments:
+        tc = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "limit", "100000", *arguments]
         subprocess.run(tc, check=True)
 
 

@@ -72,8 +72,8 @@ def _abouts(tree: ast.Module) -> Iterator[str]:
                 targets=[ast.Name(id=target)],
                 value=ast.Call(func=ast.Name(id="Experiment"), keywords=keywords),
             ) if target == EXPERIMENT_NAME:
-                words = {each.arg: each.value for each in keywords}
-                purpose = words.get("about")
+                values = {each.arg: each.value for each in keywords}
+                purpose = values.get("about")
                 yield str(purpose.value) if isinstance(purpose, ast.Constant) else ""
 
 

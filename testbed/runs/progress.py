@@ -30,9 +30,9 @@ _T = TypeVar("_T")
 LONGEST_SILENCE_S = 2.0  # of a user to whom nothing is said
 
 
-def after_a_while(words: str, items: Iterable[_T]) -> Iterator[_T]:
+def after_a_while(message: str, items: Iterable[_T]) -> Iterator[_T]:
     """Yield the items; say what goes on before one that takes longer than a user's patience."""
-    waiting = threading.Timer(LONGEST_SILENCE_S, errors.print, (f"{words} …",))
+    waiting = threading.Timer(LONGEST_SILENCE_S, errors.print, (f"{message} …",))
     waiting.daemon = True
     waiting.start()
     try:

@@ -58,9 +58,9 @@ def user_files(scenario: Scenario) -> set[Path]:
     for flow in scenario.flows:
         if flow.command is not None:
             lines = (flow.command.server, flow.command.client)
-            words = [word for line in lines for word in line if word.startswith("/")]
+            absolute = [word for line in lines for word in line if word.startswith("/")]
             programs = [shutil.which(line[0], path=PROGRAM_PATH) for line in lines if line]
-            paths |= {Path(each) for each in (*flow.command.files, *words, *programs) if each}
+            paths |= {Path(each) for each in (*flow.command.files, *absolute, *programs) if each}
     return {path for path in paths if path.is_file()}
 
 

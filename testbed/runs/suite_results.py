@@ -21,7 +21,7 @@ _WORDS = {
     TEST_FAILED: ("not ok", "FAIL", "FAILED", "ERROR", "unexpected success"),
     TEST_SKIPPED: ("SKIP", "SKIPPED", "skipped", "ignored"),
 }
-_OUTCOME_OF = {word: outcome for outcome, words in _WORDS.items() for word in words}
+_OUTCOME_OF = {word: outcome for outcome, its_words in _WORDS.items() for word in its_words}
 _FORMS = (
     # go test -v: `    --- PASS: TestDial/udp (0.01s)`
     re.compile(r"\s*--- (?P<word>PASS|FAIL|SKIP): (?P<name>\S+) \("),

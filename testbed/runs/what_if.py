@@ -97,8 +97,8 @@ class Intervention:
         if self.packet:
             fate = f"{self.later_ms:g} ms later" if self.fate is Fate.LATE else self.fate
             return f"packet {self.packet} {fate}"
-        words = ", ".join(f"{place}={value}" for place, value in self.settings.items())
-        return words if self.at_s is None else f"{words} from {self.at_s:g} s"
+        assignments = ", ".join(f"{place}={value}" for place, value in self.settings.items())
+        return assignments if self.at_s is None else f"{assignments} from {self.at_s:g} s"
 
 
 def fate_of_one(
@@ -374,8 +374,8 @@ def _queue_role(trial: Trial, flow: FlowRecord, name: str) -> str:
         if interface := capture_interface(trial, f"{role}-out", flow):
             named |= {interface: role, _hop(trial, interface).link.name: role}
     if name not in named:
-        words = f"--queue {name}: {flow.name} passes no such queue"
-        raise UsageError(words, nearest(name, named) if named else "none was captured")
+        message = f"--queue {name}: {flow.name} passes no such queue"
+        raise UsageError(message, nearest(name, named) if named else "none was captured")
     return named[name]
 
 

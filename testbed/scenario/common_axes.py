@@ -145,8 +145,8 @@ def _of_flows(name: str) -> Setter:
     def set_(scenario: Scenario, network: NetworkForm, value: Any) -> tuple[Scenario, NetworkForm]:
         chosen = [flow.kind in KERNELS_TCP for flow in scenario.flows]
         if not any(chosen):
-            words = f"no flow is of kind {' or '.join(KERNELS_TCP)}"
-            raise UsageError(f"{name}: {words}", f"name the flow: --set flows.0.{name}=…")
+            message = f"no flow is of kind {' or '.join(KERNELS_TCP)}"
+            raise UsageError(f"{name}: {message}", f"name the flow: --set flows.0.{name}=…")
         change: dict[str, Any] = {name: _whole(value)}
         flows = tuple(
             dataclasses.replace(flow, **change) if is_chosen else flow

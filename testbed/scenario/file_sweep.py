@@ -256,8 +256,8 @@ def _scenario(
     if not axes:
         return scenario
     named = {axis.name: text for axis, text in zip(axes, point, strict=True)}
-    words = [f"{name.rpartition('.')[2]}-{text}" for name, text in named.items()]
-    label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
+    parts = [f"{name.rpartition('.')[2]}-{text}" for name, text in named.items()]
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *parts))))
     scenario = dataclasses.replace(
         scenario, label=label[:MAX_NAME].lstrip("."), axes={**scenario.axes, **named}
     )

@@ -44,10 +44,10 @@ class FieldLimit:
         return {**handler(core_schema), **self._schema()}
 
     def _checked(self, value: Any) -> Any:
-        if words := self.wrong(value):
+        if message := self.wrong(value):
             from pydantic_core import PydanticCustomError
 
-            context = {"words": words, "hint": self._hint(value), "limit": self}
+            context = {"words": message, "hint": self._hint(value), "limit": self}
             raise PydanticCustomError(BEYOND_LIMIT, "{words}", context)
         return value
 

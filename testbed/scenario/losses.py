@@ -122,11 +122,11 @@ def link_loss_faults(channel: GilbertElliott) -> Iterator[Fault]:
     """Yield what is wrong with the losses of a link, which handshakes cross, too."""
     yield from channel_faults(channel)
     if channel.loss_rate > MAX_LOSS:
-        words = (
+        message = (
             f"loses {channel.loss_rate:.0%} of all packets: with more than {MAX_LOSS:.0%} hardly "
             "any connection opens"
         )
-        yield Fault((), words)
+        yield Fault((), message)
 
 
 def channel_faults(channel: GilbertElliott) -> Iterator[Fault]:

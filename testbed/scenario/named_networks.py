@@ -96,7 +96,7 @@ class NamedNetwork:
 
     def _ipv4_graph(self) -> Graph:
         if self.kind is not NetworkName.DUMBBELL and self.rtts_ms:
-            raise refusal("rtts_ms", words=f"a dumbbell's; {self.kind} has links")
+            raise refusal("rtts_ms", message=f"a dumbbell's; {self.kind} has links")
         others = (self.access, self.links)
         match self.kind:
             case NetworkName.ROUTER_BOTTLENECK:
@@ -105,7 +105,7 @@ class NamedNetwork:
                 return dumbbell(self.bottleneck, self.hosts, *others, self.rtts_ms)
             case NetworkName.ACCESS_LINK:
                 if self.hosts != 1:
-                    raise refusal("hosts", words=f"{self.hosts}: an access link has one station")
+                    raise refusal("hosts", message=f"{self.hosts}: an access link has one station")
                 return access_link(self.bottleneck, *others)
             case NetworkName.PARKING_LOT:
                 return parking_lot(self.bottleneck, self.hosts, *others)
@@ -175,7 +175,7 @@ def dumbbell(
     for rtt_ms in rtts_ms:
         if rtt_ms < 2 * bottleneck.delay_ms:
             rtt_text = f"the bottleneck's own, {2 * bottleneck.delay_ms:g}"
-            raise refusal("rtts_ms", words=f"{rtt_ms:g} is less than {rtt_text}")
+            raise refusal("rtts_ms", message=f"{rtt_ms:g} is less than {rtt_text}")
     numbers = range(1, pairs + 1)
     senders, receivers = (
         [
@@ -332,7 +332,7 @@ def described(graph: Graph) -> str:
 
 def _check_size(field_name: str, count: int, most: int) -> None:
     if not 1 <= count <= most:
-        raise refusal(field_name, words=f"{count} is not between 1 and {most}")
+        raise refusal(field_name, message=f"{count} is not between 1 and {most}")
 
 
 def _router(name: str, *routes: Route) -> Node:
@@ -390,5 +390,5 @@ def _graph(
     known = [link.name for link in links if not link.observed or name is NetworkName.STAR]
     for each in single:
         if each not in known:
-            raise refusal("links", words=f"unknown link {quoted(each)}: {nearest(each, known)}")
+            raise refusal("links", message=f"unknown link {quoted(each)}: {nearest(each, known)}")
     return Graph(nodes, links, str(name))

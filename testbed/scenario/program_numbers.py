@@ -84,9 +84,9 @@ def pattern_faults(pattern: str, take: Take) -> Iterator[Fault]:
     except (re.error, OverflowError, RecursionError) as error:
         yield Fault(("pattern",), f"{error}")
     except FutureWarning as warning:  # a later Python may read it differently
-        words = f"{warning}: put a backslash before a character that means itself"
-        yield Fault(("pattern",), words)
+        message = f"{warning}: put a backslash before a character that means itself"
+        yield Fault(("pattern",), message)
     else:
         if pattern and groups != 1 and take is not Take.COUNT:
-            words = f"{groups} groups: the number's is the only one, others are (?:…)"
-            yield Fault(("pattern",), words)
+            message = f"{groups} groups: the number's is the only one, others are (?:…)"
+            yield Fault(("pattern",), message)

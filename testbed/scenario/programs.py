@@ -83,10 +83,10 @@ class Programs:
         return default if self.server else EVERY_PORT
 
 
-def filled(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
+def filled(argv: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
     """Return the words with values in the place of what stands in braces."""
     return tuple(
-        _BRACES.sub(lambda m: f"{{{m[1]}}}" if m[1] else values[m[2]], word) for word in words
+        _BRACES.sub(lambda m: f"{{{m[1]}}}" if m[1] else values[m[2]], word) for word in argv
     )
 
 
@@ -102,14 +102,14 @@ def program_faults(programs: Programs) -> Iterator[Fault]:
     yield from (fault.inside("measure") for fault in number_faults(programs.measure))
 
 
-def _names_port(words: tuple[str, ...]) -> bool:
-    return any(match[2] == "port" for word in words for match in _BRACES.finditer(word))
+def _names_port(argv: tuple[str, ...]) -> bool:
+    return any(match[2] == "port" for word in argv for match in _BRACES.finditer(word))
 
 
-def _word_faults(words: tuple[str, ...]) -> Iterator[Fault]:
-    if words and not words[0]:
+def _word_faults(argv: tuple[str, ...]) -> Iterator[Fault]:
+    if argv and not argv[0]:
         yield Fault((), "the program's name is empty")
-    for word in words:
+    for word in argv:
         if "\0" in word:
             yield Fault((), f"{quoted(word)} has a zero byte")
         for match in _BRACES.finditer(word):

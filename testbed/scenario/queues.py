@@ -78,12 +78,12 @@ def at(attribute: int) -> Field:
     return Field((attribute,))
 
 
-def always(name: str, field: Field, value: int, *words: str) -> Setting:
+def always(name: str, field: Field, value: int, *arguments: str) -> Setting:
     """Return a number that no option changes.
 
-    `words` are what messages call 0, 1, 2 and so on.
+    `arguments` are what messages call 0, 1, 2 and so on.
     """
-    return Setting(name, (field,), value, words=words)
+    return Setting(name, (field,), value, words=arguments)
 
 
 def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
@@ -283,8 +283,8 @@ def queue_faults(queue: Queue) -> Iterator[Fault]:
         yield Fault(("ecn",), f"{queue.discipline} can't mark packets")
     for name, value in queue.options.items():
         option = row.options.get(name)
-        words = option.faults(value) if option else [f"{row.name} has no such option"]
-        yield from (Fault(("options", name), each) for each in words)
+        messages = option.faults(value) if option else [f"{row.name} has no such option"]
+        yield from (Fault(("options", name), each) for each in messages)
 
 
 def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
@@ -318,15 +318,15 @@ def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
         rate = f"{round(rate_mbit * 1e6)}bit"
         bucket = (row.limit.keyword, str(limit.bytes))
         return (queue.discipline, "rate", rate, *bucket, "conform-exceed", "drop/ok")
-    words = _first_words(row, queue, limit)
+    texts = _first_words(row, queue, limit)
     options = row.complete(queue.options, limit)
     for name, value in options.items():
         if not row.options[name].choices:
-            words += row.options[name].words(value)
-    words += _last_words(row, options, rate_mbit)
+            texts += row.options[name].words(value)
+    texts += _last_words(row, options, rate_mbit)
     if row.marking:
-        words += row.marking.on if queue.ecn else row.marking.off
-    return (queue.discipline, *words)
+        texts += row.marking.on if queue.ecn else row.marking.off
+    return (queue.discipline, *texts)
 
 
 def _first_words(row: Discipline, queue: Queue, limit: Limit) -> list[str]:
@@ -340,8 +340,8 @@ def _last_words(row: Discipline, options: Values, rate_mbit: float) -> list[str]
     for name, option in row.options.items():
         if option.choices:
             chosen[option.choices[0].word] = option.choices[options.get(name, 0)].word
-    words = [chosen.pop(word, word) for word in row.words]
-    return [*rate, *words, *(text for usual, text in chosen.items() if text != usual)]
+    texts = [chosen.pop(word, word) for word in row.words]
+    return [*rate, *texts, *(text for usual, text in chosen.items() if text != usual)]
 
 
 def changed(queue: Queue, limit: Limit, rate_mbit: float, change: Change) -> tuple[Queue, Limit]:
@@ -363,18 +363,18 @@ def changed(queue: Queue, limit: Limit, rate_mbit: float, change: Change) -> tup
 def change_arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
     """Return what makes a queue that is there already like this one, in tc's words."""
     row = DISCIPLINES[queue.discipline]
-    words = _first_words(row, queue, limit)
+    texts = _first_words(row, queue, limit)
     options = row.complete(queue.options, limit)
     for name, option in row.options.items():
         value = options.get(name, option.default)
         if value is None:
-            words += (option.keyword, option.unset)
+            texts += (option.keyword, option.unset)
         elif not option.from_start and not option.choices:
-            words += option.words(value)
-    words += _last_words(row, options, rate_mbit)
+            texts += option.words(value)
+    texts += _last_words(row, options, rate_mbit)
     if row.marking and row.marking.switch:
-        words += row.marking.on if queue.ecn else row.marking.off_again
-    return (queue.discipline, *words)
+        texts += row.marking.on if queue.ecn else row.marking.off_again
+    return (queue.discipline, *texts)
 
 
 def change_words(queue: Queue, change: Change) -> Iterator[str]:
@@ -395,13 +395,13 @@ def change_faults(queue: Queue, change: Change) -> Iterator[Fault]:
         if getattr(change, name) is None:
             continue
         if row.counts != unit:
-            words = f"the queue is a {row.name}, whose limit is in {row.counts}"
-            yield Fault((name,), words, f"write limit_{row.counts}")
+            message = f"the queue is a {row.name}, whose limit is in {row.counts}"
+            yield Fault((name,), message, f"write limit_{row.counts}")
         elif not row.limit.keyword:
             yield Fault((name,), f"the limit of {row.name} cannot change")
     if change.ecn is not None and not (row.marking and row.marking.switch):
-        words = "always marks" if row.marking else "can't mark packets"
-        yield Fault(("ecn",), f"{row.name} {words}")
+        message = "always marks" if row.marking else "can't mark packets"
+        yield Fault(("ecn",), f"{row.name} {message}")
     for name, value in (change.options or {}).items():
         option, keys = row.options.get(name), ("options", name)
         if option is None:
@@ -410,7 +410,7 @@ def change_faults(queue: Queue, change: Change) -> Iterator[Fault]:
         elif option.from_start:
             yield Fault(keys, f"{row.name} takes it only as it is made")
         else:
-            yield from (Fault(keys, words) for words in option.faults(value))
+            yield from (Fault(keys, message) for message in option.faults(value))
 
 
 def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:

@@ -130,8 +130,8 @@ def checked_document(data: Any, name: str) -> tuple[ScenarioDocument | None, lis
         if TOPOLOGY_KEY in data:
             named, graph, faults = _named(data.pop(TOPOLOGY_KEY), name)
             if NETWORK_KEY in data:
-                words = f"there is a {NETWORK_KEY}, too: give one of them"
-                faults.append(Fault((TOPOLOGY_KEY,), words))
+                message = f"there is a {NETWORK_KEY}, too: give one of them"
+                faults.append(Fault((TOPOLOGY_KEY,), message))
             data[NETWORK_KEY] = plain(graph or ANY_NETWORK)
             if graph is None:
                 return None, [*faults, *checked(Scenario, data, name)[1]]
@@ -178,19 +178,19 @@ def parsed(text: str | bytes, name: str) -> Any:
 
 def _not_json(error: json.JSONDecodeError, name: str) -> UsageError:
     """Return what is wrong at that place, with what to type there."""
-    place, words, hint = error.pos, error.msg, SCENARIO_HINT
+    place, message, hint = error.pos, error.msg, SCENARIO_HINT
     before, rest = error.doc[:place].rstrip(), error.doc[place:].strip()
     if not (before or rest):
-        words = "the file is empty"
+        message = "the file is empty"
     elif not rest:
-        words, hint = "it ends too early", "is the file complete? each { and [ has an end"
+        message, hint = "it ends too early", "is the file complete? each { and [ has an end"
     elif before.endswith(",") and rest[0] in "]}":
         place = len(before) - 1
-        words, hint = f"a comma before {rest[0]}", "leave the comma out"
+        message, hint = f"a comma before {rest[0]}", "leave the comma out"
     elif rest[0] == "'":
-        words, hint = "a text in single quotes", 'JSON has double quotes: "name"'
+        message, hint = "a text in single quotes", 'JSON has double quotes: "name"'
     line, column = error.doc.count("\n", 0, place) + 1, place - error.doc.rfind("\n", 0, place)
-    return UsageError(f"{name}:{line}:{column}: not JSON: {words}", hint)
+    return UsageError(f"{name}:{line}:{column}: not JSON: {message}", hint)
 
 
 class _KeyTwice(Exception):
@@ -346,8 +346,8 @@ def _keys(detail: Any, data: Any) -> Keys:
 
 def words_of(detail: Any) -> str:
     """Return what is wrong with a value, from pydantic's error about it."""
-    if words := FAULT_WORDS.get(detail["type"]):
-        return words
+    if message := FAULT_WORDS.get(detail["type"]):
+        return message
     wanted = detail["msg"].removeprefix("Input should be ")
     return f"expected {wanted}, got {quoted(detail['input'])}"
 

@@ -118,8 +118,8 @@ def trace_content(file: str, where: str) -> str:
             )
         times.append(int(text))
     content = trace_text(times)
-    if words := trace_fault(content):
-        raise UsageError(f"{where}: {words}", _TRACE_HINT)
+    if message := trace_fault(content):
+        raise UsageError(f"{where}: {message}", _TRACE_HINT)
     return content
 
 
@@ -135,13 +135,13 @@ def trace_text(times: Iterable[int]) -> str:
 @functools.lru_cache(maxsize=CACHED_TRACES)
 def trace_fault(content: str) -> str:
     """Return what is wrong with a trace that a scenario holds; empty if nothing is."""
-    words = content.split()
-    if not words:
+    numbers = content.split()
+    if not numbers:
         return "an empty trace: no opportunity to send"
-    if len(words) > MAX_TRACE_TIMES:
-        return f"opportunities at {len(words)} times; at most {MAX_TRACE_TIMES}"
+    if len(numbers) > MAX_TRACE_TIMES:
+        return f"opportunities at {len(numbers)} times; at most {MAX_TRACE_TIMES}"
     before = -1
-    for number, word in enumerate(words, start=1):
+    for number, word in enumerate(numbers, start=1):
         match = _OPPORTUNITY.fullmatch(word)
         if not match or (match[2] and not int(match[2])):
             return f"not a trace: {quoted(word)} is not a time in ms (number {number})"

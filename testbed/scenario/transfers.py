@@ -287,8 +287,8 @@ def transfer_faults(scenario: Scenario) -> Iterator[Fault]:
         where = ("flows", index, "workload")
         fast = math.isinf(scenario.network.path(flow.src, flow.dst).rate_mbit)
         if fast and flow.workload.arrivals.load is not None:
-            words = f"no link from {flow.src} to {flow.dst} has a rate: per_s"
-            yield Fault((*where, "arrivals", "load"), words)
+            message = f"no link from {flow.src} to {flow.dst} has a rate: per_s"
+            yield Fault((*where, "arrivals", "load"), message)
             continue
         if (sessions := flow.workload.arrivals.sessions) is not None:
             for fault in _session_faults(sessions, _surely_s(scenario, flow)):
@@ -296,8 +296,8 @@ def transfer_faults(scenario: Scenario) -> Iterator[Fault]:
             continue
         count = sum(1 for _ in planned_transfers(scenario, flow))
         if count > MAX_TRANSFERS:
-            words = f"more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
-            yield Fault(where, words)
+            message = f"more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
+            yield Fault(where, message)
         if not count:
             yield Fault(where, "no transfer begins before the flow's end")
 
@@ -305,14 +305,14 @@ def transfer_faults(scenario: Scenario) -> Iterator[Fault]:
 def _session_faults(sessions: Sessions, seconds: float) -> Iterator[Fault]:
     """Yield why sessions start too late, or may come to more transfers than can run."""
     if sessions.spread_s >= seconds:
-        words = f"{sessions.spread_s:g} is not within the flow's {seconds:g} s"
-        yield Fault(("spread_s",), words)
+        message = f"{sessions.spread_s:g} is not within the flow's {seconds:g} s"
+        yield Fault(("spread_s",), message)
     least_s = (sessions.think_ms + 2 * (sessions.rtt_min_ms or 0)) / 1e3
     # a session may draw shorter thoughts than the mean
     for many, most in ((1.25, MAX_TRANSFERS), (sessions.number, MAX_LISTED)):
         if many * seconds / least_s > most:
-            words = f"may come to more than {most} transfers: longer thoughts, or fewer s"
-            yield Fault((), words)
+            message = f"may come to more than {most} transfers: longer thoughts, or fewer s"
+            yield Fault((), message)
             return
 
 

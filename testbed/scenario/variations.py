@@ -49,8 +49,8 @@ def _on(scenario: Scenario, kernel: str) -> Scenario:
 
     The base kernel stays out of the label.
     """
-    words = (scenario.label, *(() if kernel == BASE_KERNEL else (f"{KERNEL_AXIS}-{kernel}",)))
-    return dataclasses.replace(scenario, kernel=kernel, label="-".join(filter(None, words)))
+    parts = (scenario.label, *(() if kernel == BASE_KERNEL else (f"{KERNEL_AXIS}-{kernel}",)))
+    return dataclasses.replace(scenario, kernel=kernel, label="-".join(filter(None, parts)))
 
 
 def all_realistic(scenarios: Iterable[Scenario]) -> list[Scenario]:

@@ -213,8 +213,8 @@ def _cdf_faults(cdf: tuple[tuple[float, ...], ...]) -> Iterator[Fault]:
     """Yield why points are no distribution function."""
     for place, ((x, p), (y, q)) in enumerate(itertools.pairwise(cdf), start=1):
         if y < x or q < p:
-            words = f"[{y:g}, {q:g}] after [{x:g}, {p:g}]: sizes and parts rise"
-            yield Fault(("cdf", place), words)
+            message = f"[{y:g}, {q:g}] after [{x:g}, {p:g}]: sizes and parts rise"
+            yield Fault(("cdf", place), message)
             return
     if not cdf:
         return
@@ -230,13 +230,13 @@ _Row = TypeVar("_Row")
 
 def read_times(path: Path) -> tuple[float, ...]:
     """Read times in seconds, one a line; what follows a `#` is a comment."""
-    return tuple(_lines(path, "a time in seconds", lambda words: _numbers(words, 1)[0]))
+    return tuple(_lines(path, "a time in seconds", lambda fields: _numbers(fields, 1)[0]))
 
 
 def read_cdf(path: Path) -> tuple[tuple[float, ...], ...]:
     """Read points, one a line: a size in bytes, the share of transfers that are not larger."""
     wanted = "a size in bytes and the part of the transfers that are not larger"
-    return tuple(_lines(path, wanted, lambda words: _numbers(words, 2)))
+    return tuple(_lines(path, wanted, lambda fields: _numbers(fields, 2)))
 
 
 def with_input_files(workload: Workload, folder: Path) -> Workload:
@@ -253,10 +253,10 @@ def with_input_files(workload: Workload, folder: Path) -> Workload:
 def _lines(path: Path, wanted: str, read: Callable[[list[str]], _Row]) -> list[_Row]:
     rows = []
     for number, line in enumerate(_text(path).splitlines(), start=1):
-        words = line.partition("#")[0].replace(",", " ").split()
+        fields = line.partition("#")[0].replace(",", " ").split()
         try:
-            if words:
-                rows.append(read(words))
+            if fields:
+                rows.append(read(fields))
         except ValueError:
             raise UsageError(
                 f"{path}: line {number}: {quoted(line.strip())} is not {wanted}",
@@ -265,8 +265,8 @@ def _lines(path: Path, wanted: str, read: Callable[[list[str]], _Row]) -> list[_
     return rows
 
 
-def _numbers(words: list[str], count: int) -> tuple[float, ...]:
-    values = tuple(float(word) for word in words)
+def _numbers(fields: list[str], count: int) -> tuple[float, ...]:
+    values = tuple(float(word) for word in fields)
     if len(values) != count or not all(map(math.isfinite, values)):
         raise ValueError
     return values

@@ -29,9 +29,9 @@ def build(stack: UserStack, tell: Callable[[str], None]) -> Path:
             copy = place / path.relative_to(stack.folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
-        for words in stack.description.build:
-            tell(shlex.join(words))
-            _run(words, place)
+        for command in stack.description.build:
+            tell(shlex.join(command))
+            _run(command, place)
         with whole_folder(stack.cached) as folder:
             for name in stack.description.files:
                 if not (place / name).is_file():
@@ -45,10 +45,12 @@ def build(stack: UserStack, tell: Callable[[str], None]) -> Path:
     return stack.cached
 
 
-def _run(words: Sequence[str], place: Path) -> None:
+def _run(command: Sequence[str], place: Path) -> None:
     """Run a command of a build; raise with the line that says what is wrong, if it fails."""
-    done = run(words, cwd=place, timeout_s=MAX_BUILD_S, check=False)
+    done = run(command, cwd=place, timeout_s=MAX_BUILD_S, check=False)
     if done.status:
         lines = f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["(no output)"]
         error_line = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise TestbedError(f"{shlex.join(words)}: exit status {done.status}: {error_line.strip()}")
+        raise TestbedError(
+            f"{shlex.join(command)}: exit status {done.status}: {error_line.strip()}"
+        )

@@ -63,7 +63,7 @@ def _as_programs(flow: Flow) -> Flow:
     if flow.kind is FlowKind.TCP:
         stack, control = split(flow.variant or "")
     elif flow.stack is None:
-        raise refusal("stack", words="missing for a flow of kind stack", hint='"stack": "quinn"')
+        raise refusal("stack", message="missing for a flow of kind stack", hint='"stack": "quinn"')
     else:
         stack = stack_of(flow.stack)
         control = flow.variant or next(iter(stack.description.variants))

@@ -151,8 +151,8 @@ def _faults(description: StackDescription, folder: Path) -> Iterator[Fault]:
         elif not description.build and not (folder / name).is_file():
             yield Fault(("files",), f"no such file: {quoted(name)}")
     client, server = (
-        tuple(word.replace(CONTROL_WORD, "cubic") for word in words)
-        for words in (description.sender, description.receiver)
+        tuple(word.replace(CONTROL_WORD, "cubic") for word in argv)
+        for argv in (description.sender, description.receiver)
     )
     files = tuple(str(folder / name) for name in description.files)
     for fault in program_faults(Programs(client, server, files, protocol=description.protocol)):

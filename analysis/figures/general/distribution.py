@@ -24,15 +24,15 @@ DISTRIBUTION_READING = (
 def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str) -> Figure:
     """Return one column per part; round-trip times above, one-way delays below."""
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
-    tables = [curves(rows, digest, series).assign(part=words) for words, rows in parts]
+    tables = [curves(rows, digest, series).assign(part=part) for part, rows in parts]
     grid: list[tuple[Panel, ...]] = []
     for what, label in DELAY_KINDS.items():
         line: list[Panel] = []
-        for table, (words, _) in zip(tables, parts, strict=True):
+        for table, (part, _) in zip(tables, parts, strict=True):
             panel = _panel(table[table["what"] == what], series, looks)
             x = dataclasses.replace(panel.x, label=label)
             y = dataclasses.replace(panel.y, label="" if line else "share of packets (%)")
-            line.append(dataclasses.replace(panel, x=x, y=y, title="" if grid else words))
+            line.append(dataclasses.replace(panel, x=x, y=y, title="" if grid else part))
         grid.append(tuple(_alike(line)))
     return Figure(
         stem="",

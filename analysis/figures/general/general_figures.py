@@ -61,10 +61,10 @@ def share_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel]
     """Return one panel per part: one line per variant, Jain's index above."""
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), GROUP)
     panels, tables = [], []
-    for words, rows in parts:
+    for label, rows in parts:
         table = means.summary(rows, [GROUP], SHARE_OF_GOODPUT)
         jain = rows.drop_duplicates("trial")["jain"]
-        tables.append(table.assign(part=words, jain=float(jain.mean())))
+        tables.append(table.assign(part=label, jain=float(jain.mean())))
         names = [name for name in looks if name in set(rows[GROUP])]
         marks: list[Mark] = []
         for place, name in enumerate(names):
@@ -80,7 +80,7 @@ def share_panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel]
                 marks,
                 Axis(SHARE_OF_GOODPUT.label, limits=(0, 100)),
                 Axis(names=names),
-                title=words,
+                title=label,
                 title_right=jain_words(jain),
             )
         )
@@ -96,10 +96,10 @@ def jain_words(jain: pd.Series) -> str:
 def shares_message(data: pd.DataFrame) -> str:
     """Write the shares of each part."""
     sentences = []
-    for words, part_rows in data.groupby("part", sort=False):
+    for label, part_rows in data.groupby("part", sort=False):
         pairs = zip(part_rows[GROUP].map(messages.said_name), part_rows["mean"], strict=True)
         first, *others = ((name, f"{mean:.0f} %") for name, mean in pairs)
-        start = f"with {words!s}, " if words else ""
+        start = f"with {label!s}, " if label else ""
         sentences.append(
             f"{start}{first[0]} gets {first[1]}" + "".join(f", {n} {v}" for n, v in others)
         )
@@ -278,7 +278,7 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
     for case, case_rows in few_cases(rows, others(rows, axis)):
         if len(case_rows[[SERIES, AXIS + axis]].drop_duplicates()) < 2:  # a number needs no figure
             continue
-        words = cases.case_words(case)
+        label = cases.case_words(case)
         over = "each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant"
         over = over if axis == "flows" else load_sweep.axis_label(axis)
         if load_sweep.is_number(case_rows, axis):
@@ -287,7 +287,7 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
             sentence = messages.drops(case_rows, SERIES)
         of = " of " if axis == "flows" else " by "
         yield dataclasses.replace(
-            load_sweep.figure([(words, case_rows)], axis, measures(case_rows), SERIES),
+            load_sweep.figure([(label, case_rows)], axis, measures(case_rows), SERIES),
             stem=cases.stem(results.key, "metrics-by", axis, *case.values()),
             title=sentence or f"Throughput, drops and delay{of}{over}.",
             foot=cases.foot(results, case_rows),
@@ -346,10 +346,10 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
         if not parts:
             continue
         figure = distribution.figure(parts, results.digest, SERIES)
-        words = cases.case_words(case)
+        label = cases.case_words(case)
         there = case_rows[AXIS + axis].nunique() if axis else 1
         few = f" {len(parts)} of {there} values of {axis} are shown." if len(parts) < there else ""
-        start = f"With {words}: " if words else ""
+        start = f"With {label}: " if label else ""
         yield dataclasses.replace(
             figure,
             stem=cases.stem(results.key, "delay-distribution", *case.values()),

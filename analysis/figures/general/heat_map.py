@@ -130,10 +130,10 @@ def message(table: pd.DataFrame, axes: tuple[str, str], series: str) -> str:
         return f"Neither {_plain(axis)} nor {_plain(other)} changes goodput by 5 %."
     verb = "falls" if ends[1] < ends[0] else "rises"
     whose = f"{said_name(str(name))}'s goodput" if table[series].nunique() > 1 else "Goodput"
-    words = f"{whose} {verb} from {ends[0]:.3g} to {ends[1]:.3g} Mbit/s"
-    words += f" as {_plain(axis)} grows from {first} to {last}"
+    sentence = f"{whose} {verb} from {ends[0]:.3g} to {ends[1]:.3g} Mbit/s"
+    sentence += f" as {_plain(axis)} grows from {first} to {last}"
     across = next((span for span, who, each, _ in spans if (who, each) == (name, other)), 0.0)
-    return f"{words}; {_plain(other)} changes it by {across:.2g}."
+    return f"{sentence}; {_plain(other)} changes it by {across:.2g}."
 
 
 def _ends(table: pd.DataFrame, axis: str) -> tuple[float, float, float, float] | None:

@@ -81,11 +81,11 @@ def figure(
     lines = is_number(parts[0][1], axis)
     height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
     grid, tables = [], []
-    for place, (words, rows) in enumerate(parts):
+    for place, (label, rows) in enumerate(parts):
         line = []
         for column, measure in enumerate(measures):
             table = means.summary(rows, [series, AXIS + axis], measure)
-            tables.append(table.assign(part=words, measure=measure.label))
+            tables.append(table.assign(part=label, measure=measure.label))
             if lines:
                 panel = lines_panel(table, axis, series, looks, measure)
             else:
@@ -94,7 +94,7 @@ def figure(
             if lines and place == len(parts) - 1:
                 x = dataclasses.replace(x, label=axis_label(axis))
             y = dataclasses.replace(panel.y, names_shown=lines or column == 0)
-            line.append(dataclasses.replace(panel, x=x, y=y, title="" if column else words))
+            line.append(dataclasses.replace(panel, x=x, y=y, title="" if column else label))
         grid.append(tuple(line))
     return Figure(
         stem="",

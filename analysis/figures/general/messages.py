@@ -55,8 +55,8 @@ def _cells(rows: pd.DataFrame, series: str) -> tuple[pd.DataFrame, str]:
     names = rows[series].map(lambda name: said_name(str(name)))
     if len(axes) == 1:
         of = rows[AXIS + axes[0]]
-        words = of.map(lambda value: said_value(axes[0], cases.text(value)), na_action="ignore")
-        names = names + (" with " + words).fillna("")
+        label = of.map(lambda value: said_value(axes[0], cases.text(value)), na_action="ignore")
+        names = names + (" with " + label).fillna("")
     return rows.assign(cell=names), "On average, " if len(axes) > 1 else ""
 
 

@@ -111,13 +111,13 @@ def figure(
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), "variant")
     by_name = {trial.path.name: trial for trial in trials}
     columns, tables = [], []
-    for words, rows in parts:
+    for label, rows in parts:
         few_rows = _few_seeds(rows)
         numbers = few_rows["number"].unique()
         flows = {each: page_series.unpacked(plotted[each]) for each in numbers if each in plotted}
         column = [_panel(row, few_rows, flows, looks) for row in PLOTTED_ROWS]
-        tables += [table.assign(part=words) for _, table in column]
-        first = dataclasses.replace(column[0][0], title=words)
+        tables += [table.assign(part=label) for _, table in column]
+        first = dataclasses.replace(column[0][0], title=label)
         if (capacity := _capacity(few_rows, by_name)) is not None:
             first = dataclasses.replace(first, marks=(capacity, *first.marks))
         columns.append([first, *(panel for panel, _ in column[1:])])

@@ -76,7 +76,7 @@ def figure(
         looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     across = 2 if len(parts) in (2, 4) else min(3, len(parts))
     panels = []
-    for words, rows in parts:
+    for part, rows in parts:
         marks: list[Mark] = []
         for number, (name, look) in enumerate(looks.items()):
             of_series = rows[rows[series] == name]
@@ -88,7 +88,7 @@ def figure(
         corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
                             up="top")  # fmt: skip
         x, y = (Axis(label, limits=(0, None), margin=0.12) for label in (of.x_label, of.y_label))
-        panels.append(Panel([*marks, corner], x, y, title=words))
+        panels.append(Panel([*marks, corner], x, y, title=part))
     columns = [series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]
     return Figure(
         stem="",
@@ -96,7 +96,7 @@ def figure(
         panels=in_rows(share_like_limits(panels, "x", "y"), across),
         legend=legend_entries(looks),
         row_inches=2.6 if across < 3 else 2.2,
-        data=pd.concat([rows[columns].assign(part=words) for words, rows in parts],
+        data=pd.concat([rows[columns].assign(part=part) for part, rows in parts],
                        ignore_index=True),
     )  # fmt: skip
 

@@ -58,8 +58,8 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
 
 def _over_each_other(parts: Parts) -> tuple[Parts, dict[str, SeriesStyle]]:
     """Return one part whose series are the cases."""
-    named = [rows.assign(**{SERIES: words}) for words, rows in parts]
-    return [("", pd.concat(named))], style.series_styles([words for words, _ in parts])
+    named = [rows.assign(**{SERIES: label}) for label, rows in parts]
+    return [("", pd.concat(named))], style.series_styles([label for label, _ in parts])
 
 
 def _is_series(flows: pd.DataFrame, axis: str) -> bool:
@@ -81,13 +81,13 @@ def panels(parts: Parts, looks: dict[str, SeriesStyle]) -> Figure:
     columns, tables = [], []
     for size in sizes:
         column, highest = [], 1.0
-        for words, rows in parts:
+        for label, rows in parts:
             marks, table = _curves(rows[rows["size_class"] == size], looks)
-            tables.append(table.assign(part=words, size=size))
+            tables.append(table.assign(part=label, size=size))
             highest = max(highest, _highest(rows[rows["size_class"] == size]))
             y = Axis("share of transfers (%)" if size == sizes[0] else "", limits=(0, 100))
             title = f"{size}: {CLASSES[size]}"
-            column.append(Panel(marks, Axis("slowdown"), y, title=title, title_right=words))
+            column.append(Panel(marks, Axis("slowdown"), y, title=title, title_right=label))
         # from just below 1: no transfer is faster
         x = Axis("slowdown", scale="log", limits=(0.9, max(2.2, 1.1 * highest)))
         columns.append([dataclasses.replace(panel, x=x) for panel in column])
@@ -136,8 +136,8 @@ def _caption(data: pd.DataFrame) -> str:
         ends = [each for _, each in of_size.groupby(["part", SERIES], sort=False)]
         middle_rows = ((_middle(each), each.iloc[0]) for each in ends)
         middles = sorted(middle_rows, key=lambda pair: pair[0])
-        words = [f"{value:.3g} times as long with {_of(row)}" for value, row in middles]
-        few = words if len(words) <= MAX_MEDIANS_SAID else [words[0], words[-1]]
+        ratios = [f"{value:.3g} times as long with {_of(row)}" for value, row in middles]
+        few = ratios if len(ratios) <= MAX_MEDIANS_SAID else [ratios[0], ratios[-1]]
         sentences.append(f"{size} ones take {', '.join(few)}")
     return (
         f"Of the transfers, half of the {'; half of the '.join(sentences)}, as in an empty network."

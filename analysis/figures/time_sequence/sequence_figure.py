@@ -149,7 +149,7 @@ def _merged(each: Stretches, span: TimeSpan) -> Stretches:
 
 
 def bars(
-    each: Stretches, scale: float, series: str, colour: str, width: float = 0.9, words: str = ""
+    each: Stretches, scale: float, series: str, colour: str, width: float = 0.9, label: str = ""
 ) -> SegmentSet:
     """Return vertical lines, each from its first byte to its last."""
     return SegmentSet(
@@ -160,7 +160,7 @@ def bars(
         colour,
         width,
         series=series,
-        labels=[words] * len(each) if words else (),
+        labels=[label] * len(each) if label else (),
         columns=packet_columns(each.packets),
     )
 

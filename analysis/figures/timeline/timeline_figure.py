@@ -136,10 +136,10 @@ def panels(trial: Trial, history: Timeline) -> list[tuple[Panel, float]]:
 def _finished(panel: Panel, history: Timeline, inches: float) -> Panel:
     """Give a panel the time axis, its timeouts, and words that do not lie on each other."""
     low, high = (float(end or 0) for end in panel.y.limits)
-    words = [mark for mark in panel.marks if isinstance(mark, Annotation)]
-    places = [float(np.clip(word.y, low, high)) for word in words]
+    annotations = [mark for mark in panel.marks if isinstance(mark, Annotation)]
+    places = [float(np.clip(word.y, low, high)) for word in annotations]
     apart = spread(places, WORD_INCHES / inches * (high - low), low, high)
-    moved = [dataclasses.replace(word, y=at) for word, at in zip(words, apart, strict=True)]
+    moved = [dataclasses.replace(word, y=at) for word, at in zip(annotations, apart, strict=True)]
     marks: list[Mark] = [mark for mark in panel.marks if not isinstance(mark, Annotation)]
     y = dataclasses.replace(panel.y, tick_count=4)
     marks += [*_timeouts(history), *moved]

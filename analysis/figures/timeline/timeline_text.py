@@ -26,11 +26,11 @@ def title(trial: Trial, flow: FlowRecord) -> str:
     scenario = trial.scenario
     link, bottleneck = flow_bottleneck(trial, flow)
     queue = bottleneck.queue or PLAIN_QUEUE
-    words = queue.discipline + (" with ECN" if queue.ecn else "")
+    queue_text = queue.discipline + (" with ECN" if queue.ecn else "")
     variant = scenario.flow(flow.name).variant or flow.variant_seen
     sender = f"{variant} (flow {flow.name})" if variant else f"flow {flow.name}"
     parts = (
-        f"{sender} through {words}{_limit(queue)}",
+        f"{sender} through {queue_text}{_limit(queue)}",
         rate_label(link),
         f"path RTT {path_rtt_ms(scenario, flow.name):g} ms",
         f"seed {scenario.seed}",
@@ -55,9 +55,9 @@ def outcome(history: Timeline) -> str:
         low, median, high = np.percentile(history.rtts["rtt_ms"], [0, 50, 95])
         parts.append(f"RTT {low:.3g} ms at least, median {median:.3g}, 95th percentile {high:.3g}")
     events = {kind: len(history.events[kind]) for kind in history.events}
-    for kind, words in ((Kind.DROP, "dropped"), (Kind.MARK, "marked")):
+    for kind, verb in ((Kind.DROP, "dropped"), (Kind.MARK, "marked")):
         if events.get(kind):
-            parts.append(f"{events[kind]} {words}")
+            parts.append(f"{events[kind]} {verb}")
     if events.get(Kind.TIMEOUT):
         parts.append(counted(events[Kind.TIMEOUT], Kind.TIMEOUT))
     again = sum(events.get(kind, 0) for kind in RESENT)
@@ -85,8 +85,8 @@ def footer(trial: Trial, flow: FlowRecord, history: Timeline) -> str:
 def foot(trial: Trial, flow: FlowRecord) -> str:
     """Wrap the trial's setting to the width of the figure."""
     link, bottleneck = flow_bottleneck(trial, flow)
-    words = setting_label(trial, link, bottleneck.queue or PLAIN_QUEUE, flow.name)
-    return in_lines(words.split(BETWEEN), SETTING_LETTERS)
+    setting = setting_label(trial, link, bottleneck.queue or PLAIN_QUEUE, flow.name)
+    return in_lines(setting.split(BETWEEN), SETTING_LETTERS)
 
 
 def trust_note(trial: Trial) -> str:

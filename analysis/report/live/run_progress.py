@@ -85,17 +85,17 @@ class FirstFigure:
 
     def _label(self) -> str:
         unit = next((each.unit for each in ALL_METRICS if each.name == self._metric), "")
-        words = self._metric.removesuffix("_mbps").removesuffix("_ms").replace("_", " ")
-        return f"{words} ({unit})" if unit else words
+        metric = self._metric.removesuffix("_mbps").removesuffix("_ms").replace("_", " ")
+        return f"{metric} ({unit})" if unit else metric
 
 
 def _names(shown: Sequence[Words]) -> list[str]:
     """Name settings by the words in which they differ; a single one by all its words."""
-    width = max((len(words) for words in shown), default=0)
-    apart = [i for i in range(width) if len({words[i : i + 1] for words in shown}) > 1]
-    named = [" ".join(words[i] for i in apart if i < len(words)) for words in shown]
+    width = max((len(parts) for parts in shown), default=0)
+    apart = [i for i in range(width) if len({parts[i : i + 1] for parts in shown}) > 1]
+    named = [" ".join(parts[i] for i in apart if i < len(parts)) for parts in shown]
     return [
-        (name or " ".join(words))[:MAX_LETTERS] for name, words in zip(named, shown, strict=True)
+        (name or " ".join(parts))[:MAX_LETTERS] for name, parts in zip(named, shown, strict=True)
     ]
 
 
