@@ -3,6 +3,7 @@ whole trials with their reduced tables, but without captures. Nothing in it is a
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from analysis.figures import static_renderer
+from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
 from analysis.metrics.columns import TEXT_COLUMNS, identity_rows
 from analysis.metrics.digest import (
@@ -30,6 +33,7 @@ from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import make_check, unknown
 from analysis.verdict.verdict import worst_verdict
 from experiments.catalogue import EXPERIMENTS
+from testbed.machine.safe_files import make_folder
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Queue
@@ -259,11 +263,35 @@ def write_experiment(folder: Path, experiment: str, seeds: int, most: int = 10**
     return [write(folder, each) for each in itertools.islice(made, most)]
 
 
+SKETCH_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAGqBsAAAAAElFTkSuQmCC"
+)
+SKETCH_SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+def sketch(figure: Figure, folder: Path) -> list[Path]:
+    """Write a figure's files, its data as they are, and in place of pictures a white point."""
+    make_folder(folder)
+    png, svg, data = paths = [folder / f"{figure.stem}.{end}" for end in ("png", "svg", "csv")]
+    png.write_bytes(SKETCH_PNG)
+    svg.write_text(SKETCH_SVG)
+    static_renderer._write_data(figure.data, data, figure.number_format)
+    return paths
+
+
 @contextlib.contextmanager
-def first_figures(count: int = 1) -> Iterator[None]:
-    """Reports have only the first figures of each experiment: for tests of what stands beside them,
-    as drawing is what a report takes time for."""
-    draw = presentation.figures
+def sketched() -> Iterator[None]:
+    """Figures are sketched: for tests of what stands beside them, as drawing is what a report takes
+    time for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(presentation, "figures", lambda made: itertools.islice(draw(made), count))
+        patch.setattr(static_renderer, "save", sketch)
+        yield
+
+
+@contextlib.contextmanager
+def first_figures(count: int = 1, *, drawn: bool = False) -> Iterator[None]:
+    """Reports have only the first figures of each experiment, sketched unless they are `drawn`."""
+    every = presentation.figures
+    with contextlib.nullcontext() if drawn else sketched(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(presentation, "figures", lambda made: itertools.islice(every(made), count))
         yield

@@ -308,7 +308,7 @@ def serve(requests: Sequence[str] | Any) -> None:
     """Answer requests line by line. Of a run's figures one is drawn: all are written alike."""
     for name in IMPORTED:
         importlib.import_module(name)
-    with report_writer.first_figures():
+    with report_writer.first_figures(drawn=True):
         for line in requests:
             print(json.dumps(_serve(json.loads(line))), flush=True)
 

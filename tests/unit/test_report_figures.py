@@ -84,8 +84,8 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The report of all of them, with a ledger of two claims."""
+def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory, with_slow: bool) -> Made:
+    """The report of all of them, with a ledger of two claims; its SVGs are drawn with --all."""
     some = tuple(path.name for path in sorted(folders[0].iterdir())[:3])
     answers = (
         made_up("KS1.1", "supported", (TrialEvidence("dumbbell-load", some, "load"),)),
@@ -101,6 +101,8 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(static_renderer, "draw", noted)
+        if not with_slow:
+            patch.setattr(static_renderer, "svg_text", lambda _drawn: report_writer.SKETCH_SVG)
         out = tmp_path_factory.mktemp("out") / "report.html"
         return Made(make_report(collect(folders, EXPERIMENTS), out, answers), pictures)
 

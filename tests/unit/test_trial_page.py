@@ -12,7 +12,7 @@ from analysis.report import page as pages
 from experiments.command import main
 from testbed.machine import process
 from testbed.store.names import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
-from tests import accessible
+from tests import accessible, report_writer
 from tests.browser import Tab, browser
 from tests.installed import followed_wireshark
 from tests.trial_writer import write_trial
@@ -25,7 +25,8 @@ LAST = f"{PLOT}.spec.panels.at(-1)"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trial = write_trial(tmp_path_factory.mktemp("trial") / "reno", samples=True)
-    assert main(["report", str(trial)]) == 0
+    with report_writer.sketched():
+        assert main(["report", str(trial)]) == 0
     return trial / FIGURES / TRIAL_PAGE
 
 
