@@ -692,7 +692,7 @@ VERBS = (
     ),
     Verb(
         "doctor",
-        "doctor:doctor",
+        "machine:doctor",
         "check, and how fast a trial is, and what disk and caches hold; mend what can be mended",
         "doctor --mend",
         _doctor_options,

@@ -10,8 +10,7 @@ from testbed.own_files.scenario_file import Document, in_document
 from testbed.runs.console import console, errors, folding_table, print_error
 from testbed.runs.orchestration import RunListener, RunOptions, plan_and_carry_out
 from testbed.runs.selection import select_scenarios
-from testbed.stacks.build import build
-from testbed.stacks.stack import shipped, stack_of
+from testbed.stacks.stack import build, shipped, stack_of
 
 CHECKED_NETWORK = {
     "experiment": "stack-check",

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import TestbedError, UsageError, nearest, quoted
 from testbed.faults import Fault, usage_error
 from testbed.machine import safe_files
+from testbed.machine.atomic import whole_folder, workplace
 from testbed.machine.file_hashes import hash_of
+from testbed.machine.process import run
+from testbed.machine.safe_files import make_folder
 from testbed.scenario.limits import SAFE_NAME, Length, Text
 from testbed.scenario.names import is_name
 from testbed.scenario.programs import Programs, Transmission, program_faults
@@ -29,6 +34,7 @@ DESCRIPTION = "stack.toml"
 OF_STACK = ":"  # of a stack and its control: quinn:bbr
 NO_SOURCES = {"target", "node_modules", "__pycache__"}  # folders that a build leaves
 MAX_SOURCES, MAX_SOURCE_BYTES = 1000, 1 << 26
+MAX_BUILD_S = 3600.0
 CONTROL_WORD = "{variant}"  # stands for the stack's control in the words of its programs
 
 Words = Annotated[tuple[str, ...], Length(1, 1000, "words", none="no program is named")]
@@ -181,3 +187,43 @@ def sources_hash(folder: Path) -> str:
     """Return a hash of all that a stack is built from."""
     lines = (f"{path.relative_to(folder)} {hash_of(path)}\n" for path in source_files(folder))
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+
+
+def build(stack: UserStack, tell: Callable[[str], None]) -> Path:
+    """Build a stack unless it is there; return the folder with its files.
+
+    `tell` is called with each command before it runs. A failed build leaves nothing behind.
+    """
+    if stack.is_built:
+        return stack.cached if stack.description.build else stack.folder
+    make_folder(stack.cached.parent)
+    with workplace("stack") as place:
+        for path in source_files(stack.folder):
+            copy = place / path.relative_to(stack.folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        for command in stack.description.build:
+            tell(shlex.join(command))
+            _run(command, place)
+        with whole_folder(stack.cached) as folder:
+            for name in stack.description.files:
+                if not (place / name).is_file():
+                    raise TestbedError(
+                        f"stack {stack.name}: its build made no {name}",
+                        "`files` of stack.toml are paths in the folder after `build`",
+                    )
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(place / name, target)
+    return stack.cached
+
+
+def _run(command: Sequence[str], place: Path) -> None:
+    """Run a command of a build; raise with the line that says what is wrong, if it fails."""
+    done = run(command, cwd=place, timeout_s=MAX_BUILD_S, check=False)
+    if done.status:
+        lines = f"{done.stdout}\n{done.stderr}".strip().splitlines() or ["(no output)"]
+        error_line = next((line for line in lines if "error" in line.lower()), lines[-1])
+        raise TestbedError(
+            f"{shlex.join(command)}: exit status {done.status}: {error_line.strip()}"
+        )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.cli import doctor
+from testbed.cli import machine
 from testbed.cli.entry import main
 from testbed.store.records import Status
 
@@ -22,7 +22,7 @@ def test_a_column_has_its_unit_and_its_definition(capsys: pytest.CaptureFixture[
 def test_a_folder_has_the_size_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_bytes(b"x" * 8192)
-    assert doctor._size(tmp_path) >= 8192
+    assert machine._size(tmp_path) >= 8192
 
 
 class Ran:
@@ -50,9 +50,9 @@ def test_doctor_says_how_fast_a_trial_is_and_what_the_disk_has(
     lines: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "check", lambda _: 0)
-    monkeypatch.setattr(doctor, "select", lambda *_: None)
-    monkeypatch.setattr(doctor, "plan_and_carry_out", lambda *_: (None, Ran(status)))
+    monkeypatch.setattr(machine, "check", lambda _: 0)
+    monkeypatch.setattr(machine, "select", lambda *_: None)
+    monkeypatch.setattr(machine, "plan_and_carry_out", lambda *_: (None, Ran(status)))
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     assert main(["doctor"]) == code
     said = capsys.readouterr()
@@ -65,11 +65,11 @@ def test_doctor_mends_what_is_stale_and_cleans_before_it_checks(
 ) -> None:
     done: list[object] = []
     stale = SimpleNamespace(file=tmp_path / "runner")
-    monkeypatch.setattr(doctor, "BUILT", (stale,))
-    monkeypatch.setattr(doctor, "run", lambda words, cwd: done.append(words))
-    monkeypatch.setattr(doctor, "clean", lambda _: done.append("clean"))
-    monkeypatch.setattr(doctor, "check", lambda _: len(done) - 2)  # 0: after both
-    monkeypatch.setattr(doctor, "_speed", lambda _: 0)
+    monkeypatch.setattr(machine, "BUILT", (stale,))
+    monkeypatch.setattr(machine, "run", lambda words, cwd: done.append(words))
+    monkeypatch.setattr(machine, "clean", lambda _: done.append("clean"))
+    monkeypatch.setattr(machine, "check", lambda _: len(done) - 2)  # 0: after both
+    monkeypatch.setattr(machine, "_speed", lambda _: 0)
     assert main(["doctor", "--mend"]) == 0
     assert done == [["make", "--silent"], "clean"]
     assert "compiling runner" in capsys.readouterr().out

@@ -16,9 +16,8 @@ from testbed.own_files.scenario_file import document_from_options, in_document
 from testbed.plan.plan import make_plan
 from testbed.runs.selection import select_scenarios
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.stacks.build import build
 from testbed.stacks.flows import check_stack, with_stacks
-from testbed.stacks.stack import SHIPPED, shipped, sources_hash, stack_of
+from testbed.stacks.stack import SHIPPED, build, shipped, sources_hash, stack_of
 from tests.scenarios import dumbbell
 
 MINE = """
