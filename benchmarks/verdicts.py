@@ -133,10 +133,11 @@ def _judged(path: Path) -> tuple[str, str, str]:
     return verdict.verdict, next(deciding, "") if verdict.why else "", verdict.why
 
 
-def wilson(count: int, of: int, z: float = 1.96) -> str:
+def wilson(count: int, of: int) -> str:
     """Return a share with its interval of 95 %, by Wilson's score."""
     if not of:
         return ""
+    z = 1.96
     share, more = count / of, z**2 / of
     middle = share + more / 2
     half = z * math.sqrt((share * (1 - share) + more / 4) / of)

@@ -128,12 +128,12 @@ class Contrast:
     measure: ClaimMeasure
     printed: tuple[float, float] | None = None  # what the paper has of the two
 
-    def p_of(self, outcome: ComparisonOutcome, *, or_equal: bool = False) -> float:
+    def p_of(self, outcome: ComparisonOutcome) -> float:
         """Return the least level at which the interval shows this outcome."""
         beyond = math.nextafter(self.margin, math.inf)  # no difference is beyond no margin
         low, high = {
-            ComparisonOutcome.ABOVE: (-self.margin if or_equal else beyond, math.inf),
-            ComparisonOutcome.BELOW: (-math.inf, self.margin if or_equal else -beyond),
+            ComparisonOutcome.ABOVE: (beyond, math.inf),
+            ComparisonOutcome.BELOW: (-math.inf, -beyond),
             ComparisonOutcome.EQUAL: (-self.margin, self.margin),
         }[outcome]
         return self.estimate.p_within(low, high)
@@ -264,10 +264,9 @@ class _Judgement:
     """A comparison's verdict, and p of the verdicts that it might have."""
 
     wanted: ComparisonOutcome
-    or_equal: bool  # what is equal is as the claim has it, too
 
     def p_supported(self, contrast: Contrast) -> float:
-        return contrast.p_of(self.wanted, or_equal=self.or_equal)
+        return contrast.p_of(self.wanted)
 
     def p_against(self, contrast: Contrast) -> float:
         if not contrast.n or contrast.estimate.kind is EstimateKind.NOT_KNOWN:
@@ -278,7 +277,7 @@ class _Judgement:
         if self.wanted is ComparisonOutcome.EQUAL:
             shown = [ComparisonOutcome.ABOVE, ComparisonOutcome.BELOW]
         else:
-            shown = [OPPOSITE_ORDER[self.wanted]] + [ComparisonOutcome.EQUAL] * (not self.or_equal)
+            shown = [OPPOSITE_ORDER[self.wanted], ComparisonOutcome.EQUAL]
         return [(contrast.p_of(outcome), outcome) for outcome in shown]
 
     def judged(
@@ -287,12 +286,7 @@ class _Judgement:
         """Return the verdict, the outcome in words, and p of the verdict."""
         supported = self.p_supported(contrast)
         if supported <= level:
-            equal = contrast.p_of(ComparisonOutcome.EQUAL) <= level
-            return (
-                ClaimVerdict.SUPPORTED,
-                (ComparisonOutcome.EQUAL if equal else self.wanted),
-                supported,
-            )
+            return ClaimVerdict.SUPPORTED, self.wanted, supported
         if not corrected <= level:
             return ClaimVerdict.OPEN, ComparisonOutcome.UNCLEAR, math.nan
         _, outcome = min(self._against(contrast))
@@ -303,19 +297,13 @@ class _Judgement:
         return verdict, outcome, corrected
 
 
-def all_are(
-    wanted: ComparisonOutcome,
-    compared: Sequence[Contrast],
-    where: str = "",
-    *,
-    or_equal: bool = False,
-) -> ClaimPart:
+def all_are(wanted: ComparisonOutcome, compared: Sequence[Contrast], where: str = "") -> ClaimPart:
     """Require that every contrast has the outcome `wanted`.
 
     One within the margin is too small to matter, or refuted if the paper's number is known and
-    excluded; with `or_equal` it is as wanted. An unclear one is open, and another contradicts.
+    excluded. An unclear one is open, and another contradicts.
     """
-    judgement = _Judgement(wanted, or_equal)
+    judgement = _Judgement(wanted)
     against = tuple(judgement.p_against(each) for each in compared)
     return ClaimPart(against, partial(_all_judged, judgement, tuple(compared), where))
 

@@ -91,14 +91,11 @@ def line_with_band(
     )
 
 
-def mean_point(
-    place: float, cell: pd.Series, look: SeriesStyle, series: str = "", *, across: bool = True
-) -> PointSeries:
-    """Return one mean with its error bar, horizontal if `across`."""
-    mean = float(cell["mean"])
+def mean_point(place: float, cell: pd.Series, look: SeriesStyle, series: str = "") -> PointSeries:
+    """Return one mean with its horizontal error bar."""
     return PointSeries(
-        [mean if across else place],
-        [place if across else mean],
+        [float(cell["mean"])],
+        [place],
         look.colour,
         look.marker,
         size=4.5,
@@ -106,7 +103,7 @@ def mean_point(
         hollow=bool(cell["suspect"]),
         low=[float(cell["low"])],
         high=[float(cell["high"])],
-        along="x" if across else "y",
+        along="x",
         series=series,
         evidence=PointEvidence.from_table(cell.to_frame().T),
     )

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.colors import to_hex
 
 from analysis.trials.labels import by_number, variant_key
 
@@ -166,8 +165,3 @@ def styles_of(rows: pd.DataFrame, series: str) -> dict[str, SeriesStyle]:
 def style_sheet() -> AbstractContextManager[None]:
     """Return the context in which every figure is drawn and saved."""
     return mpl.rc_context(fname=SHEET)
-
-
-def diverging_colour(share: float) -> str:
-    """Return the colour of a share on a map from orange (0) to purple (1), white between."""
-    return to_hex(mpl.colormaps["PuOr"](share))

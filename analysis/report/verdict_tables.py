@@ -23,14 +23,13 @@ CHECK_HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", 
 CHECK_COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
 
 
-def checks_table(verdict: Verdict, everything: bool = True) -> TextTable:
-    """One line per check, the worst first; without `everything` only those that are not valid."""
+def checks_table(verdict: Verdict) -> TextTable:
+    """One line per check, the worst first."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.UNKNOWN, Grade.VALID)
     ranked = sorted(verdict.checks, key=lambda check: order.index(check.verdict))
-    shown = [each for each in ranked if everything or each.verdict is not Grade.VALID]
     counts = Counter(check.verdict for check in verdict.checks)
     note = ", ".join(f"{counts[grade]} {grade}" for grade in order if counts[grade])
-    return TextTable(CHECK_HEADER, tuple(_line(each) for each in shown), note)
+    return TextTable(CHECK_HEADER, tuple(map(_line, ranked)), note)
 
 
 def _line(check: Check) -> tuple[str, ...]:
