@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import math
 from collections import Counter
@@ -207,12 +208,9 @@ def first_difference(left: Trial, right: Trial) -> FirstDifference | None:
 
 
 def _first_packet(interface: str, paths: Sequence[Path], epoch_s: float) -> FirstDifference | None:
-    number = 0
-    for mine, theirs in _zipped(*map(_blocks, paths)):
-        number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
-        if mine != theirs:
-            times = [_time_s(each) - epoch_s if each else math.nan for each in (mine, theirs)]
-            return FirstDifference(interface, number, (times[0], times[1]))
+    for number, mine, theirs in _differing(paths):
+        times = [_time_s(each) - epoch_s if each else math.nan for each in (mine, theirs)]
+        return FirstDifference(interface, number, (times[0], times[1]))
     return None
 
 
@@ -287,11 +285,8 @@ def _packet_difference(where: str, paths: Sequence[Path], epoch_s: float) -> Ite
     if not all(path.is_file() for path in paths):
         yield f"{where}: other packets (no capture is left that says which)"
         return
-    number, first, others = 0, "", 0
-    for mine, theirs in _zipped(*map(_blocks, paths)):
-        number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
-        if mine == theirs:
-            continue
+    first, others = "", 0
+    for number, mine, theirs in _differing(paths):
         if not mine or not theirs:
             yield f"{where}: {'A' if theirs else 'B'} ends before packet {number}"
             return
@@ -304,13 +299,13 @@ def _packet_difference(where: str, paths: Sequence[Path], epoch_s: float) -> Ite
         yield f"{first}; {others} packets have other bytes, but all times and lengths are the same"
 
 
-def _zipped(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the blocks side by side; the shorter side is filled with empty ones."""
-    while True:
-        mine, theirs = next(a, b""), next(b, b"")
-        if not (mine or theirs):
-            return
-        yield mine, theirs
+def _differing(paths: Sequence[Path]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the blocks that differ, empty where a file ends before, with their packets' number."""
+    number = 0
+    for mine, theirs in itertools.zip_longest(*map(_blocks, paths), fillvalue=b""):
+        number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
+        if mine != theirs:
+            yield number, mine, theirs
 
 
 def _time_s(block: bytes) -> float:
