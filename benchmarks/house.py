@@ -6,7 +6,6 @@ The folder is a checkout of this project, of any age; this one if none is named.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,21 +15,6 @@ from pathlib import Path
 import numpy as np
 
 PRODUCT_FOLDERS = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
-PAPER_FOLDERS = {
-    "guo_yuan_sheng": r"\bGYS|guo_yuan|\bGuo\b",
-    "kapre_saxena_joshi_hattikar": r"\b(KS|JH)\d?\b|kapre|hattikar|\bKapre\b|\bHattikar\b",
-    "parvez_mahanti_williamson": r"\bPMW|parvez|\bParvez\b",
-    "rajore_gupta_sikka_jain": r"\bRGSJ|rajore|\bRajore\b",
-    "fall_floyd": r"fall_floyd|\bFall and Floyd\b|\bFall/Floyd\b",
-}
-# Files outside a paper's folder that have to name papers.
-MAY_NAME_PAPERS = {
-    "experiments/catalogue.py": "it says where every experiment is",
-    "benchmarks/house.py": "it has the papers' names, to look for them",
-    "benchmarks/ns2_fall_floyd.py": "it repeats a paper's simulation in the paper's simulator",
-    "benchmarks/trial_costs.py": "it measures the background traffic of a paper's experiment",
-    "benchmarks/papers.py": "it explains the marks of the papers' pages by examples",
-}
 
 
 @dataclass(frozen=True)
@@ -114,19 +98,6 @@ def importers(files: list[SourceFile]) -> dict[str, set[str]]:
     return by_module
 
 
-def paper_mentions(file: SourceFile) -> int:
-    """Count the lines outside a paper's folder that name the paper and need not."""
-    if file.path in MAY_NAME_PAPERS:
-        return 0
-    patterns = [
-        pattern
-        for folder, pattern in PAPER_FOLDERS.items()
-        if f"experiments/{folder}/" not in file.path
-    ]
-    name = re.compile("|".join(patterns))
-    return sum(bool(name.search(line)) for line in file.text.splitlines())
-
-
 def describe(checkout: Path) -> Iterator[str]:
     """Yield the lines of the report."""
     every = read(checkout, (*PRODUCT_FOLDERS, "tests"))
@@ -145,9 +116,6 @@ def describe(checkout: Path) -> Iterator[str]:
     yield f"lines of a product function: {spread(function_lengths(product))}"
     used = importers(product)
     yield f"modules with exactly one importer: {sum(len(who) == 1 for who in used.values())}"
-    mentions = {file.path: paper_mentions(file) for file in product}
-    places = sum(count > 0 for count in mentions.values())
-    yield f"a paper named outside its folder: {sum(mentions.values())} lines in {places} files"
 
 
 if __name__ == "__main__":
