@@ -66,6 +66,7 @@ def test_the_socket_runs_the_variant(variants: dict[str, Trial], variant: str) -
     assert settings["receiver"]["net.ipv4.tcp_congestion_control"] == "cubic"
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_bottleneck_sends_at_its_rate(variants: dict[str, Trial], variant: str) -> None:
     """To 0.1 %, once the queue stands."""
@@ -73,6 +74,7 @@ def test_the_bottleneck_sends_at_its_rate(variants: dict[str, Trial], variant: s
     assert rate_mbit(found, 5, 20) == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_flows_start_and_stop_in_time(variants: dict[str, Trial], variant: str) -> None:
     trial = variants[variant]
