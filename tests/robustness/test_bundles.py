@@ -75,6 +75,20 @@ def test_a_trial_in_real_time_is_not_repeated(tmp_path: Path) -> None:
         assert [trial.path.name for trial in repeatable(bundle)] == ["there"]
 
 
+@pytest.mark.parametrize("captures", ["keep", "drop"])
+def test_a_record_names_the_captures_that_come_along(tmp_path: Path, captures: str) -> None:
+    """And the hashes of those that do not."""
+    write_trial(tmp_path / "made" / "there")
+    make_bundle([tmp_path / "made"], tmp_path / "paper.zip", About(captures=captures), {})
+    with unpacked(tmp_path / "paper.zip") as bundle:
+        assert not bundle.faults
+        [trial] = repeatable(bundle)
+        files = [each.file for each in trial.record.captures]
+        assert all(each.sha256 for each in trial.record.captures) and len(files) > 1
+        assert [bool(file) for file in files] == [captures == "keep"] * len(files)
+        assert all((trial.path / file).is_file() for file in files if file)
+
+
 def entries_of(bundle: Path) -> Entries:
     with zipfile.ZipFile(bundle) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

@@ -55,7 +55,7 @@ def test_markup_in_every_string_is_text(tmp_path: Path, monkeypatch: pytest.Monk
     answered = answers(tables, {"router-fairness": tmp_path / "rf"}, None, own)
     render = page.render
     monkeypatch.setattr(page, "render", lambda given: render(doctored(given)))
-    with browser() as tab, report_writer.sketched():
+    with browser() as tab:
         tab.open(make_report(found, tmp_path / "report.html", answered), 1440)
         assert tab.run("document.querySelectorAll('.evil').length") == 0
         assert tab.run("window.evil === undefined")
