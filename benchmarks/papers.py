@@ -70,7 +70,7 @@ from testbed.runs.sources import parts_of
 from testbed.scenario.model import Scenario
 from testbed.store.names import EVALUATION_JSON, RADIO_FILE, RECORD, REPORT, trial_folder
 from testbed.store.reading import Trial, trials_in
-from testbed.store.records import Record
+from testbed.store.records import Record, Status
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 STORED = "answers.json"
@@ -338,7 +338,8 @@ def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
     ]
     if any(a.trials.startswith(SIMULATED) for a in answers):
         every = [(row[0], row[1].replace("ns2", ON_LINUX, 1), *row[2:]) for row in every]
-    whole = f"All {len(answers)} answers" if len(answers) > 1 else "The answer in full"
+    several = "Both answers" if len(answers) == 2 else f"All {len(answers)} answers"
+    whole = several if len(answers) > 1 else "The answer in full"
     return [
         *markdown_lines(("claim", "answer"), rows),  # two columns: a phone has no room for more
         "",
@@ -363,20 +364,30 @@ def _in_and_outside(answers: Sequence[ClaimAnswer]) -> str:
         " / ".join(dict.fromkeys(verdict_of(answer.answer) for answer in part))
         for part in (inside, outside)
     )
-    return f"{SIMULATED}: {told}; {ON_LINUX}: {linux}" if inside else linux
+    if not inside:
+        return linux
+    both = f"{SIMULATED} and {ON_LINUX}: {linux}"
+    return both if told == linux else f"{SIMULATED}: {told}; {ON_LINUX}: {linux}"
 
 
 def _what_may_decide(answers: Sequence[ClaimAnswer]) -> str:
     """Say how many networks decide nine of ten cases like what is open, by their spread."""
     is_simulated = any(answer.trials.startswith(SIMULATED) for answer in answers)
+    still_open = [each for each in answers if verdict_of(each.answer) == "open" and each.needed]
     needed = dict.fromkeys(
         f"{each.needed:,} networks {SIMULATED if SIMULATED in each.trials else ON_LINUX}"
         if is_simulated
         else f"{each.needed:,} networks"
-        for each in answers
-        if verdict_of(each.answer) == "open" and each.needed > each.n
+        for each in still_open
+        if each.needed > each.n
     )
-    return f"Some {' and '.join(needed)} may decide it." if needed else ""
+    told = [f"Some {' and '.join(needed)} may decide it."] if needed else []
+    told += dict.fromkeys(
+        f"The {each.n} networks that were planned do not decide it."
+        for each in still_open
+        if each.needed <= each.n
+    )
+    return " ".join(told)
 
 
 def verdict_of(answer: str) -> str:
@@ -664,9 +675,18 @@ def is_about(table: MarkedTable, claim: str) -> bool:
 
 @functools.cache  # tables of different claims may have the same runs
 def _claims(commands: tuple[str, ...], out: Path, oracle: Path) -> list[dict[str, Any]]:
-    """Run the commands, report on their results, and return the answers to all papers' claims."""
+    """Run the commands, report on their results, and return the answers to all papers' claims.
+
+    An invalid trial ends a run with an error, too; an answer leaves it out, and says so.
+    """
     for command in commands:
-        _testbed(command, out)
+        try:
+            _testbed(command, out)
+        except SystemExit:
+            trials = trials_in(_folder(command, out))
+            ran = {each.path.name for each in trials if each.record.status is Status.OK}
+            if not ran.issuperset(trial_folder(each, "guest") for each in scenarios_of(command)):
+                raise
     page = out / "report.html"
     folders = dict.fromkeys(_folder(command, out) for command in commands)
     reference = ["--reference", str(oracle)] if oracle.is_dir() else []

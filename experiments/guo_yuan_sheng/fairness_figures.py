@@ -158,7 +158,7 @@ def _pie(shares: pd.Series, looks: dict[str, SeriesStyle]) -> Panel:
                 )
             )
         begin = end
-    note = "the same as the paper's pie"
+    note = "these means, drawn as the paper does"
     axis = Axis(limits=(-1.2, 1.2), grid=False)
     return Panel(marks, axis, axis, note=note, bare=True, equal=True)
 

@@ -379,17 +379,28 @@ CLAIMS: tuple[Claim, ...] = (
         readings=BOTH_WINDOWS,
         sentences=(
             Sentence(
+                "in ns-2, window of 20",
+                "supported",
+                "In ns-2 NewReno has {throughput, newreno, CBR 7–10 Mbit/s} under congestion, Reno "
+                "{throughput, reno, CBR 7–10 Mbit/s};",
+            ),
+            Sentence(
                 "in ns-2, window of 1000",
                 "supported",
-                "NewReno is ahead before that, too, unless a window of 20 packets keeps all from "
-                "losing: with 1000 it has {throughput, newreno, CBR 2–6 Mbit/s} at low rates, "
-                "Reno {throughput, reno, CBR 2–6 Mbit/s} in ns-2,",
+                "with a window of 1000 packets it is ahead at low rates, too: {throughput, "
+                "newreno, CBR 2–6 Mbit/s} against {throughput, reno, CBR 2–6 Mbit/s}.",
+            ),
+            Sentence(
+                "ns2, window of 20",
+                "supported",
+                "On Linux {throughput, newreno, CBR 7–10 Mbit/s} and {throughput, reno, CBR 7–10 "
+                "Mbit/s} under congestion;",
             ),
             Sentence(
                 "ns2, window of 1000",
                 "supported",
-                "{throughput, newreno, CBR 2–6 Mbit/s} and {throughput, reno, CBR 2–6 Mbit/s} on "
-                "Linux.",
+                "with 1000, {throughput, newreno, CBR 2–6 Mbit/s} and {throughput, reno, CBR 2–6 "
+                "Mbit/s} at low rates.",
             ),
         ),
     ),
@@ -466,8 +477,7 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "in ns-2, second TCP N5–N6",
                 "supported",
-                "The first of two alike paths has {share of vegas in vegas/vegas, mean of the "
-                "loads} in ns-2",
+                "The first flow has {share of vegas in vegas/vegas, mean of the loads} in ns-2",
             ),
             Sentence(
                 "ns2, second TCP N5–N6",
@@ -477,8 +487,8 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "ns2, second TCP N2–N3",
                 "contradicted",
-                "If the second goes from N2 to N3, as JH's text has it, the first has {share of "
-                "vegas in vegas/vegas, mean of the loads}.",
+                "With the second from N2 to N3, as JH have it: {share of vegas in vegas/vegas, "
+                "mean of the loads}.",
             ),
         ),
     ),
@@ -491,8 +501,7 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "in ns-2, second TCP N5–N6",
                 "supported",
-                "The first of two alike paths has {share of reno in reno/reno, mean of the "
-                "loads} in ns-2",
+                "The first flow has {share of reno in reno/reno, mean of the loads} in ns-2",
             ),
             Sentence(
                 "ns2, second TCP N5–N6",
@@ -502,8 +511,7 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "ns2, second TCP N2–N3",
                 "contradicted",
-                "with a second from N2 to N3 it has {share of reno in reno/reno, mean of the "
-                "loads}.",
+                "with the second from N2 to N3, {share of reno in reno/reno, mean of the loads}.",
             ),
         ),
     ),
@@ -566,8 +574,8 @@ CLAIMS: tuple[Claim, ...] = (
                 "ns2",
                 "supported",
                 "When CBR starts, Reno falls from {throughput before CBR, reno} to {throughput "
-                "beside CBR, reno}. JH's 6000 to 10000, which have no unit, cannot be TCP's "
-                "kbit/s: CBR leaves 3 Mbit/s.",
+                "beside CBR, reno}: CBR leaves 3 Mbit/s, so that JH's 6000 to 10000 cannot be "
+                "TCP's kbit/s.",
             ),
         ),
     ),
@@ -604,7 +612,7 @@ CLAIMS: tuple[Claim, ...] = (
             Sentence(
                 "in ns-2",
                 "refuted",
-                "With RED, SACK's round trip is JH's 0.72 ms shorter in neither: {TCP's RTT, "
+                "SACK's round trip is not JH's 0.72 ms shorter with RED: {TCP's RTT, "
                 "SACK + RED} against {TCP's RTT, SACK + DropTail} in ns-2,",
             ),
             Sentence(

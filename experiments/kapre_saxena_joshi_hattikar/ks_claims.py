@@ -561,8 +561,14 @@ CLAIMS: tuple[Claim, ...] = (
                 "by CBR's one-way delay supported",
                 "What RED shortens is the wait of CBR's packets: beside Reno they arrive after "
                 "{CBR's one-way delay, Reno + RED}, with DropTail after {CBR's one-way delay, "
-                "Reno + DropTail} (ns-2). TCP's round trip is shorter by less than half a "
-                "packet's time.",
+                "Reno + DropTail} in ns-2,",
+            ),
+            Sentence(
+                "ns2",
+                "by TCP's RTT too small to matter, by TCP's one-way delay too small to matter, "
+                "by CBR's one-way delay supported",
+                "on Linux after {CBR's one-way delay, Reno + RED} and {CBR's one-way delay, Reno "
+                "+ DropTail}. TCP's round trip is shorter by less than half a packet's time.",
             ),
         ),
     ),

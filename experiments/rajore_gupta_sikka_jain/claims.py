@@ -400,6 +400,11 @@ CLAIMS: tuple[Claim, ...] = (
                 "{time until playback starts, cubic}, with our page of 1 MB; how large the "
                 "paper's was is not known.",
             ),
+            Sentence(
+                "modern, sender, 802.11",
+                "not testable here",
+                "By 802.11, {time until playback starts, cubic}.",
+            ),
         ),
     ),
     _hall(
@@ -454,6 +459,11 @@ CLAIMS: tuple[Claim, ...] = (
                 "modern, netem, 0.01 Mbit/s up",
                 "not testable here",
                 "Wireshark has such errors for TCP only.",
+            ),
+            Sentence(
+                "modern, 802.11",
+                "not testable here",
+                "By 802.11, QUIC's worst second loses {worst second's losses over QUIC}.",
             ),
         ),
     ),
