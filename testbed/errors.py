@@ -11,7 +11,7 @@ from unicodedata import category
 HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name another disk: --out DIR, or > FILE for what is printed",
     errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
-    errno.EACCES: "permission denied: `ls -ld` shows whose it is; --out names another folder",
+    errno.EACCES: "`ls -ld` shows whose it is, and who may open it; name a folder of your own",
     errno.EPERM: "it is another user's, or only root may do it: `ls -ld` shows whose it is",
     errno.EROFS: "nothing can be written there: name another folder with --out",
     errno.ENOENT: "is the name spelt right?",

@@ -10,8 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from analysis.trials.labels import BETWEEN, in_lines, queue_label, rate_label, variation_label
-from testbed.scenario.model import FlowKind, Scenario
+from analysis.trials.labels import (
+    BETWEEN,
+    in_lines,
+    losses_of_flows,
+    queue_label,
+    rate_label,
+    variation_label,
+)
+from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import PLAIN_QUEUE, Graph, Link, NodeKind, shortest_paths
 
 WIDTH, STEP, TOP = 720, 64, 30
@@ -194,15 +201,20 @@ def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
             yield Edge(link.ends[0], link.ends[1], *each)
 
 
-def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Link]:
-    """Yield the link of that name in each scenario that has one."""
+def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[tuple[Link, list[Flow]]]:
+    """Yield the link of that name in each scenario that has one, and the flows that end there."""
     for scenario in scenarios:
-        if (link := scenario.network.link(name)) is not None:
-            yield link
+        graph = scenario.network
+        if (link := graph.link(name)) is not None:
+            last = ((flow, graph.steps_from(flow.src).get(flow.dst)) for flow in scenario.flows)
+            yield (
+                link,
+                [flow for flow, steps in last if steps and graph.links[steps[-1][0]] is link],
+            )
 
 
-def _several_links(settings: Iterable[Link]) -> tuple[str, str]:
-    texts = {_link_words(each) for each in settings}
+def _several_links(settings: Iterable[tuple[Link, list[Flow]]]) -> tuple[str, str]:
+    texts = {_link_words(*each) for each in settings}
     return texts.pop() if len(texts) == 1 else (f"{len(texts)} settings", "")
 
 
@@ -220,14 +232,21 @@ def _once(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield above, below
 
 
-def _link_words(link: Link) -> tuple[str, str]:
+def _link_words(link: Link, flows: Iterable[Flow]) -> tuple[str, str]:
+    """Return a link's rate and its other settings, with the losses of the flows that end there."""
     one = link.forward
     jitter = f" ± {one.jitter_ms:g}" if one.jitter_ms else ""
-    loss = f"{100 * one.loss.loss_rate:.2g} % lost" if one.loss else ""
+    losses = [
+        f"{100 * each.loss.loss_rate:.2g} % lost to {end}"
+        for each, end in zip(link.directions, link.ends[::-1], strict=True)
+        if each.loss
+    ]
+    if one.loss and one.loss == link.directions[1].loss:
+        losses = [f"{100 * one.loss.loss_rate:.2g} % lost each way"]
     ahead = f"{100 * one.reorder:.2g} % overtake" if one.reorder else ""
     delay = f"{one.delay_ms:g}{jitter} ms" if one.delay_ms else ""
     busy = f"{100 * one.radio.busy:g} % others'" if one.radio and one.radio.busy else ""
-    parts = (variation_label(link), delay, loss, ahead, busy)
+    parts = (variation_label(link), delay, *losses, *losses_of_flows(flows), ahead, busy)
     return rate_label(link), ", ".join(filter(None, parts))
 
 
@@ -236,16 +255,13 @@ def _several(texts: Iterable[str], what: str) -> str:
     return different[0] if len(different) == 1 else f"{len(different)} {what}"
 
 
-def _bottleneck(links: Iterable[Link]) -> str:
-    def words(link: Link) -> str:
-        rate, others = _link_words(link)
-        return ", ".join(filter(None, (rate, others)))
-
-    return _several(map(words, links), "settings")
+def _bottleneck(links: Iterable[tuple[Link, list[Flow]]]) -> str:
+    words = (", ".join(filter(None, _link_words(*each))) for each in links)
+    return _several(words, "settings")
 
 
-def _queues(links: Iterable[Link]) -> str:
-    queues = (each.forward.queue or PLAIN_QUEUE for each in links)
+def _queues(links: Iterable[tuple[Link, list[Flow]]]) -> str:
+    queues = (link.forward.queue or PLAIN_QUEUE for link, _ in links)
     return _several(map(queue_label, queues), "queues")
 
 

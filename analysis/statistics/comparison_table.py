@@ -39,7 +39,8 @@ def report_table(comparison: FolderComparison, everything: bool) -> TextTable:
         before = here
     left = len(comparison.metrics) - len(shown)
     more = f"; {left} lines that agree are left out (--all)" if left else ""
-    return TextTable(COMPARISON_HEADER, tuple(rows), COMPARISON_NOTE + more if rows else "")
+    told = any(each.agreement is not Agreement.IDENTICAL for each in shown)
+    return TextTable(COMPARISON_HEADER, tuple(rows), COMPARISON_NOTE + more if told else "")
 
 
 def _texts(metric: ComparedMetric) -> tuple[str, ...]:

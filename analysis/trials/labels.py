@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from testbed.scenario.model import Scenario
+from testbed.errors import number_of
+from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.named_networks import described
 from testbed.scenario.network import Graph, Link, Queue
 from testbed.store.reading import Trial
@@ -111,7 +112,7 @@ def conditions(scenario: Scenario) -> list[str]:
     losses = losses_label(network)
     overtaking = {one.reorder for link in network.links for one in link.directions if one.reorder}
     stated += [losses] if losses else []
-    stated += _losses_of_flows(scenario)
+    stated += losses_of_flows(scenario.flows)
     stated += [f"{100 * share:.2g} % overtake" for share in sorted(overtaking)]
     stated += ["by " + " – ".join(route[1:-1]) + ", back by another way" for route in network.routes
               if len(route) > MIN_ROUTE and route[::-1] not in network.routes]  # fmt: skip
@@ -122,16 +123,16 @@ def conditions(scenario: Scenario) -> list[str]:
     )
 
 
-def _losses_of_flows(scenario: Scenario) -> list[str]:
+def losses_of_flows(flows: Iterable[Flow]) -> list[str]:
     """Describe the losses of flows, which the receiver's access link has."""
     stated = []
-    for flow in scenario.flows:
+    for flow in flows:
         if flow.loss and flow.loss.gilbert_elliott:
             stated.append(f"{100 * flow.loss.gilbert_elliott.loss_rate:.2g} % of the data lost")
-        elif flow.loss:
-            stated.append("losses by chance")
+        elif flow.loss and (events := flow.loss.events):
+            stated.append(f"{events.losses} lost in {1 / events.rate:.3g} segments")
         elif flow.drops:
-            stated.append("some segments dropped")
+            stated.append(f"{number_of(len(flow.drops), 'segment')} dropped")
     return list(dict.fromkeys(stated))
 
 

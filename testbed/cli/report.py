@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from testbed.bundles.opened import folders_of, is_bundle
-from testbed.cli.run_output import collected, print_warnings
+from testbed.cli.run_output import collected, print_figures, print_warnings
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.runs.console import console, wide_console
@@ -120,9 +120,7 @@ def _save_for_paper(options: argparse.Namespace) -> int:
         raise UsageError("--style paper writes figures, not a page", "leave out the other options")
     folder = options.out or options.results[0] / FIGURES
     for results in collected(options.results, options).experiments:
-        for figure in figures(results):
-            pdf, _ = save_pdf(for_paper(figure), folder)
-            console.print(f"figure: {pdf} (.csv)", soft_wrap=True)
+        print_figures((save_pdf(for_paper(each), folder)[0] for each in figures(results)), ".csv")
         print_warnings(results.not_shown)
     return 0
 
@@ -148,7 +146,7 @@ def _say_counts(answers: Sequence[Answer]) -> None:
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
-    """Print a trial's verdict check by check, and draw its flow's figures."""
+    """Print a trial's verdict and the checks that decide it, and draw its flow's figures."""
     from analysis.captures.inspection import flow_record
     from analysis.figures.general.presentation import for_paper
     from analysis.figures.static_renderer import save, save_pdf
@@ -159,12 +157,12 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     folder = options.out or trial.path / FIGURES
     drawn = _figures(trial, flow, options.start, options.stop)
     if options.style == PAPER_STYLE:
-        files = [path for figure in drawn for path in save_pdf(for_paper(figure), folder)]
-    else:
-        files = [path for figure in drawn for path in save(figure, folder)]
-        files.append(write_trial_page(trial, flow, folder, files))
-    for path in files:
-        console.print(path, soft_wrap=True)
+        print_figures((save_pdf(for_paper(figure), folder)[0] for figure in drawn), ".csv")
+        return 0
+    pictures = print_figures(save(figure, folder)[0] for figure in drawn)
+    files = [each.with_suffix(end) for each in pictures for end in (".png", ".svg", ".csv")]
+    page = write_trial_page(trial, flow, folder, files)
+    console.print(f"report: {page}", soft_wrap=True)
     return 0
 
 
@@ -207,9 +205,10 @@ def _print_checks(trial: Trial) -> None:
         reason = trial.record.reason or "its verdict is lost, as are its captures: run it again"
         console.print(f"{trial.record.status}: {reason}")
         return
-    shown = checks_table(verdict)
-    console.print(_rich_table(shown))
-    console.print(f"verdict: {verdict.verdict} ({shown.note})")
+    shown = checks_table(verdict, everything=False)
+    console.print(f"verdict: {verdict.verdict} ({shown.note}; the page has all checks)")
+    if shown.rows:
+        console.print(_rich_table(shown))
 
 
 def _rich_table(shown: TextTable) -> Table:
@@ -224,8 +223,8 @@ def _rich_table(shown: TextTable) -> Table:
 
 def _figures(
     trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None
-) -> list[Figure]:
-    """Return the flow's timeline, and for TCP its time-sequence diagram."""
+) -> Iterator[Figure]:
+    """Yield the flow's timeline, and for TCP its time-sequence diagram."""
     from analysis.figures.time_sequence import sequence_figure
     from analysis.figures.timeline import timeline_figure
     from analysis.figures.timeline.timeline_data import flow_span
@@ -233,9 +232,8 @@ def _figures(
 
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)
     name = stem(flow, start_s, stop_s)
-    drawn = [timeline_figure.checked(trial, flow, asked, f"{name}-timeline")]
+    yield timeline_figure.checked(trial, flow, asked, f"{name}-timeline")
     one = flow.protocol == "tcp" and not flow.has_many_connections
     if one and trial.capture(f"sender:{flow.name}"):
         near = None if start_s is None and stop_s is None else asked
-        drawn.append(sequence_figure.figure(trial, flow, whole, near, f"{name}-sequence"))
-    return drawn
+        yield sequence_figure.figure(trial, flow, whole, near, f"{name}-sequence")

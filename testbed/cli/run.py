@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from testbed.runs.orchestration import (
     invalid_trials,
     plan_run,
 )
-from testbed.runs.progress import ConsoleListener, after_a_while
+from testbed.runs.progress import ConsoleListener
 from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import (
@@ -259,13 +259,13 @@ def _show_figures(
 
         _show_numbers(run, rows, (), printed)
         all_results = presentation.of_results(run, experiment, {})
-        _print_figures(save_figures(selection.file, all_results, run / FIGURES))
+        run_output.print_figures(save_figures(selection.file, all_results, run / FIGURES))
         return
     folder, made_of = run / FIGURES, figure_cache.inputs_hash(run)
     kept = figure_cache.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
         _show_numbers(run, rows, (), printed)
-        _print_figures(folder / name for name in kept.figures)
+        run_output.print_figures(folder / name for name in kept.figures)
         return
     from analysis.figures.general import presentation  # draws: slow to load
 
@@ -273,25 +273,13 @@ def _show_figures(
     tables = list(presentation.summaries(all_results))
     _show_numbers(run, rows, tables, printed)
     if kept:
-        _print_figures(folder / name for name in kept.figures)
+        run_output.print_figures(folder / name for name in kept.figures)
         return
-    drawn = _print_figures(presentation.save_figures(all_results, folder))
+    drawn = run_output.print_figures(presentation.save_figures(all_results, folder))
     not_shown = [line for results in all_results for line in results.not_shown]
     run_output.print_warnings(not_shown)
     if not not_shown:
         figure_cache.store(folder, experiment, made_of, drawn, bool(tables))
-
-
-def _print_figures(figures: Iterable[Path]) -> list[Path]:
-    """Print the first figure's file as soon as it is drawn, and the names of the others."""
-    drawn = list[Path]()
-    for figure in after_a_while("drawing figures", figures):
-        if not drawn:
-            console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
-        drawn.append(figure)
-    if drawn[1:]:
-        console.print(f"beside it: {', '.join(each.name for each in drawn[1:])}", soft_wrap=True)
-    return drawn
 
 
 class LivePage(ConsoleListener):

@@ -140,3 +140,15 @@ def _styled(cell: str) -> Text:
     """Return a cell, that of verdicts in the colour of its worst; a file or pipe has no colours."""
     style = next((style for word, style in VERDICT_STYLES.items() if word in cell.split()), "")
     return Text(printable_lines(cell), style=style)
+
+
+def print_figures(figures: Iterable[Path], others: str = ".svg, .csv") -> list[Path]:
+    """Print the first figure's file as soon as it is drawn, and the names of the others."""
+    drawn = list[Path]()
+    for figure in after_a_while("drawing figures", figures):
+        if not drawn:
+            console.print(f"figure: {figure} ({others})", soft_wrap=True)
+        drawn.append(figure)
+    if drawn[1:]:
+        console.print(f"beside it: {', '.join(each.name for each in drawn[1:])}", soft_wrap=True)
+    return drawn

@@ -269,6 +269,8 @@ def trial_paths(results: Path) -> list[Path]:
         paths = [store / name for name in listed_trials(results)]
     else:
         paths = list(results.iterdir())
+        if not any(is_trial(each) for each in paths if os.access(each, os.X_OK)):
+            return []  # such as /tmp, with folders that are closed to others
     return sorted(filter(is_trial, paths), key=lambda path: path.name)
 
 

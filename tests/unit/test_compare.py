@@ -394,8 +394,11 @@ def test_exit_status_of_wrong_usage(folders: Path, extra: list[str]) -> None:
 def test_folders_without_trials(
     folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shut = tmp_path / "shut"  # another user's, as in /tmp
+    shut.mkdir(mode=0)
     assert main(["compare", str(folders / "a"), str(tmp_path)]) == 1
     assert "no trials in it" in capsys.readouterr().err
+    shut.rmdir()
     (tmp_path / "few" / "runs").mkdir(parents=True)
     assert main(["compare", str(folders / "a"), str(tmp_path)]) == 1
     assert f"name one of those in it: {tmp_path / 'few'}" in capsys.readouterr().err

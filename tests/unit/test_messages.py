@@ -39,9 +39,21 @@ def rows(*cells: tuple[str, float, float], **axes: list[str] | list[float]) -> p
         (
             rows(("app", 2, 18), ("bulk", 8, 18), ("app", 3, 76), ("bulk", 7, 78),
                  discipline=["fq_codel", "fq_codel", "pfifo", "pfifo"]),
-            "With fq_codel, app 2 and bulk 8 Mbit/s, and packets take 18 ms; with pfifo, app 3 and "
-            "bulk 7 Mbit/s, and packets take 77 ms.",
+            "With fq_codel, app gets 2 Mbit/s and bulk 8, and packets take 18 ms; with pfifo, "
+            "app 3 and bulk 7, and packets take 77 ms.",
         ),
+        (
+            rows(("cubic", 7.25, 210), ("cubic", 5.97, 229), trace=["step", "driving"]),
+            "Cubic gets 7.25 Mbit/s with trace step, 5.97 with trace driving; packets take 210 ms "
+            "with trace step, 229 ms with trace driving.",
+        ),
+        (
+            rows(("cubic", 9, 20), ("cubic", 9, 90), queue=["fq_codel", "pfifo"]),
+            "Cubic gets 9 Mbit/s with either, but packets take 4.5 times as long with pfifo "
+            "(90 ms) as with fq_codel (20 ms).",
+        ),
+        (rows(("cubic", 9, 20), ("cubic", 8, 20), ("cubic", 7, 20), ("cubic", 6, 20),
+              queue=["a", "a", "b", "b"], trace=["x", "y", "x", "y"]), ""),
     ],
 )  # fmt: skip
 def test_a_comparison_is_said_in_words(table: pd.DataFrame, said: str) -> None:
@@ -52,7 +64,7 @@ def test_a_sweep_is_said_by_its_ends() -> None:
     table = rows(("cubic", 9, 1), ("bbr", 9, 1), ("cubic", 2, 1), ("bbr", 9.1, 1),
                  loss_percent=[0.0, 0.0, 1.0, 1.0])  # fmt: skip
     assert messages.by_number_of(table, "series", "loss_percent") == (
-        "From loss 0 to 1 %, BBR stays at 9, Cubic falls from 9 to 2 Mbit/s."
+        "As loss goes from 0 to 1 %, BBR stays at 9 Mbit/s and Cubic falls from 9 to 2."
     )
 
 
@@ -60,7 +72,7 @@ def test_trials_of_several_runs_may_have_different_axes() -> None:
     table = rows(("cubic", 9, 1), ("cubic", 8, 1), ("cubic", 4, 1),
                  loss_percent=[0.0, float("nan"), 1.0])  # fmt: skip
     assert messages.by_number_of(table, "series", "loss_percent") == (
-        "From loss 0 to 1 %, Cubic falls from 9 to 4 Mbit/s."
+        "As loss goes from 0 to 1 %, Cubic falls from 9 to 4 Mbit/s."
     )
 
 

@@ -27,23 +27,28 @@ from tests.trial_writer import ROLES, write_trial
 SUFFIXES = ("png", "svg", "csv")
 
 
-def names(stem: str, kinds: tuple[str, ...] = ("timeline", "sequence")) -> list[str]:
-    return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in SUFFIXES]
-
-
 def files(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The paths that it names, after its table of checks."""
-    lines = capsys.readouterr().out.splitlines()
-    verdict = next(i for i, line in enumerate(lines) if line.startswith("verdict: "))
-    return lines[verdict + 1 :]
+    """The lines that name files, after the verdict and what is not valid."""
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("verdict: ")
+    return lines[next(i for i, line in enumerate(lines) if line.startswith("figure: ")) :]
+
+
+def written(folder: Path, *stems: str) -> bool:
+    wanted = [f"{stem}.{suffix}" for stem in stems for suffix in SUFFIXES]
+    return all((folder / name).stat().st_size for name in [*wanted, TRIAL_PAGE])
 
 
 def test_figures_go_into_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = write_trial(tmp_path / "reno", samples=True)
     assert main(["report", str(trial)]) == 0
-    said = files(capsys)
-    assert said == [str(trial / "figures" / name) for name in [*names("tcp"), TRIAL_PAGE]]
-    assert all(Path(line).stat().st_size for line in said)
+    folder = trial / "figures"
+    assert files(capsys) == [
+        f"figure: {folder / 'tcp-timeline.png'} (.svg, .csv)",
+        "beside it: tcp-sequence.png",
+        f"report: {folder / TRIAL_PAGE}",
+    ]
+    assert written(folder, "tcp-timeline", "tcp-sequence")
 
 
 def test_a_part_of_another_flow_elsewhere(
@@ -52,9 +57,10 @@ def test_a_part_of_another_flow_elsewhere(
     trial, out = write_trial(tmp_path / "reno", samples=True), tmp_path / "a" / "b"
     asked = ["--flow", "cbr", "--from", "2", "--to", "4.5", "--out", str(out)]
     assert main(["report", str(trial), *asked]) == 0
-    said = files(capsys)
-    wanted = [*names("cbr-2s-4.5s", ("timeline",)), TRIAL_PAGE]
-    assert said == [str(out / name) for name in wanted]
+    stem = "cbr-2s-4.5s-timeline"
+    first = f"figure: {out / stem}.png (.svg, .csv)"
+    assert files(capsys) == [first, f"report: {out / TRIAL_PAGE}"]
+    assert written(out, stem)
     assert not (trial / "figures").exists()
 
 
@@ -113,8 +119,8 @@ def test_without_the_sender_there_is_no_sequence(
 ) -> None:
     trial = write_trial(tmp_path / "reno", samples=True, without=tuple(ROLES))
     assert main(["report", str(trial)]) == 0
-    said = [Path(line).name for line in files(capsys)]
-    assert said == [*names("tcp", ("timeline",)), TRIAL_PAGE]
+    first = f"figure: {trial / 'figures' / 'tcp-timeline.png'} (.svg, .csv)"
+    assert files(capsys) == [first, f"report: {trial / 'figures' / TRIAL_PAGE}"]
 
 
 def test_a_page_shows_what_was_run_and_its_figures_first(

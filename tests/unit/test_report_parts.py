@@ -36,6 +36,7 @@ from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
 from testbed.errors import TestbedError
 from testbed.runs.results_folders import keep_run
+from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
 from testbed.scenario.named_networks import LinkSettings, NetworkName
 from testbed.store.names import REDUCED
 from testbed.store.reading import open_trial
@@ -254,6 +255,16 @@ def test_the_network_is_drawn_with_its_settings() -> None:
     for words in ("sender2", "receiver2", "10 Mbit/s, 10 ms", "pfifo 10 packets", "CBR → right"):
         assert f">{words}<" in drawn
     assert drawn.count("<line") == 5
+
+
+def test_losses_of_flows_stand_at_the_link_that_has_them() -> None:
+    scenario = dumbbell()
+    one, two, cbr = scenario.flows
+    one = dataclasses.replace(one, loss=Loss(gilbert_elliott=GilbertElliott(0.01, 1.0)))
+    two = dataclasses.replace(two, loss=Loss(events=LossEvents(0.005)))
+    drawn = drawing([dataclasses.replace(scenario, flows=(one, two, cbr))])
+    words = " ".join(re.findall(r'class="halo"[^>]*>([^<]+)', drawn))
+    assert words.count("of the data lost") == 1 and words.count("1 lost in 200 segments") == 1
 
 
 def test_no_words_of_a_network_are_above_its_drawing() -> None:

@@ -30,7 +30,7 @@ from analysis.metrics.columns import measured_columns
 from analysis.metrics.digest import RTT_QUANTILES
 from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
-from analysis.statistics.intervals import half_width
+from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, half_width
 from analysis.statistics.text_tables import SINGLE_FLOWS, variant_means
 from testbed.errors import TestbedError
 from testbed.scenario.model import GREEDY, FlowKind
@@ -236,15 +236,16 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
         return
     several = rows.groupby(["trial", "variant"])["flow"].nunique().gt(1).any()
     together = " Flows of one variant are added." if several else ""
-    seeds = "lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    count = rows["seed"].nunique()
+    bands = "; bands: 95 % interval (Student's t)" * (count >= MIN_SEEDS_OF_A_SPREAD)
     named = "Throughput, delay and queue over time"
     axis = main_axis(few_series(results))
     by_case = not axis or not load_sweep.is_number(few_series(results), axis)
     yield dataclasses.replace(
         drawing,
         stem=cases.stem(results.key, "throughput-over-time"),
-        title=messages.comparison(few_series(results), SERIES) if by_case else f"{named}.",
-        foot=cases.foot(results, rows, seeds * (rows["seed"].nunique() > 1)),
+        title=(by_case and messages.comparison(few_series(results), SERIES)) or f"{named}.",
+        foot=cases.foot(results, rows, f"lines: mean over the seeds{bands}" * (count > 1)),
         reading=f"{named}, and what the link could carry.{together}",
     )
 

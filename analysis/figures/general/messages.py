@@ -46,39 +46,41 @@ def said_value(axis: str, value: str) -> str:
     return said_name(value) if axis in SPEAKING_AXES else cases.case_words({axis: value})
 
 
-def _cells(rows: pd.DataFrame, series: str) -> tuple[pd.DataFrame, str]:
-    """Name the cell of each row, by its series and the axis that varies beside it.
+def _cells(rows: pd.DataFrame, series: str) -> pd.DataFrame | None:
+    """Name the cell of each row: its series, with the value of the axis that varies beside it.
 
-    Of more axes, a series is one cell, and the sentence about it begins with the second word.
+    None where more axes vary: a mean over settings that differ would say nothing.
     """
     axes = axes_beside(rows, series)
+    if len(axes) > 1:
+        return None
     names = rows[series].map(lambda name: said_name(str(name)))
-    if len(axes) == 1:
-        of = rows[AXIS + axes[0]]
-        label = of.map(lambda value: said_value(axes[0], cases.text(value)), na_action="ignore")
+    if axes:
+        values = rows[AXIS + axes[0]]
+        label = values.map(lambda value: said_value(axes[0], cases.text(value)), na_action="ignore")
         names = names + (" with " + label).fillna("")
-    return rows.assign(cell=names), "On average, " if len(axes) > 1 else ""
+    return rows.assign(cell=names)
 
 
 def comparison(rows: pd.DataFrame, series: str) -> str:
-    """Say how throughput and delay compare; empty where neither is known."""
+    """Say how throughput and delay compare; empty where neither is known, or too much varies."""
     axes = axes_beside(rows, series)
-    if (
-        len(axes) == 1
-        and rows[series].nunique() > 1
-        and (sentence := _by_value(rows, series, axes[0]))
-    ):
-        return sentence
-    named, start = _cells(rows, series)
+    if len(axes) == 1 and rows[series].nunique() > 1:
+        return _by_value(rows, series, axes[0])
+    if (named := _cells(rows, series)) is None:
+        return ""
+    subject = ""
+    if axes:  # of one series: its values are what is compared
+        subject = said_name(str(rows[series].iloc[0]))
+        named = named.assign(cell=named["cell"].str.removeprefix(f"{subject} with "))
     rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
     if len(rate) < 2 and len(delay) < 2:
-        return start + _only(rate, delay)
-    first = _rates(rate)
-    second = _delays(delay)
+        return _only(rate, delay)
+    first, second = _rates(rate, subject), _delays(delay)
     if not (first and second):
-        return f"{start}{first or second}."
+        return _capital(f"{first or second}.")
     link = ", but" if _alike(rate) and not _alike(delay) else ";"
-    return f"{start}{first if not start else _inside(first)}{link} {second}."
+    return f"{first}{link} {second}."
 
 
 def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
@@ -89,66 +91,66 @@ def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
     if max(len(names), len(groups)) > MAX_SAID or len(rates.dropna()) < len(names) * len(groups):
         return ""
     sentences = []
-    for value, of_value in groups:
-        start = f"with {said_value(axis, cases.text(value))}"
-        gets = " and ".join(f"{said_name(str(each))} {rates[value, each]:.3g}" for each in names)
+    for place, (value, of_value) in enumerate(groups):
+        gets, unit = (" gets", " Mbit/s") if place == 0 else ("", "")
+        first, *others = names
+        shares = [f"{said_name(str(first))}{gets} {rates[value, first]:.3g}{unit}"]
+        shares += [f"{said_name(str(each))} {rates[value, each]:.3g}" for each in others]
         delays = of_value.groupby(series)[DELAY_COLUMN].mean().reindex(names).dropna()
         waits = ""
         if len(delays) == len(names) and not _alike(delays, LIKE_DELAYS):
             waits = f", delayed by {' and '.join(f'{each:.3g}' for each in delays)} ms"
         elif len(delays):
             waits = f", and packets take {delays.mean():.3g} ms"
-        sentences.append(f"{start}, {gets} Mbit/s{waits}")
+        start = f"with {said_value(axis, cases.text(value))}"
+        sentences.append(f"{start}, {' and '.join(shares)}{waits}")
     return _capital("; ".join(sentences)) + "."
 
 
 def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
-    """Say how throughput and delay change from one end of an axis of numbers to the other."""
+    """Say how throughput changes from one end of an axis of numbers to the other."""
     variants = rows["variant"].nunique()
     if rows[series].nunique() > MAX_SAID and variants <= MAX_SAID:
         series = "variant"
     values = sorted(rows[AXIS + axis].dropna().unique())
     unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
     name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
-    ends = [rows[rows[AXIS + axis] == value] for value in (values[0], values[-1])]
-    sentences = []
-    for column, what, unit_of in (
-        (THROUGHPUT_COLUMN, "throughput", "Mbit/s"),
-        (DELAY_COLUMN, "delay", "ms"),
-    ):
-        first, last = (end.groupby(series)[column].mean().dropna() for end in ends)
-        both = [each for each in first.index if each in last.index]
-        if both and len(both) <= MAX_SAID:
-            subject = f"the {what} of " if what != "throughput" else ""
-            goes = (f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both)
-            sentences.append(f"{subject}{', '.join(goes)} {unit_of}")
+    first, last = (
+        rows[rows[AXIS + axis] == value].groupby(series)[THROUGHPUT_COLUMN].mean().dropna()
+        for value in (values[0], values[-1])
+    )
+    both = [each for each in first.index if each in last.index]
+    if not 0 < len(both) <= MAX_SAID:
+        return ""
+    goes = [f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both]
+    goes[0] += " Mbit/s"
     low, high = cases.text(values[0]), cases.text(values[-1])
-    start = f"From {name.replace('_', ' ')} {low} to {high}{' ' * bool(unit)}{unit}"
-    return f"{start}, {'; '.join(sentences[:1])}." if sentences else comparison(rows, series)
+    start = f"As {name.replace('_', ' ')} goes from {low} to {high}{' ' * bool(unit)}{unit}"
+    return f"{start}, {' and '.join(filter(None, (', '.join(goes[:-1]), goes[-1])))}."
 
 
 def drops(rows: pd.DataFrame, series: str) -> str:
-    """Say whose packets are dropped most."""
-    named, start = _cells(rows, series)
+    """Say with whom the queue drops most packets, and with whom least."""
+    if (named := _cells(rows, series)) is None:
+        return ""
     rate = _means(named, DROPS_COLUMN) * 100
     if rate.empty or not rate.max() > 0:
         return ""
     most, least = str(rate.idxmax()), str(rate.idxmin())
+    of_packets = f"The queue drops {rate.max():.2g} % of the packets"
     if len(rate) == 1 or _alike(rate):
-        return f"The queue drops {rate.max():.2g} % of the packets."
+        return f"{of_packets}."
     least_of = "none" if rate.min() == 0 else f"{rate.min():.2g} %"
-    sentence = (
-        f"the queue drops most of {most}, {rate.max():.2g} %, and least of {least}, {least_of}."
-    )
-    return _capital(start + sentence)
+    return f"{of_packets} of {most}, {least_of} of {least}."
 
 
 def corner(rows: pd.DataFrame, series: str) -> str:
     """Say which is the fastest and which has the least delay, and what the other one costs."""
-    named, start = _cells(rows, series)
+    if (named := _cells(rows, series)) is None:
+        return ""
     rate, delay = (_means(named, name) for name in (THROUGHPUT_COLUMN, DELAY_COLUMN))
     rate, delay = rate[rate.index.isin(delay.index)], delay[delay.index.isin(rate.index)]
-    if len(rate) < 2 or start:  # means of what differs would say nothing
+    if len(rate) < 2:
         return ""
     fast, near = str(rate.idxmax()), str(delay.idxmin())
     if _alike(rate):
@@ -183,21 +185,28 @@ def _only(rate: pd.Series[float], delay: pd.Series[float]) -> str:
     return f"{name} {', and '.join(parts)}." if len(rate) else ""
 
 
-def _rates(rate: pd.Series[float]) -> str:
+def _rates(rate: pd.Series[float], subject: str = "") -> str:
+    """Say what each gets; or, of one subject, what it gets with each."""
     if len(rate) < 2:
-        return f"{rate.index[0]} gets {rate.iloc[0]:.3g} Mbit/s" if len(rate) else ""
+        return f"{subject or rate.index[0]} gets {rate.iloc[0]:.3g} Mbit/s" if len(rate) else ""
     if _alike(rate):
-        return f"{'Both' if len(rate) == 2 else 'All'} get {rate.mean():.3g} Mbit/s"
+        both, mean = len(rate) == 2, f"{rate.mean():.3g} Mbit/s"
+        if subject:
+            return f"{subject} gets {mean} with {'either' if both else 'all of them'}"
+        return f"{'Both' if both else 'All'} get {mean}"
     ordered = rate.sort_values(ascending=False)
-    if len(rate) <= MAX_SAID:
-        first, *others = (f"{value:.3g}" for value in ordered)
-        names = list(ordered.index)
-        rest = ", ".join(f"{name} {value}" for name, value in zip(names[1:], others, strict=True))
-        return f"{names[0]} gets {first} Mbit/s, {rest}"
-    return (
-        f"{ordered.index[0]} gets most, {ordered.iloc[0]:.3g} Mbit/s, "
-        f"{ordered.index[-1]} least, {ordered.iloc[-1]:.3g}"
-    )
+    names = [str(each) for each in ordered.index]
+    most, *others = (f"{value:.3g}" for value in ordered)
+    if len(rate) > MAX_SAID:
+        first, last, least = names[0], names[-1], others[-1]
+        if subject:
+            return f"{subject} gets most with {first}, {most} Mbit/s, least with {last}, {least}"
+        return f"{first} gets most, {most} Mbit/s, {last} least, {least}"
+    pairs = zip(names[1:], others, strict=True)
+    if subject:
+        rest = (f"{value} with {name}" for name, value in pairs)
+        return ", ".join((f"{subject} gets {most} Mbit/s with {names[0]}", *rest))
+    return ", ".join((f"{names[0]} gets {most} Mbit/s", *(f"{n} {value}" for n, value in pairs)))
 
 
 def _delays(delay: pd.Series[float]) -> str:
@@ -207,16 +216,15 @@ def _delays(delay: pd.Series[float]) -> str:
         return f"packets take {delay.mean():.3g} ms"
     ordered = delay.sort_values()
     low, high = ordered.iloc[0], ordered.iloc[-1]
-    of = "for" if any(" with " in str(name) for name in ordered.index) else "with"
     if high >= TIMES_RATIO * low > 0:
         times = high / low
         often = "twice" if round(times, 1) == 2 else f"{times:.2g} times"
         return (
-            f"packets take {often} as long {of} {ordered.index[-1]} ({high:.3g} ms) as {of} "
+            f"packets take {often} as long with {ordered.index[-1]} ({high:.3g} ms) as with "
             f"{ordered.index[0]} ({low:.3g} ms)"
         )
     return (
-        f"packets take {low:.3g} ms {of} {ordered.index[0]}, {high:.3g} ms {of} {ordered.index[-1]}"
+        f"packets take {low:.3g} ms with {ordered.index[0]}, {high:.3g} ms with {ordered.index[-1]}"
     )
 
 
@@ -224,12 +232,6 @@ def _goes(first: float, last: float) -> str:
     if max(first, last) <= ALIKE_RATIO * min(first, last):
         return f"stays at {first:.3g}"
     return f"{'falls' if last < first else 'rises'} from {first:.3g} to {last:.3g}"
-
-
-def _inside(sentence: str) -> str:
-    """Return a sentence as it goes on after other words."""
-    word, _, rest = sentence.partition(" ")
-    return f"{word.lower()} {rest}" if word in {"Both", "All"} else sentence
 
 
 def _capital(text: str) -> str:

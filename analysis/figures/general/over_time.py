@@ -28,7 +28,7 @@ from analysis.figures.means import trial_names
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.results import page_series
-from analysis.statistics.intervals import student_quantile
+from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, student_quantile
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import sampled_queue
 from analysis.trials.series import Floats
@@ -40,19 +40,20 @@ Strings = npt.NDArray[np.str_]
 def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERIES) -> pd.DataFrame:
     """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
     values = series_of(rows, digest, [what])
-    table = values.groupby("x")["value"].agg(["mean", "std", "count"]).reset_index()
-    n = table["count"].to_numpy(dtype=float)
-    half = [student_quantile(max(each - 1, 1)) for each in n] * table["std"] / np.sqrt(n)
-    return pd.DataFrame(
-        {
-            "time_s": table["x"],
-            "mean": table["mean"],
-            "low": table["mean"] - half,
-            "high": table["mean"] + half,
-            "n": table["count"],
-            TRIALS: [trial_names(rows)] * len(table),
-        }
-    )
+    table = _with_intervals(values["x"].to_numpy(), values["value"].to_numpy())
+    table[TRIALS] = [trial_names(rows)] * len(table)
+    return table
+
+
+def _with_intervals(times: Floats, values: Floats) -> pd.DataFrame:
+    """Return the mean of each instant's values, the ends of its interval (Student's t), and n."""
+    table = pd.Series(values).groupby(times).agg(["mean", "std", "count"])
+    n = table["count"].to_numpy()
+    quantiles = np.array([student_quantile(float(max(each - 1, 1))) for each in n])
+    half = (quantiles * table["std"] / np.sqrt(n)).where(n >= MIN_SEEDS_OF_A_SPREAD)
+    mean = table["mean"]
+    table = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half, "n": n})
+    return table.rename_axis("time_s").reset_index()
 
 
 def series_of(rows: pd.DataFrame, digest: pd.DataFrame, whats: Sequence[str]) -> pd.DataFrame:
@@ -185,9 +186,9 @@ def _panel(
         table = _mean_of(histories)
         if len(table) > 1:
             table[TRIALS] = [trial_names(members)] * len(table)
-            repeated = table["n"].max() > 1  # otherwise there is no band to draw or to ask for
-            shown = table if repeated else table.drop(columns=["low", "high", "n"])
-            marks += mean_curve(shown, look, name, band=repeated)
+            band = table["n"].max() >= MIN_SEEDS_OF_A_SPREAD  # or there is none to ask for, either
+            shown = table if band else table.drop(columns=["low", "high", "n"])
+            marks += mean_curve(shown, look, name, band=band)
             tables.append(table.assign(variant=name, what=row.kinds[kind]))
     if kind in ("packets", "kilobytes") and (queue := _one_queue(rows, marks, looks)):
         marks = queue
@@ -231,14 +232,8 @@ def _mean_of(curves: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
         return pd.DataFrame({"time_s": x, "mean": y, "low": np.nan, "high": np.nan, "n": 1})
     if any(len(x) != len(curves[0][0]) or not np.allclose(x, curves[0][0]) for x, _ in curves):
         curves = [_on_grid(*each, _grid(curves)) for each in curves]
-    values = pd.DataFrame({number: y for number, (_, y) in enumerate(curves)})
-    n = values.notna().sum(axis=1).to_numpy()
-    quantiles = np.array([student_quantile(float(max(each - 1, 1))) for each in n])
-    half = quantiles * values.std(axis=1) / np.sqrt(n)
-    mean = values.mean(axis=1)
-    return pd.DataFrame(
-        {"time_s": curves[0][0], "mean": mean, "low": mean - half, "high": mean + half, "n": n}
-    )
+    times = np.tile(curves[0][0], len(curves))
+    return _with_intervals(times, np.concatenate([y for _, y in curves]))
 
 
 def _step(x: Floats) -> float:
