@@ -256,8 +256,8 @@ def _several(texts: Iterable[str], what: str) -> str:
 
 
 def _bottleneck(links: Iterable[tuple[Link, list[Flow]]]) -> str:
-    words = (", ".join(filter(None, _link_words(*each))) for each in links)
-    return _several(words, "settings")
+    labels = (", ".join(filter(None, _link_words(*each))) for each in links)
+    return _several(labels, "settings")
 
 
 def _queues(links: Iterable[tuple[Link, list[Flow]]]) -> str:

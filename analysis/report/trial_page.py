@@ -14,14 +14,14 @@ from urllib.parse import quote
 import numpy as np
 
 from analysis.captures.inspection import View, flow_filter
-from analysis.figures.figure import Curve, Figure, LegendEntry
+from analysis.figures.figure import Figure
 from analysis.figures.time_sequence.sequence_data import sequence
 from analysis.figures.time_sequence.sequence_figure import legend, page_panel
 from analysis.figures.timeline.timeline_data import Timeline, flow_span, timeline
 from analysis.figures.timeline.timeline_events import RESENT, Kind
 from analysis.figures.timeline.timeline_figure import drawn
 from analysis.report import inline, page, page_plot
-from analysis.report.facts import settings
+from analysis.report.facts import lead, settings
 from analysis.report.verdict_tables import CHECK_HEADER, checks_table
 from analysis.results.page_series import packed
 from analysis.results.reduction import verdict_of
@@ -70,7 +70,9 @@ class TrialPage:
     """Everything on the page."""
 
     name: str
+    experiment: str
     label: str
+    lead: str
     status: str
     reason: str
     verdict: str
@@ -98,7 +100,9 @@ def write_trial_page(
     verdict = verdict_of(trial)
     trial_page = TrialPage(
         name=trial.path.name,
+        experiment=trial.scenario.experiment,
         label=trial.scenario.label or trial.scenario.experiment,
+        lead=lead([trial]),
         status=str(trial.record.status),
         reason=trial.record.reason,
         verdict=str(verdict.verdict) if verdict else "",
@@ -130,9 +134,7 @@ def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
 def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
     """Add the flow's packets below its timeline, if its one connection was captured."""
     inches = (*_inches(figure), SEGMENTS_INCHES)
-    figure = dataclasses.replace(
-        figure, title="", subtitle="", warning="", foot="", legend=_curve_entries(figure)
-    )
+    figure = dataclasses.replace(figure, title="", subtitle="", warning="", foot="")
     sent = TrialPackets(trial).flow("sender", flow)
     if flow.protocol != "tcp" or flow.has_many_connections or sent is None:
         return figure
@@ -145,19 +147,9 @@ def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
     time_axis = dataclasses.replace(lanes.x, label="time (s)")
     rest = dataclasses.replace(lanes, x=dataclasses.replace(lanes.x, label="", names_shown=False))
     panels = (*figure.panels[:-1], (rest,), (dataclasses.replace(panel, x=time_axis),))
-    entries = (*_curve_entries(figure), *legend(steps))
-    return dataclasses.replace(figure, panels=panels, row_inches=inches, legend=entries)
-
-
-def _curve_entries(figure: Figure) -> tuple[LegendEntry, ...]:
-    """Name the timeline's curves, which the words beside its panels do in print."""
-    entries = {
-        mark.series: LegendEntry(mark.series, mark.colour, dash=mark.dash)
-        for panel in figure.all_panels
-        for mark in panel.marks
-        if isinstance(mark, Curve) and mark.series
-    }
-    return tuple(entries.values())
+    return dataclasses.replace(
+        figure, panels=panels, row_inches=inches, legend=tuple(legend(steps))
+    )
 
 
 def _inches(figure: Figure) -> Sequence[float]:

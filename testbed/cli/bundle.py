@@ -62,7 +62,7 @@ def verify(options: argparse.Namespace) -> int:
         nonce = options.nonce or random_word()
         number = None if options.all else options.trials or DEFAULT_TRIALS
         trials = chosen(opened, nonce, number)
-        word = "all" if options.all else f"the word {nonce} chooses {len(trials)}"
+        word = "all" if options.all else f"the word {nonce!r} chooses {len(trials)}"
         console.print(f"trials: {word} of {len(repeatable(opened))} that can run again")
         done = run_again(opened, trials, options.experiments, ConsoleListener(), options.jobs)
     for each in done.compared:

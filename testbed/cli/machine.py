@@ -57,6 +57,14 @@ def check(options: argparse.Namespace) -> int:
         for line in variant_lines():
             print_folded(line, 8)
         return 0
+    status = print_findings()
+    if not status:
+        console.print("next: testbed demo, or testbed list")
+    return status
+
+
+def print_findings() -> int:
+    """Print what can run here, and what is missing; return 1 if something needed is."""
     status = 0
     for finding in tool_states():
         mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "
@@ -85,7 +93,7 @@ def doctor(options: argparse.Namespace) -> int:
     """Run `testbed doctor`: check, then speed and disk; --mend first mends what it can."""
     if options.mend:
         _mend()
-    status = check(argparse.Namespace(variants=False))
+    status = print_findings()
     status |= _speed(options)
     for line in _disk():
         print_folded(line, 8)
@@ -169,21 +177,23 @@ OPTIONAL_PROGRAMS = {  # program → the features that need it
 
 
 def tool_states() -> Iterator[ToolState]:
-    """Check the tools, then test each engine."""
+    """Test each engine, then check what belongs to the testbed, and others' programs."""
+    for number, kind in enumerate(ENGINES.values()):
+        yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
+    yield from kernel_states()
+    programs = (
+        *(RUNNER, NETLINK_RECORDER, CONFINE, GUARD),
+        *(IPERF3, PRELOAD, IP, TC, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
+    )
+    missing = ", ".join(str(each) for each in programs if not each.exists())
+    state = f"{missing} not built" if missing else f"all {len(programs)} in {RUNNER.parent}"
+    yield ToolState("programs of the testbed", not missing, state, BUILDS)
+    damage = why_damaged(SITE)
+    yield ToolState("Python packages", not damage, damage or str(SITE), INSTALLS)
     for program, without in OPTIONAL_PROGRAMS.items():
         place = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = place or f"not installed; {without}"
         yield ToolState(program, bool(place), state, how_to_install(program), needed=False)
-    for built in (
-        *(RUNNER, NETLINK_RECORDER, CONFINE, GUARD),
-        *(IPERF3, PRELOAD, IP, TC, BUILT_PROGRAM, BUILT_CALL, MEDIUM),
-    ):
-        yield ToolState(built.name.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
-    damage = why_damaged(SITE)
-    yield ToolState("Python packages", not damage, damage or str(SITE), INSTALLS)
-    for number, kind in enumerate(ENGINES.values()):
-        yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
-    yield from kernel_states()
 
 
 def kernel_states() -> Iterator[ToolState]:

@@ -33,5 +33,6 @@ def new_experiment(options: argparse.Namespace) -> int:
         )
     text = TEMPLATE.read_text().replace("NAME", name)
     replace(path, lambda aside: aside.write_text(text))
-    console.print(f"{path}: testbed run ./{path} --quick", soft_wrap=True)
+    console.print(f"an example of an experiment, for you to change: {path}", soft_wrap=True)
+    console.print(f"next: testbed run ./{path} --quick", soft_wrap=True)
     return 0

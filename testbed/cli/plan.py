@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,6 +94,8 @@ def show_plan(options: argparse.Namespace) -> int:
     if options.commands:
         for task in planned:
             _print_commands(task.scenario, task.plan)
+    request = (each for each in options.arguments[1:] if each not in ("--all", "--commands"))
+    console.print(f"next: {shlex.join(('testbed', 'run', *request))}", soft_wrap=True)
     return 0
 
 

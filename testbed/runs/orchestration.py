@@ -124,7 +124,8 @@ def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener
         listener.warn(note)
     planned: Sequence[Task] = planned_trials(selection, options.seeds, listener.say)
     choice = choose_engine(planned, options.engine)
-    listener.say(f"engine: {choice.engine.name} ({choice.reason})")
+    reason = "" if choice.reason.startswith("--engine") else f" ({choice.reason})"
+    listener.say(f"engine: {choice.engine.name}{reason}")
     if choice.engine.virtual_time and not options.cluster:
         _warn_unless_confined(planned, listener)
     out = options.out or results_folder(planned[0].scenario.experiment)

@@ -92,7 +92,7 @@ def test_some_of_it_again(bundle: Path, capsys: pytest.CaptureFixture[str]) -> N
     """Of two trials without captures one runs again: no figure is said to differ for that."""
     assert main(["verify", str(bundle), "--trials", "1", "--nonce", "word"]) == 0
     printed = capsys.readouterr().out
-    assert "the word word chooses 1 of 2" in printed
+    assert "the word 'word' chooses 1 of 2" in printed
     assert "same bytes: 4 of 4 captures" in printed
 
 

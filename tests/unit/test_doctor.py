@@ -50,7 +50,7 @@ def test_doctor_says_how_fast_a_trial_is_and_what_the_disk_has(
     lines: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(machine, "check", lambda _: 0)
+    monkeypatch.setattr(machine, "print_findings", lambda: 0)
     monkeypatch.setattr(machine, "select", lambda *_: None)
     monkeypatch.setattr(machine, "plan_and_carry_out", lambda *_: (None, Ran(status)))
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
@@ -68,7 +68,7 @@ def test_doctor_mends_what_is_stale_and_cleans_before_it_checks(
     monkeypatch.setattr(machine, "BUILT", (stale,))
     monkeypatch.setattr(machine, "run", lambda words, cwd: done.append(words))
     monkeypatch.setattr(machine, "clean", lambda _: done.append("clean"))
-    monkeypatch.setattr(machine, "check", lambda _: len(done) - 2)  # 0: after both
+    monkeypatch.setattr(machine, "print_findings", lambda: len(done) - 2)  # 0: after both
     monkeypatch.setattr(machine, "_speed", lambda _: 0)
     assert main(["doctor", "--mend"]) == 0
     assert done == [["make", "--silent"], "clean"]

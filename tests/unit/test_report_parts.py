@@ -263,8 +263,8 @@ def test_losses_of_flows_stand_at_the_link_that_has_them() -> None:
     one = dataclasses.replace(one, loss=Loss(gilbert_elliott=GilbertElliott(0.01, 1.0)))
     two = dataclasses.replace(two, loss=Loss(events=LossEvents(0.005)))
     drawn = drawing([dataclasses.replace(scenario, flows=(one, two, cbr))])
-    words = " ".join(re.findall(r'class="halo"[^>]*>([^<]+)', drawn))
-    assert words.count("of the data lost") == 1 and words.count("1 lost in 200 segments") == 1
+    labels = " ".join(re.findall(r'class="halo"[^>]*>([^<]+)', drawn))
+    assert labels.count("of the data lost") == 1 and labels.count("1 lost in 200 segments") == 1
 
 
 def test_no_words_of_a_network_are_above_its_drawing() -> None:

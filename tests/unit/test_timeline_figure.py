@@ -378,9 +378,9 @@ def test_the_data_beside_the_figure(trial: Trial, tmp_path: Path) -> None:
     what = kept.groupby("what")["value"].apply(list)
     assert what["cwnd"] == ["10", "12", "5"]
     assert sorted(set(what["event"])) == [
-        "dropped at the queue",
         "duplicate ACK",
         "fast retransmission",
+        "lost",
         "spurious retransmission",
     ]
     assert len(kept) == len(table(story(trial)))

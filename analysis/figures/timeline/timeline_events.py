@@ -18,7 +18,7 @@ from testbed.store.records import FlowRecord
 class Kind(enum.StrEnum):
     """Events of a flow, as the figure names them; retransmissions by Wireshark's classes."""
 
-    DROP = "dropped at the queue"
+    DROP = "lost"
     MARK = "marked (CE)"
     RETRANSMISSION = "retransmission"
     FAST = "fast retransmission"

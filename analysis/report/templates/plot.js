@@ -205,6 +205,7 @@ const drawing = (() => {
 const plotting = (() => {
   const { clamp, plain, unpacked, along, scaled, ticks, first, ascending, inSight } = drawing;
   const NEAR = 16; // px around the pointer within which a point is found
+  const STACKED_AXIS = 40; // px: of a panel's own times, where it had none
   const NARROW = 560; // px: panels of a narrower figure are one below the other
   const LEAST = 6; // px that a drag must cover to be a zoom
   const UNIT = 1.6; // px of a point
@@ -316,6 +317,7 @@ const plotting = (() => {
       const { panels } = this.spec;
       for (const panel of panels) {
         const beside = panels.filter((each) => each.row === panel.row), above = panels.filter((each) => each.column === panel.column);
+        if (!panel.x.shown) panel.height += STACKED_AXIS;
         panel.x = { ...panel.x, shown: true, label: panel.x.label || (above.findLast((each) => each.x.label)?.x.label ?? "") };
         panel.y = { ...panel.y, shown: true, label: panel.y.label || (beside.find((each) => each.y.label)?.y.label ?? "") };
         if (!panel.title && above.length > 1 && beside.length > 1) panel.title = above[0].title;
@@ -335,7 +337,7 @@ const plotting = (() => {
       const sides = this.spec.widths.map((_, column) => this.sides(this.spec.panels.filter((panel) => panel.column === column)));
       for (const panel of this.spec.panels) {
         if (panel.empty) { panel.cell.style.height = `${panel.height - 24}px`; continue; }
-        const [left, right] = sides[panel.column];
+        const [left, right] = this.stacked ? this.sides([panel]) : sides[panel.column];
         let across = panel.cell.clientWidth;
         if (panel.equal) across = Math.min(across, (panel.height - 40) * Math.abs((panel.x.lim[1] - panel.x.lim[0]) / (panel.y.lim[1] - panel.y.lim[0])) + left + right);
         if (panel.u) panel.u.setSize({ width: across, height: panel.height });
