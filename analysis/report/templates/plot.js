@@ -320,7 +320,7 @@ const plotting = (() => {
         if (!panel.x.shown) panel.height += STACKED_AXIS;
         panel.x = { ...panel.x, shown: true, label: panel.x.label || (above.findLast((each) => each.x.label)?.x.label ?? "") };
         panel.y = { ...panel.y, shown: true, label: panel.y.label || (beside.find((each) => each.y.label)?.y.label ?? "") };
-        if (!panel.title && above.length > 1 && beside.length > 1) panel.title = above[0].title;
+        if (!panel.title && !panel.heading && above.length > 1 && beside.length > 1) panel.title = above[0].title || above[0].heading?.words || "";
       }
       panels.sort((one, other) => one.row - other.row || one.column - other.column).forEach((panel, place) => { panel.row = place; });
       for (const panel of panels) panel.column = 0;
