@@ -23,13 +23,14 @@ CHECK_HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", 
 CHECK_COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
 
 
-def checks_table(verdict: Verdict) -> TextTable:
-    """One line per check, the worst first."""
+def checks_table(verdict: Verdict, *, with_valid: bool = True) -> TextTable:
+    """One line per check, the worst first; or only those that are not valid."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.UNKNOWN, Grade.VALID)
     ranked = sorted(verdict.checks, key=lambda check: order.index(check.verdict))
     counts = Counter(check.verdict for check in verdict.checks)
     note = ", ".join(f"{counts[grade]} {grade}" for grade in order if counts[grade])
-    return TextTable(CHECK_HEADER, tuple(map(_line, ranked)), note)
+    shown = [each for each in ranked if with_valid or each.verdict is not Grade.VALID]
+    return TextTable(CHECK_HEADER, tuple(map(_line, shown)), note)
 
 
 def _line(check: Check) -> tuple[str, ...]:

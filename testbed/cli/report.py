@@ -205,7 +205,7 @@ def _print_checks(trial: Trial) -> None:
         reason = trial.record.reason or "its verdict is lost, as are its captures: run it again"
         console.print(f"{trial.record.status}: {reason}")
         return
-    shown = checks_table(verdict, everything=False)
+    shown = checks_table(verdict, with_valid=False)
     console.print(f"verdict: {verdict.verdict} ({shown.note}; the page has all checks)")
     if shown.rows:
         console.print(_rich_table(shown))
