@@ -44,7 +44,10 @@ MISSING_HINTS = {
     "name": 'each node and flow has a name: "name": "h1"',
     "ends": 'a link has two ends: "ends": ["h1", "r1"]',
 }
-UNKNOWN_FIELD_HINTS = {"kernel": "all nodes of a trial run one kernel: --set kernel=…"}
+UNKNOWN_FIELD_HINTS = {
+    "kernel": "all nodes of a trial run one kernel: --set kernel=…",
+    "pairs": 'how many pairs a dumbbell has is its "hosts"',
+}
 CHANNEL_HINT = (
     'one packet in 200, each by itself: "loss": {"to_bad": 0.005, "to_good": 1}; '
     "longer bursts: a smaller to_good"
