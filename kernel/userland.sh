@@ -29,6 +29,7 @@ settle() { # the root
         ln -sf xtables-nft-multi "$1/usr/sbin/$name-restore"
     done
     printf 'root:x:0:0::/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n' >"$1/etc/passwd"
+    echo 'tcpdump:x:0:0::/:/bin/false' >>"$1/etc/passwd" # it becomes this user, who writes where root does
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$1/etc/hosts"
     echo 'hosts: files dns' >"$1/etc/nsswitch.conf"

@@ -29,7 +29,7 @@ COMPARE_EXAMPLE = "testbed kernel compare ~/linux@v6.1 ~/linux, or: … ~/linux 
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 SAME_FOLDER = "kernel-same"
 SAME_PACKETS, OTHER_PACKETS, SKIP = 0, 1, 125  # exit statuses for `git bisect run`
-COMPARING = ("same", "compare")  # what ends with them
+FOR_BISECT = ("same", "compare", "test", "check")  # what ends with them
 SAME_EXAMPLE = (
     "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
 )
@@ -44,7 +44,7 @@ def kernel(options: argparse.Namespace) -> int:
     try:
         return ACTS[what](options, arguments)
     except TestbedError as error:
-        if what in COMPARING and not isinstance(error, UsageError):
+        if what in FOR_BISECT and not isinstance(error, UsageError):
             return print_error(error, SKIP)
         raise
 
@@ -175,7 +175,7 @@ def print_comparison(pairs: Sequence[tuple[TrialFinished, TrialFinished]], good:
 def _compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Build both kernels, run the trials of the table on both, and say where packets part."""
     from testbed.cli import kernel_report
-    from testbed.kernels.comparison_trials import EXPERIMENT, comparison_trials
+    from testbed.kernels.comparison_trials import EXPERIMENT, chosen_trials
     from testbed.kernels.kernel_comparison import compare_kernels
 
     if len(arguments) != 2:
@@ -183,9 +183,7 @@ def _compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     first = kernel_source(arguments[0])
     second = kernel_source(arguments[1], first)
     check_unlike(first, second)
-    chosen = [each for each in comparison_trials() if options.only in each.label]
-    if not chosen:
-        raise UsageError(f"--only {options.only}: no such trial", "a condition or a variant")
+    chosen = chosen_trials(options.only)
     one, _ = build_source(first, COMPARED_NAMES[0], "", say)
     other, _ = build_source(second, COMPARED_NAMES[1], one, say)
     out = options.out or results_folder(EXPERIMENT)
@@ -215,12 +213,12 @@ def _test(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     if not arguments:
         raise UsageError("kernel test: no kernel", TEST_EXAMPLE)
     names, asked = arguments[0].split(","), arguments[1:]
-    kernels.require_known(names)
     require_confined()
     if asked[:1] == [kernels.SELFTESTS_FLAVOUR]:
         from testbed.cli.kernel_selftests import kernel_selftests
 
         return kernel_selftests(options, names, asked[1:])
+    kernels.require_known(names)
     queue_names = [word for word in asked if word != KUNIT]
     ends: list[Iterable[SuiteEnd]] = []
     count = 0
@@ -236,6 +234,14 @@ def _test(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         ends.append(run_queue_tests(names, queues, tests, say))
         count += len(names) * len(queues)
     return _print_suites(itertools.chain(*ends), count)
+
+
+def _check(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Say what a change of a tree breaks."""
+    from testbed.cli.kernel_check import kernel_check
+
+    require_confined()
+    return kernel_check(options, arguments)
 
 
 def _print_suites(ends: Iterable[SuiteEnd], count: int) -> int:
@@ -266,4 +272,5 @@ ACTS: Mapping[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "same": _same,
     "compare": _compare,
     "test": _test,
+    "check": _check,
 }

@@ -15,6 +15,7 @@ from testbed.cli.run_output import JunitCase
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.machine import machine_kernel
+from testbed.kernels.kernel_sources import build_source, kernel_source
 from testbed.kernels.kernel_tests import ktap_plan, ktap_result
 from testbed.kernels.selftest_builds import (
     SelftestSource,
@@ -43,18 +44,20 @@ from testbed.runs.suite_results import (
 from testbed.store.names import results_folder
 
 SELFTESTS_EXAMPLE = "testbed kernel test 7.3 selftests net/mptcp -t simult_flows.sh"
+TESTED = "tested"  # begins the name of a tree's kernel
 SELFTEST_RESULTS, SELFTEST_JUNIT = "results.json", "junit.xml"
 
 
 def kernel_selftests(
     options: argparse.Namespace, names: Sequence[str], suites: Sequence[str]
 ) -> int:
-    """Run tests on kernels, and print how they end as KTAP; exit status 1 if one failed."""
+    """Run tests on kernels or trees, and print how they end as KTAP; status 1 if one failed."""
     if options.busy and options.repeat is None:
         raise UsageError("--busy is for --repeat", f"{SELFTESTS_EXAMPLE} --repeat 20 --busy")
     ends: list[SelftestEnd] = []
     seeds = range(1, (options.repeat or 1) + 1)
-    for name in names:
+    for position, words in enumerate(names, 1):
+        name = _built(words, position)
         folder = machine_kernel(name, say, kernels.SELFTESTS_FLAVOUR)
         source, userland = _source(options, name), kernels.userland(say)
         wanted = chosen_suites(source, suites)
@@ -79,6 +82,15 @@ def kernel_selftests(
                 _write_results(out, [each for each in ends if each.kernel == name])
     print_lines(*(f"# {line}" for line in summary(ends)))
     return int(any(end.status.reported == SelftestStatus.FAILED for end in ends))
+
+
+def _built(words: str, position: int) -> str:
+    """Return the name of a kernel that is there, or of one that is built now from a tree."""
+    source = kernel_source(words)
+    if source.kernel in kernels.versions():  # its image for these tests is built if it is missing
+        return source.kernel
+    built, _ = build_source(source, f"{TESTED}-{position}", "", say, kernels.SELFTESTS_FLAVOUR)
+    return built
 
 
 def _source(options: argparse.Namespace, kernel: str) -> SelftestSource:

@@ -509,7 +509,7 @@ def _explore_options(parser: Parser) -> None:
 
 def _kernel_options(parser: Parser) -> None:
     help = "what to do (list), and with what"
-    _value(parser, "words", "list|build|remove|same|compare|test", help, nargs="*")
+    _value(parser, "words", "list|build|remove|same|compare|test|check", help, nargs="*")
     _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
     _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
     help = "additional patches; one with the same name replaces ours"
@@ -532,16 +532,17 @@ def _kernel_options(parser: Parser) -> None:
     _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
     _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
     _flag(parser, "--quick", "same: shorter trials")
-    help = "same, compare: results folder (results/kernel-same, results/kernel-compare)"
+    help = "same, compare, check, test: results folder (results/kernel-same, …)"
     _value(parser, "--out", "DIR", help, type=Path)
-    help = "compare: the answer as a mail, as Markdown for a pull request, or as JSON"
+    help = "compare, check: the answer as a mail, as Markdown for a pull request, or as JSON"
     _value(parser, "--format", None, help, choices=("mail", "md", "json"), default="mail")
-    help = "compare: only trials with this in their name, such as cubic or red-ecn"
+    _value(parser, "--since", "COMMIT", "check: what the tree's change began with", default="")
+    help = "compare, check: only trials with this in their name, such as cubic or red-ecn"
     _value(parser, "--only", "TEXT", help, default="")
-    _number(parser, "--jobs", "compare, test: number of guests at once (one for each core)")
+    _number(parser, "--jobs", "compare, check, test: guests at once (one for each core)")
     help = "test: the version of Linux whose tests run (the newest whose source is here)"
     _value(parser, "--selftests", "VERSION", help, default="")
-    help = "test KERNEL selftests: only the tests with this name, with or without its ending"
+    help = "test KERNEL selftests, check: only tests with this name, with or without its ending"
     _value(parser, "-t", "NAME", help, dest="tests", action="append", default=[])
     help = "… : seconds of virtual time after which a test is ended (7200)"
     _number(parser, "--limit", help, default=7200)
@@ -839,7 +840,7 @@ VERBS = (
         "list, build and compare the guest's kernels: list, build VERSION, "
         "build --source DIR --name NAME, remove NAME; "
         "same: does a tree send the same packets? compare A B: where do packets part, and why? "
-        "test K: Linux's tests of its queue disciplines",
+        "test K: Linux's own tests; check TREE --since COMMIT: which of them a change breaks",
         "kernel build --source ~/linux --name mine",
         _kernel_options,
     ),

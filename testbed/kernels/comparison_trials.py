@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from testbed.errors import UsageError
 from testbed.own_files.scenario_file import Document, in_document
 from testbed.scenario.model import Scenario
 
@@ -51,6 +52,14 @@ def comparison_trials() -> Iterator[Scenario]:
     for line in CONDITIONS.strip().splitlines():
         for variant in COMPARED_VARIANTS:
             yield _trial(line, variant)
+
+
+def chosen_trials(text: str) -> list[Scenario]:
+    """Return the trials with this text in their names."""
+    chosen = [each for each in comparison_trials() if text in each.label]
+    if not chosen:
+        raise UsageError(f"--only {text}: no such trial", "a condition or a variant")
+    return chosen
 
 
 def _trial(line: str, variant: str) -> Scenario:

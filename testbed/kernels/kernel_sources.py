@@ -70,7 +70,7 @@ def _commit(tree: str, commit: str) -> str:
 
 
 def build_source(
-    source: KernelSource, name: str, like: str, progress: kernels.Progress
+    source: KernelSource, name: str, like: str, progress: kernels.Progress, flavour: str = ""
 ) -> tuple[str, bool]:
     """Build a kernel unless it is there, and return its name and whether it was built now.
 
@@ -83,12 +83,13 @@ def build_source(
     tree = source.tree
     if source.commit:
         tree = str(_checked_out(source, name))
-    stamp = _stamp(source, Path(tree))
+    stamp = _stamp(source, Path(tree)) + flavour
     built = kernels.custom_folder(name) / STAMP
     if built.exists() and built.read_text() == stamp and kernels.built_folder(name):
         return name, False
     patches = _patch_folder(source.patch, name) if source.patch else None
-    folder = kernels.build_custom(kernels.CustomKernel(name, tree, patches, like=like), progress)
+    wanted = kernels.CustomKernel(name, tree, patches, like=like, flavour=flavour)
+    folder = kernels.build_custom(wanted, progress)
     (folder / STAMP).write_text(stamp)
     return name, True
 
