@@ -23,11 +23,12 @@ settle() { # the root
     ln -sf traceroute.db "$1/usr/bin/traceroute"
     ln -sf traceroute6.db "$1/usr/bin/traceroute6"
     local name
-    for name in iptables ip6tables arptables ebtables; do
+    for name in iptables ip6tables arptables; do
         ln -sf xtables-nft-multi "$1/usr/sbin/$name"
         ln -sf xtables-nft-multi "$1/usr/sbin/$name-save"
         ln -sf xtables-nft-multi "$1/usr/sbin/$name-restore"
     done
+    ln -sf ebtables-legacy "$1/usr/sbin/ebtables" # bridge_brouter.sh: nft's has no redirect there
     printf 'root:x:0:0::/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n' >"$1/etc/passwd"
     echo 'tcpdump:x:0:0::/:/bin/false' >>"$1/etc/passwd" # it becomes this user, who writes where root does
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"

@@ -57,7 +57,7 @@ def kernel_selftests(
     ends: list[SelftestEnd] = []
     seeds = range(1, (options.repeat or 1) + 1)
     for position, words in enumerate(names, 1):
-        name = _built(words, position)
+        name = kernel_of(words, position)
         folder = machine_kernel(name, say, kernels.SELFTESTS_FLAVOUR)
         source, userland = _source(options, name), kernels.userland(say)
         wanted = chosen_suites(source, suites)
@@ -84,7 +84,7 @@ def kernel_selftests(
     return int(any(end.status.reported == SelftestStatus.FAILED for end in ends))
 
 
-def _built(words: str, position: int) -> str:
+def kernel_of(words: str, position: int) -> str:
     """Return the name of a kernel that is there, or of one that is built now from a tree."""
     source = kernel_source(words)
     if source.kernel in kernels.versions():  # its image for these tests is built if it is missing

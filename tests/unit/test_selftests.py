@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from testbed.cli.entry import main
-from testbed.cli.kernel_selftests import junit, nipa_result, summary
+from testbed.cli.kernel_selftests import junit, kernel_of, nipa_result, summary
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.machine import MachineEnd
@@ -189,3 +189,29 @@ def test_the_programs_of_tests_are_looked_for_without_fetching(tmp_path: Path) -
         f"{tmp_path}/tcp-testbed/kernel/userland/"
     )
     assert not (tmp_path / "tcp-testbed").exists()
+
+
+def test_a_tree_is_built_as_the_image_of_these_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built: list[kernels.CustomKernel] = []
+
+    def build(kernel: kernels.CustomKernel, _progress: kernels.Progress) -> Path:
+        built.append(kernel)
+        folder = kernels.custom_folder(kernel.name)
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(kernels, "build_custom", build)
+    assert kernel_of("7.3", 1) == "7.3" and not built
+    assert kernel_of(str(tmp_path), 2) == "tested-2"
+    assert [(each.source, each.flavour) for each in built] == [(str(tmp_path), "selftests")]
+
+
+def test_a_tree_that_does_not_build_is_left_out_of_a_bisection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(["kernel", "test", str(tmp_path), "selftests"]) == 125
+    assert f"{tmp_path} is no source tree of Linux" in capsys.readouterr().err
