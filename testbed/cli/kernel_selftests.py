@@ -56,8 +56,8 @@ def kernel_selftests(
         raise UsageError("--busy is for --repeat", f"{SELFTESTS_EXAMPLE} --repeat 20 --busy")
     ends: list[SelftestEnd] = []
     seeds = range(1, (options.repeat or 1) + 1)
-    for position, words in enumerate(names, 1):
-        name = kernel_of(words, position)
+    for position, named in enumerate(names, 1):
+        name = kernel_of(named, position)
         folder = machine_kernel(name, say, kernels.SELFTESTS_FLAVOUR)
         source, userland = _source(options, name), kernels.userland(say)
         wanted = chosen_suites(source, suites)
@@ -84,9 +84,9 @@ def kernel_selftests(
     return int(any(end.status.reported == SelftestStatus.FAILED for end in ends))
 
 
-def kernel_of(words: str, position: int) -> str:
+def kernel_of(named: str, position: int) -> str:
     """Return the name of a kernel that is there, or of one that is built now from a tree."""
-    source = kernel_source(words)
+    source = kernel_source(named)
     if source.kernel in kernels.versions():  # its image for these tests is built if it is missing
         return source.kernel
     built, _ = build_source(source, f"{TESTED}-{position}", "", say, kernels.SELFTESTS_FLAVOUR)
