@@ -16,13 +16,13 @@ from testbed.kernels.kernel_comparison import KernelComparison
 from testbed.kernels.selftest_builds import FLAVOUR_FOLDER, Selftest, data_lines, suite_names
 
 TESTS = [
-    Selftest(*name.split(":"), Path())
-    for name in (
-        "net:udpgso.sh",
-        "net/mptcp:diag.sh",
-        "net/forwarding:sch_ets.sh",
-        "net/forwarding:router.sh",
-        "net/af_unix:msg_oob",
+    Selftest(suite, name, Path())
+    for suite, name in (
+        ("net", "udpgso.sh"),
+        ("net/mptcp", "diag.sh"),
+        ("net/forwarding", "sch_ets.sh"),
+        ("net/forwarding", "router.sh"),
+        ("net/af_unix", "msg_oob"),
     )
 ]
 
