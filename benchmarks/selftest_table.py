@@ -92,10 +92,10 @@ def _others(results: SuiteResults, known: Mapping[str, tuple[str, str]]) -> Iter
         for each in tests:
             if each["status"] == "pass":
                 continue
-            where, why = known.get(f"{suite}:{each['test']}", ("", each["reason"]))
+            where, why = known.get(f"{suite}:{each['test']}", ("", each["reason"][:160]))
             outcomes = Counter(one["result"] for one in each["results"])
             passed = f"{outcomes['pass']} of {outcomes.total()} pass" if outcomes else ""
-            reason = why.replace("|", "\\|").replace("<", "&lt;")[:160]
+            reason = why.replace("|", "\\|").replace("<", "&lt;")
             yield (kernel, f"`{suite}:{each['test']}`", each["status"], passed, where, reason)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.cli import kernel_report
 from testbed.errors import UsageError
 from testbed.guest import kernels
-from testbed.kernels.comparison_trials import chosen_trials
+from testbed.kernels.comparison_trials import EXPERIMENT, chosen_trials
 from testbed.kernels.kernel_check import CheckedTests, TreeTests, changed_files, checked
 from testbed.kernels.kernel_comparison import KernelComparison, compare_kernels
 from testbed.kernels.kernel_sources import KernelSource, build_source, kernel_source
@@ -43,7 +43,7 @@ def kernel_check(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     limits = SelftestLimits(options.limit, options.timeout)
     tests = TreeTests(tree.resolve(), files, options.tests, limits, out, options.jobs, say)
     ends = list(_checks(tests, a, b))
-    compared = compare_kernels(trials, (a, b), out, lambda _event: None, options.jobs)
+    compared = compare_kernels(trials, (a, b), out / EXPERIMENT, lambda _event: None, options.jobs)
     texts = {
         form: check_text(form, ends, compared, files, (before.words, after.words)) for form in FORMS
     }
