@@ -25,6 +25,7 @@ from testbed.store.names import results_folder
 CHECK_EXAMPLE = "testbed kernel check ~/linux --since origin/main"
 CHECKED_NAMES = ("check-a", "check-b")  # of the kernels: before, and after
 CHECK_FOLDER = "kernel-check"
+MAX_NAMED_FILES, MAX_WHY = 8, 200  # files named, and characters of why a test is broken
 FORMS = {"mail": "check.mail", "md": "check.md"}
 
 
@@ -95,8 +96,8 @@ def check_text(
     verdict = f"{len(broken)} of {count} tests are broken" if broken else f"{count} tests as before"
     subject = f"{verdict}; {kernel_report.summary(compared)}"
     _, *packets = kernel_report.lines_of(compared, names, form)
-    changed = f"Changed: {', '.join(files[:MAX_FILES])}"
-    more = f" and {len(files) - MAX_FILES} more" if len(files) > MAX_FILES else ""
+    changed = f"Changed: {', '.join(files[:MAX_NAMED_FILES])}"
+    more = f" and {len(files) - MAX_NAMED_FILES} more" if len(files) > MAX_NAMED_FILES else ""
     lines = [
         f"Subject: {subject}" if form == "mail" else f"### {subject}",
         "",
@@ -105,10 +106,7 @@ def check_text(
         *(f"- {_counts(end)}" for end in ends),
         "",
         *(["Broken:", ""] if broken else []),
-        *(f"- {name}: {why[:MAX_REASON]}" for name, why in broken.items()),
+        *(f"- {name}: {why[:MAX_WHY]}" for name, why in broken.items()),
         *packets,
     ]
     return "".join(f"{line}\n" for line in lines)
-
-
-MAX_FILES, MAX_REASON = 8, 200
