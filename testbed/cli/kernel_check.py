@@ -26,7 +26,7 @@ CHECK_EXAMPLE = "testbed kernel check ~/linux --since origin/main"
 CHECKED_NAMES = ("check-a", "check-b")  # of the kernels: before, and after
 CHECK_FOLDER = "kernel-check"
 MAX_NAMED_FILES, MAX_WHY = 8, 200  # files named, and characters of why a test is broken
-FORMS = {"mail": "check.mail", "md": "check.md"}
+CHECK_FORMS = {"mail": "check.mail", "md": "check.md"}
 
 
 def kernel_check(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -46,9 +46,10 @@ def kernel_check(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     ends = list(_checks(tests, a, b))
     compared = compare_kernels(trials, (a, b), out / EXPERIMENT, lambda _event: None, options.jobs)
     texts = {
-        form: check_text(form, ends, compared, files, (before.words, after.words)) for form in FORMS
+        form: check_text(form, ends, compared, files, (before.words, after.words))
+        for form in CHECK_FORMS
     }
-    atomic.replace_all(out, {FORMS[form]: text for form, text in texts.items()})
+    atomic.replace_all(out, {CHECK_FORMS[form]: text for form, text in texts.items()})
     print_lines(*texts["md" if options.format == "md" else "mail"].splitlines())
     return int(any(end.new for end in ends))
 
