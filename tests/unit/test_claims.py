@@ -341,7 +341,7 @@ def test_the_papers_own_window_is_taken_where_it_was_run() -> None:
     large = made.load_metrics("large")
     both = pd.concat((large, made.load_metrics("small")))
     tested = one(both, "KS1.3")[0].tested
-    assert "Window: small, which" in tested and tested.endswith("Planned: 9 networks.")
+    assert "Window: small, which" in tested and tested.endswith("Planned: 44 networks.")
     assert one(both, "KS1.1")[0].verdict is ClaimVerdict.SUPPORTED
     other = one(large, "KS1.1")[0]
     assert other.verdict is ClaimVerdict.OPEN and not other.is_measured
