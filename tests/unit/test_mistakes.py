@@ -198,7 +198,7 @@ reduce text.pcap --bin 5parsecs | e.g. 1s, 100ms
 reduce text.pcap --packets --lengths | leave out --lengths
 new router-bottleneck | testbed new my_router-bottleneck
 new a/b | testbed new buffer_size
-kernel frob | known: build, compare
+kernel frob | known: build, check
 kernel build | testbed kernel build 6.12
 kernel build 6.1 --machine --debug | leave out --debug
 kernel build 6.1-debug --machine | build one after the other
