@@ -21,7 +21,7 @@ from testbed.errors import TestbedError
 from testbed.guest import worker
 from testbed.guest.engine import GuestEngine
 from testbed.machine.atomic import replace, whole_folder, workplace
-from testbed.machine.journal import JOURNAL_SUFFIX, core_locks, journals, state_folder
+from testbed.machine.journal import JOURNAL, JOURNAL_SUFFIX, core_locks, journals, state_folder
 from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
 from testbed.plan.plan import tasks
@@ -40,6 +40,7 @@ needs_root = pytest.mark.root("acts as two users")
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    JOURNAL.leave_to_parent()  # that of this process may be open, in the state of an earlier test
 
 
 @pytest.fixture
