@@ -701,7 +701,7 @@ def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
     """Return what is stored of an answer, from the report's JSON."""
     group = ", ".join(filter(None, (data["profile"], data["setting"], data["reading"])))
     answer = data.get("in_words") or data["verdict"]
-    kernels = tuple((each["what"], each["verdict"]) for each in data.get("varied", ()))
+    kernels = tuple((each["what"], each["in_words"]) for each in data.get("varied", ()))
     numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
     cells = (data["id"], data["claim"], group, answer, data["statement"])
     beside = tuple(

@@ -15,7 +15,7 @@ def made_up(
     id: str, verdict: str, evidence: tuple[TrialEvidence, ...], **more: Any
 ) -> ledger.Answer:
     """An answer that has something of everything."""
-    others = [Varied(f"starts {n} ms later", ClaimVerdict(verdict)) for n in (1, 2)]
+    others = [Varied(f"starts {n} ms later", ClaimVerdict(verdict), verdict) for n in (1, 2)]
     usual: dict[str, Any] = {
         "paper": "KS",
         "authors": "Kapre, Saxena",
@@ -33,6 +33,6 @@ def made_up(
         "why": "",
         "comparisons": 3,
         "ledger_verdict": ClaimVerdict.SUPPORTED,
-        "varied": (*others, Varied("buffers 5 % smaller", ClaimVerdict.OPEN)),
+        "varied": (*others, Varied("buffers 5 % smaller", ClaimVerdict.OPEN, "open")),
     }
     return ledger.Answer(id=id, verdict=ClaimVerdict(verdict), evidence=evidence, **(usual | more))

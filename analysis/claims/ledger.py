@@ -132,6 +132,7 @@ class Varied:
 
     what: str
     verdict: ClaimVerdict
+    in_words: str  # likewise, of an undefined word the readings' side by side
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Answer:
         """
         if not self.varied:
             return ""
-        others = [f"{v.verdict} with {v.what}" for v in self.varied if v.verdict != self.verdict]
+        others = [f"{v.in_words} with {v.what}" for v in self.varied if v.in_words != self.in_words]
         if not others:
             return "the same on each kernel"
         there = {self.verdict, *(v.verdict for v in self.varied)}
@@ -551,7 +552,7 @@ def _varied(
             if other.key == group.key and other.is_varied:
                 given = _answer(paper, claim, other)
                 if _matter(paper, claim, given, other.without_varied()):
-                    yield Varied(name, given.verdict)
+                    yield Varied(name, given.verdict, given.in_words)
 
 
 def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
