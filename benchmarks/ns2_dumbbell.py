@@ -40,7 +40,7 @@ AGENTS = {  # of a sender and of its receiver, below Agent/TCP and Agent/TCPSink
 }
 WINDOW_SETTINGS = {"w20rand": 20, "w1000rand": 1000}  # packets, beside jittered CBR
 FURTHER_SEEDS = {"load": 24, "pairs": 19}  # for KS1.6 and KS2.4, which 20 left open
-FURTHER_RUNS = ("w20rand", "Newreno/Vegas")  # a pair where there are two flows
+FURTHER_SETTING, FURTHER_PAIR = "w20rand", "Newreno/Vegas"
 NOMINAL_MS = 10.0  # of a link; ns-2 adds the time that a packet takes
 SERVICE_MS = 0.832  # 1040 bytes at 10 Mbit/s
 PHASE_STEPS = 10
@@ -149,8 +149,8 @@ def runs_of(table: str, seeds: int) -> Iterator[OracleRun]:
     _, runs = ORACLE_TABLES[table]
     yield from runs(seeds)
     for one in runs(seeds + FURTHER_SEEDS.get(table, 0)):
-        place = {"pair": FURTHER_RUNS[1], **one.place}
-        if place["rep"] >= seeds and (place["setting"], place["pair"]) == FURTHER_RUNS:
+        is_asked = one.place.get("pair", FURTHER_PAIR) == FURTHER_PAIR
+        if is_asked and one.place["setting"] == FURTHER_SETTING and one.place["rep"] >= seeds:
             yield one
 
 

@@ -80,6 +80,16 @@ def test_delays_are_drawn_and_phases_are_not() -> None:
     assert 2 * (max(steps) - min(steps)) == pytest.approx(ns2_dumbbell.SERVICE_MS)
 
 
+@pytest.mark.parametrize("table", ns2_dumbbell.ORACLE_TABLES)
+def test_what_is_stored_is_what_the_command_runs(table: str) -> None:
+    """With the further networks of the claims that twenty left open, and in their order."""
+    file, _ = ns2_dumbbell.ORACLE_TABLES[table]
+    runs = list(ns2_dumbbell.runs_of(table, 20))
+    stored = pd.read_csv(ns2_dumbbell.ORACLE_FOLDER / file)
+    places = stored[list(runs[0].place)].drop_duplicates()
+    assert places.to_dict("records") == [dict(one.place) for one in runs]
+
+
 @pytest.mark.skipif(not has_ns2(), reason="ns-2 is not installed")
 def test_ns2_runs() -> None:
     short = dataclasses.replace(next(load_runs(1)), seconds=4.0, measured_from_s=3.0)

@@ -18,14 +18,14 @@ SEGMENT, GAP_MS, RTT_MS = 1448, 2, 40
 RATE_MBIT = (SEGMENT + HEADERS) * 8e-3 / GAP_MS
 ENDS = Endpoints("10.0.0.1", 40_001, "10.0.0.2", 5201)
 BESIDE = Endpoints("10.0.0.1", 40_002, "10.0.0.2", 5201)
-LONG = 20  # of so many segments one is left whole by the sender's card
+LONG_EVERY = 20  # every 20th frame is two segments that the sender's card has yet to split
 
 
 def flow(ends: Endpoints, segments: int, begin: int, long: bool = False) -> Iterator[Frame]:
     """A segment every 2 ms; each is acknowledged after a round trip, and none waits."""
     seq = begin
     for number in range(segments):
-        payload = SEGMENT * (2 if long and number % LONG == 0 else 1)
+        payload = SEGMENT * (2 if long and number % LONG_EVERY == 0 else 1)
         sent_ns = number * GAP_MS * MS
         yield tcp(ends, sent_ns, seq=seq, ack=1, payload=payload)
         seq += payload

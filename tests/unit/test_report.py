@@ -80,7 +80,7 @@ def test_a_single_file_has_the_figures_files(tmp_path: Path) -> None:
     """A long CSV or SVG is compressed; a PNG has fewer colours, and looks alike."""
     results, page = tmp_path / "results", tmp_path / "page.html"
     report_writer.write_experiment(results, "router-fairness", 2)
-    with report_writer.first_figures(2, drawn=True):
+    with report_writer.first_figures(3, drawn=True):
         assert main(["report", str(results)]) == 0
         assert main(["report", str(results), "--single-file", "--out", str(page)]) == 0
     attached = re.findall(
@@ -88,7 +88,7 @@ def test_a_single_file_has_the_figures_files(tmp_path: Path) -> None:
     )
     held = {name: (media, base64.b64decode(content)) for media, content, name in attached}
     beside = list((results / "report-figures").iterdir())
-    assert len(beside) == len(held) > 5
+    assert len(beside) == len(held) > 6
     for path in beside:
         usual = path.read_bytes()
         if path.suffix == ".png":

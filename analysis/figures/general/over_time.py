@@ -186,9 +186,10 @@ def _panel(
         table = _mean_of(histories)
         if len(table) > 1:
             table[TRIALS] = [trial_names(members)] * len(table)
-            band = table["n"].max() >= MIN_SEEDS_OF_A_SPREAD  # or there is none to ask for, either
-            shown = table if band else table.drop(columns=["low", "high", "n"])
-            marks += mean_curve(shown, look, name, band=band)
+            has_interval = table["n"].max() >= MIN_SEEDS_OF_A_SPREAD
+            # without one, the page has none to show under the pointer
+            shown = table if has_interval else table.drop(columns=["low", "high", "n"])
+            marks += mean_curve(shown, look, name, band=has_interval)
             tables.append(table.assign(variant=name, what=row.kinds[kind]))
     if kind in ("packets", "kilobytes") and (queue := _one_queue(rows, marks, looks)):
         marks = queue
