@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.claim_answers import claim_answer
 from benchmarks.harness import errors_as_exit, markdown_lines, parser_of, scratch_folder
 from benchmarks.ledger_changes import kind_of, stored_now
-from benchmarks.papers import claim_answer
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli.entry import main as testbed
 from testbed.scenario.experiment import Experiment

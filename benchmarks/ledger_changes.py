@@ -15,13 +15,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from analysis.statistics.estimates import MIN_CONSTANT
+from benchmarks.claim_answers import ClaimAnswer, verdict_of
 from benchmarks.harness import markdown_lines, parser_of, with_tables
-from benchmarks.papers import (
-    PROJECT_ROOT,
-    STORED,
-    ClaimAnswer,
-    verdict_of,
-)
+from benchmarks.papers import PROJECT_ROOT, STORED
 from testbed.machine.process import run
 
 LEDGER_CHANGES = "benchmarks.ledger_changes"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.claim_answers import ClaimAnswer
 from benchmarks.ledger_changes import (
     KINDS,
     OPEN_ACROSS,
@@ -21,7 +22,7 @@ from benchmarks.ledger_changes import (
     stored_now,
     tables,
 )
-from benchmarks.papers import PROJECT_ROOT, ClaimAnswer
+from benchmarks.papers import PROJECT_ROOT
 
 OPEN = ClaimAnswer("KS9.9", "It is so.", "ns2", "open", "a not clearly different from b.", 20, {})
 

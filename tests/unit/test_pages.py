@@ -14,11 +14,11 @@ from analysis.claims.ledger import Sentence
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results import reduction
 from analysis.statistics.text_tables import as_markdown
-from benchmarks import papers
+from benchmarks import claim_answers, papers
+from benchmarks.claim_answers import claim_answer
 from benchmarks.papers import (
     MarkedTable,
     StoredTable,
-    claim_answer,
     filled,
     marked,
     store,
@@ -133,20 +133,20 @@ def test_a_page_is_filled_with_what_is_stored(page: Path) -> None:
 def test_a_claim_about_a_simulator_is_answered_there_and_on_linux() -> None:
     own = [ANSWER | {"profile": "in ns-2"}, ANSWER | {"verdict": "too small to matter"}]
     own.append(ANSWER | {"verdict": "open", "profile": "other", "n": 3, "out_of": "3 of 5"})
-    lines = papers.answer_lines([claim_answer(each) for each in own])
+    lines = claim_answers.answer_lines([claim_answer(each) for each in own])
     assert "| **in ns-2: supported; on Linux: too small to matter / open.** " in lines[2]
     assert lines[-3].endswith("| 3 of 5 |")
 
 
 def test_what_is_open_says_how_many_networks_may_decide_it() -> None:
     open_one = ANSWER | {"verdict": "open", "needed": 44}
-    (row,) = papers.answer_lines([claim_answer(open_one)])[2:3]
+    (row,) = claim_answers.answer_lines([claim_answer(open_one)])[2:3]
     assert row.endswith("Some 44 networks may decide it. |")
     inside = open_one | {"profile": "in ns-2", "needed": 10688}
-    (row,) = papers.answer_lines([claim_answer(each) for each in (inside, open_one)])[2:3]
+    (row,) = claim_answers.answer_lines([claim_answer(each) for each in (inside, open_one)])[2:3]
     assert row.endswith("Some 10,688 networks in ns-2 and 44 networks on Linux may decide it. |")
     for decided in ({"verdict": "supported"}, {"n": 44}):
-        (row,) = papers.answer_lines([claim_answer(open_one | decided)])[2:3]
+        (row,) = claim_answers.answer_lines([claim_answer(open_one | decided)])[2:3]
         assert "may decide" not in row
 
 
@@ -160,7 +160,7 @@ def test_a_sentence_stands_for_the_answer_that_it_was_written_for(
         ("supported", "BBR has {share of cubic}.", "share of cubic"),
     ):
         own = {"GYS3.1": (Sentence("modern", answer, template),)}
-        monkeypatch.setattr(papers, "SENTENCES", own)
+        monkeypatch.setattr(claim_answers, "SENTENCES", own)
         if fails:
             with pytest.raises(TestbedError, match=fails):
                 filled(page)
@@ -174,7 +174,7 @@ def test_what_does_not_decide_has_a_line_below_its_claim() -> None:
         "in_words": "by RTT supported, by delay open",
         "beside": [["Cubic has least", "contradicted", "share of cubic 43 %."]],
     }
-    lines = papers.answer_lines([claim_answer(answer)])
+    lines = claim_answers.answer_lines([claim_answer(answer)])
     assert "BBR has most. | **by RTT supported, by delay open.** " in lines[2]
     assert lines[3] == "| · Cubic has least | contradicted: share of cubic 43 % |"
 
@@ -187,9 +187,8 @@ def test_the_plan_has_what_a_claim_states_beside_what_it_has_and_needs(page: Pat
     store(path, {**stored_tables(path), name: needed})
     lines = list(papers.plan_lines(marked(page)))
     assert lines[0] == "| claim | trials | answer | planned | networks | needed |"
-    assert (
-        lines[2] == f"| GYS3.1 | modern | supported | {papers.CLAIMS['GYS3.1'].networks} | 5 | 44 |"
-    )
+    planned = claim_answers.CLAIMS["GYS3.1"].networks
+    assert lines[2] == f"| GYS3.1 | modern | supported | {planned} | 5 | 44 |"
     trials = papers.trials_of(next(each for each in marked(page) if each.kind == "answers"))
     twice = [*marked(page), *marked(page)]
     assert list(papers.plan_lines(twice))[-1] == lines[-1]
