@@ -80,6 +80,7 @@ def forged(bundle: Path, path: Path, changed: dict[str, bytes]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_all_of_it_again(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(bundle), "--all"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]

@@ -163,6 +163,7 @@ SENTENCES = {
 }
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_lesson_says_is_what_happens(name: str, tmp_path: Path) -> None:
     trial = ran(name, tmp_path)
