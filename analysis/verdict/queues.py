@@ -484,10 +484,14 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     if queue.discipline not in DISCIPLINES:
         yield unknown("ECN", name, NO_ROW)
         return
+    marking = DISCIPLINES[queue.discipline].marking
     ce = before = 0
     for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
+        entered = at_queue.entered
+        if entered is None and not marking and at_queue.flow.protocol == "udp":
+            entered = at_queue.left  # a QUIC sender may try a CE of its own, as s2n-quic does
         ce += int((at_queue.left["ecn"] == CE).sum())
-        before += 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
+        before += 0 if entered is None else int((entered["ecn"] == CE).sum())
     ce -= before
     counted, dropped = _counted_marks(evidence, queue)
     if counted is None:
@@ -496,7 +500,7 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     # some disciplines count a packet that another queue has marked before
     off = max(0, ce - counted, counted - dropped - before - ce)
     note = f"up to {dropped} marked packets found the queue full" if ce != counted else ""
-    if (marking := DISCIPLINES[queue.discipline].marking) and marking.may_count_twice:
+    if marking and marking.may_count_twice:
         off = max(0, ce - counted, counted - 2 * ce)
         note = f"{counted - ce} packets were marked by two rules" if ce != counted else ""
     yield make_check("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
