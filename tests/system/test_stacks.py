@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.captures.tcp import CE
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
@@ -94,6 +95,17 @@ def test_joined_datagrams_are_single_packets_everywhere(mine: Path, tmp_path: Pa
         seen = packets.flow(role, trial.record.flows[0])
         assert seen is not None and len(seen.data) > 500
         assert set(seen.data["length"]) == {14 + 28 + 1200}
+
+
+def test_a_sender_may_send_marked_datagrams_itself(mine: Path, tmp_path: Path) -> None:
+    """As s2n-quic does, to see whether the path keeps a mark."""
+    marking = "udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3)\nudp.settimeout(1)"
+    text = (mine / "flow.py").read_text().replace("udp.settimeout(1)", marking, 1)
+    stack = with_program(mine, tmp_path / "marking", text)
+    (trial,) = ended_trials([two_flows(stack)], tmp_path / "out", choose("guest", []))
+    assert verdict(trial) == (Grade.VALID, "")
+    sent = TrialPackets(trial).flow("sender", trial.record.flows[0])
+    assert sent is not None and (sent.data["ecn"] == CE).sum() > 500
 
 
 @pytest.mark.parametrize(("act", "said"), ENDS.items(), ids=["crashes", "ends"])

@@ -27,7 +27,7 @@ receiver = ["python3", "flow.py", "{port}"]
 sender = ["python3", "flow.py", "{server_ip}", "{port}", "{variant}"]
 variants = {half = "linux-reno", gentle = ""}
 """
-LOCKED = {"quic-go": "go.mod", "quinn": "Cargo.lock"}
+LOCKED = {"quic-go": "go.mod", "quinn": "Cargo.lock", "s2n-quic": "Cargo.lock"}
 
 
 @pytest.fixture
