@@ -99,7 +99,7 @@ def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
     networks = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     yield Figure(
         stem=cases.stem(results.key, "matrix"),
-        title="Who shares with whom: percent of both flows' goodput",
+        title=_who_gets_most(pairs),
         panels=[[Panel((box,), beside, share_axis)]],
         reading="A row is who has the share, a column beside whom: blue has more than half, orange "
         "less. Below a mean is half of its 95 % interval over the networks that seeds drew, of "
@@ -112,6 +112,19 @@ def sharing_figures(results: ExperimentResults) -> Iterator[Figure]:
         ),
         static=True,
     )  # fmt: skip
+
+
+def _who_gets_most(pairs: list[PairShare]) -> str:
+    """Say who has more than half beside each other one, if anybody has."""
+    beside = {
+        name: [each.mean for each in pairs if each.one == name != each.other]
+        for name in _names(pairs)
+    }
+    name, percent = max(beside.items(), key=lambda each: min(each[1], default=0))
+    if len(percent) < 2 or min(percent) <= 50:
+        return "Who shares with whom: percent of both flows' goodput"
+    share = f"{min(percent):.0f} to {max(percent):.0f} % of both flows' goodput"
+    return f"{name} has {share}, whoever is beside it"
 
 
 def _share_words(each: PairShare) -> str:

@@ -86,3 +86,13 @@ def test_what_a_pair_and_a_counterpart_cannot_be() -> None:
     assert kernels_own("cubic") == "cubic"
     with pytest.raises(UsageError, match="not ONE/OTHER"):
         sharing_trial(pair="cubic", rate_mbit=1, rtt_ms=9, buffer_bdp=1, duration_s=2, seed=1)
+
+
+def test_the_matrix_names_who_has_more_than_half_beside_each_other() -> None:
+    rows = [(f"{one}/{other}", flow, share) for one, other, first in
+            (("a", "b", 0.7), ("a", "c", 0.9), ("b", "c", 0.5))
+            for flow, share in (("one", first), ("other", 1 - first))]  # fmt: skip
+    (figure,) = sharing_figures(results(*rows))
+    assert figure.title == "a has 70 to 90 % of both flows' goodput, whoever is beside it"
+    (figure,) = sharing_figures(results(*rows[:2], *rows[4:], ("a/c", "one", 0.5)))
+    assert figure.title == "Who shares with whom: percent of both flows' goodput"
