@@ -405,6 +405,8 @@ def conservation(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) 
     left, lost = len(transit.left_ns), len(transit.lost_ns)
     total = left + dropped + inside + injected
     off = abs(transit.entered - total)
+    if total > transit.entered:  # what is neither TCP nor UDP is dropped, too, as ICMP's errors
+        off = max(0, off - _other_frames_that_stayed(evidence, queue))
     if not transit.complete:
         # packets of the router's own flows that met a full queue are in no capture
         off = max(0, lost - dropped - inside - injected)
@@ -464,13 +466,21 @@ def _came_late(evidence: Evidence, name: str, packets: int, size: int) -> bool:
     return 0 < packets <= late_packets and MIN_FRAME_BYTES * packets <= size <= late_size
 
 
-def _other_frames(evidence: Evidence, interface: str) -> int:
-    """Count the frames of an interface's capture that are neither TCP nor UDP."""
+def _other_frames(evidence: Evidence, *interfaces: str) -> int:
+    """Count the frames of interfaces' captures that are neither TCP nor UDP."""
+    count = 0
     for capture in evidence.trial.record.captures:
-        if capture.interface == interface and capture.file:
+        if capture.interface in interfaces and capture.file:
             packets = evidence.packets.read(evidence.trial.path / capture.file)
-            return packets.frames - len(packets.part)
-    return 0
+            count += packets.frames - len(packets.part)
+    return count
+
+
+def _other_frames_that_stayed(evidence: Evidence, queue: QueueRecord) -> int:
+    """Count, of those at a router's other interfaces, how many did not leave by this one."""
+    captures = evidence.trial.record.captures
+    here = {each.interface for each in captures if each.node == queue.node} - {queue.interface}
+    return max(0, _other_frames(evidence, *here) - _other_frames(evidence, queue.interface))
 
 
 # ECN

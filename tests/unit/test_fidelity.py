@@ -287,6 +287,29 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
     assert [each.verdict for each in checks] == [Grade.VALID, grade]
 
 
+@pytest.mark.parametrize(("entered", "left", "grade"), [(7, 6, "valid"), (6, 6, "invalid")])
+def test_an_icmp_error_that_met_a_full_queue_is_counted_as_dropped(
+    monkeypatch: pytest.MonkeyPatch, entered: int, left: int, grade: str
+) -> None:
+    """The queue drops one packet more than the flows lack."""
+    counts = {"r-eth0": left, "r-eth1": entered}
+    monkeypatch.setattr(queues, "_other_frames", lambda _, *names: sum(counts[n] for n in names))
+    times = np.arange(9)
+    end = {"sent_packets": 9 + left, "sent_bytes": 0, "drops": 1, "backlog_packets": 0}
+    captures = tuple(SimpleNamespace(interface=name, node="r") for name in counts)
+    evidence = SimpleNamespace(
+        samples=SimpleNamespace(queue_end=lambda _name: end),
+        trial=SimpleNamespace(record=SimpleNamespace(captures=captures)),
+        virtual_time=True,
+        disciplines=SimpleNamespace(leaves={}),
+        injected=SimpleNamespace(at_queue=lambda _queue: 0),
+    )
+    queue = cast(Any, SimpleNamespace(interface="r-eth0", node="r"))
+    found = sure_transit(times, times, times + 100)
+    check, _ = queues.conservation(cast(Evidence, evidence), queue, found)
+    assert check.verdict == grade
+
+
 @pytest.mark.parametrize(("virtual_time", "lost"), [(True, 2), (False, 1)])
 def test_a_drop_in_the_last_second_is_lost_in_virtual_time(
     monkeypatch: pytest.MonkeyPatch, virtual_time: bool, lost: int
