@@ -3,8 +3,8 @@
     .venv/bin/python -m benchmarks.stack_figures matrix       who shares with whom, three networks
     .venv/bin/python -m benchmarks.stack_figures envelopes    conformance, at 20 Mbit/s
 
-runs the trials in the guest, those in ./results that are complete already once, and writes the
-figures to docs/stacks. All stacks have to be built: `testbed stack build`.
+runs the trials in the guest, without those that ./results has already, and writes the figure to
+docs/stacks. All stacks have to be built: `testbed stack build`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def main() -> None:
         if testbed([*call, "--engine", "guest", "--name", figure]):
             raise TestbedError("not all trials are valid", "the reasons are above")
         FOLDER.mkdir(exist_ok=True)
-        for path in (results_folder(experiment) / "runs" / figure / "figures").glob("*guest-*"):
-            shutil.copy(path, FOLDER / f"{figure}{path.suffix}")
+        drawn = results_folder(experiment) / "runs" / figure / "figures" / f"{figure}.png"
+        shutil.copy(drawn, FOLDER / drawn.name)
 
 
 if __name__ == "__main__":
