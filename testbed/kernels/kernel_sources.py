@@ -16,7 +16,8 @@ from testbed.machine.process import run
 
 PATCH_SUFFIXES = (".patch", ".diff")
 NO_PART_OF_BUILDS = ("upstream", "examples")  # folders in kernel/
-STAMP = "source"  # of a kernel: a hash of what it was built from
+STAMP = "source"  # of a kernel: a hash of what it was built from, and its flavour
+STAMP_DIGITS = hashlib.sha256().digest_size * 2
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def build_source(
 ) -> tuple[str, bool]:
     """Build a kernel unless it is there, and return its name and whether it was built now.
 
-    What has no name of its own gets `name`; its first build starts from the files of `like`.
+    What has no name of its own gets `name`; its first build starts from the files of `like`, or of
+    another one of the flavour.
     """
     if source.kernel:
         fresh = kernels.built_folder(source.kernel) is None
@@ -88,10 +90,18 @@ def build_source(
     if built.exists() and built.read_text() == stamp and kernels.built_folder(name):
         return name, False
     patches = _patch_folder(source.patch, name) if source.patch else None
+    like = like or _compiled(flavour)
     wanted = kernels.CustomKernel(name, tree, patches, like=like, flavour=flavour)
     folder = kernels.build_custom(wanted, progress)
     (folder / STAMP).write_text(stamp)
     return name, True
+
+
+def _compiled(flavour: str) -> str:
+    """Return a kernel of the flavour whose compiled files are here, or nothing."""
+    stamps = sorted(cache_folder().glob(f"own/[!.]*/{STAMP}"))
+    names = (each.parent.name for each in stamps if each.read_text()[STAMP_DIGITS:] == flavour)
+    return next((name for name in names if (cache_folder() / "trees" / name).is_dir()), "")
 
 
 def _checked_out(source: KernelSource, name: str) -> Path:
@@ -100,7 +110,9 @@ def _checked_out(source: KernelSource, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     git_folder = run(["git", "-C", source.tree, "rev-parse", "--absolute-git-dir"]).stdout.strip()
     places = ("--git-dir", git_folder, "--work-tree", str(folder))
-    environment = {**os.environ, "GIT_INDEX_FILE": str(folder.with_suffix(".index"))}
+    index = folder.with_suffix(".index")
+    index.with_suffix(".index.lock").unlink(missing_ok=True)  # one that was killed left it
+    environment = {**os.environ, "GIT_INDEX_FILE": str(index)}
     run(["git", *places, "read-tree", "--reset", "-u", source.commit], env=environment)
     return folder
 

@@ -38,6 +38,7 @@ MANAGERS = {  # of packages: how they install, and the names that are not Debian
 }
 
 
+CLEANING_S = 60.0  # for what a long command removes when it is interrupted
 GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by the Makefile
 
 # what a wheel does not have, and every trial needs, on each engine
@@ -161,8 +162,8 @@ def run(
 def run_told(argv: Sequence[str], tell: Callable[[str], None], env: Mapping[str, str]) -> Completed:
     """Run a long command to its end, and pass on each line of its stderr as it comes.
 
-    It runs in a session of its own, all of which is ended if this call is interrupted. `env` is the
-    whole environment.
+    It runs in a session of its own, all of which is ended, and has time to clean up, if this call is
+    interrupted. `env` is the whole environment.
     """
     require(argv[0])
     lines = []
@@ -183,10 +184,18 @@ def run_told(argv: Sequence[str], tell: Callable[[str], None], env: Mapping[str,
                 tell(line.rstrip())
             output = process.stdout.read()
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+            _end_session(process)
             raise
     return Completed(tuple(argv), process.returncode, output, "".join(lines))
+
+
+def _end_session(leader: subprocess.Popen[str]) -> None:
+    """Ask all of a session to end, wait for its leader, and kill what is left."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(leader.pid, signal.SIGTERM)
+        leader.wait(CLEANING_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
 
 
 def start(

@@ -21,6 +21,7 @@ from experiments.command import main
 from testbed.cli import kernel_report
 from testbed.errors import UsageError
 from testbed.guest import kernels
+from testbed.guest.worker import cache_folder
 from testbed.kernels import kernel_comparison
 from testbed.kernels.comparison_trials import COMPARED_VARIANTS, CONDITIONS, comparison_trials
 from testbed.kernels.kernel_comparison import (
@@ -336,6 +337,39 @@ def test_a_tree_that_has_not_changed_is_not_built_again(
     os.utime(tree / "net" / "a.c", (1, 1))
     assert build_source(source, "compare-b", "", print) == ("compare-b", True)
     assert built == ["compare-b"] * 2
+
+
+def test_a_first_build_starts_from_what_another_of_its_flavour_compiled(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    likes: list[str] = []
+
+    def build(kernel: kernels.CustomKernel, _progress: kernels.Progress) -> Path:
+        likes.append(kernel.like)
+        (cache_folder() / "trees" / kernel.name).mkdir(parents=True)
+        folder = kernels.custom_folder(kernel.name)
+        folder.mkdir(parents=True)
+        return folder
+
+    monkeypatch.setattr(kernels, "build_custom", build)
+    source = kernel_source(str(tree))
+    for name, flavour in (("one", ""), ("check", "selftests"), ("tested", "selftests")):
+        build_source(source, name, "", print, flavour)
+    assert likes == ["", "", "check"]
+
+
+def test_a_checkout_that_was_killed_is_made_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(kernels, "build_custom", lambda kernel, _say: Path(kernel.source))
+    (cache_folder() / "trees").mkdir(parents=True)
+    (cache_folder() / "trees" / "compare-a.index.lock").touch()
+    build_source(kernel_source(f"{tree}@HEAD"), "compare-a", "", print)
 
 
 def test_a_commit_is_built_and_all_of_it_removed(

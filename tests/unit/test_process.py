@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine.process import GUARD, end, require, run, start, stream
+from testbed.machine.process import GUARD, end, require, run, run_told, start, stream
 from tests.lab import alive, wait_until
 
 
@@ -45,6 +45,22 @@ def test_end_insists() -> None:
     with stream((sys.executable, "-c", script)) as stubborn:
         assert stubborn.stdout and stubborn.stdout.readline() == "1\n"
         assert end(stubborn, signal.SIGTERM, patience_s=0.2) == -signal.SIGKILL  # type: ignore[arg-type]
+
+
+def test_a_long_command_that_is_interrupted_cleans_up_and_leaves_nothing(tmp_path: Path) -> None:
+    made, left = tmp_path / "made", tmp_path / "left"
+    clean = f"sleep 1; rm {made}"  # longer than Python waits for a process after ^C
+    stubborn = f"(trap '' TERM; sh -c 'echo $PPID' >{left}; sleep 300)"
+    script = f"trap '{clean}; exit 130' TERM; touch {made}; {stubborn} & echo on >&2; wait"
+
+    def interrupt(_line: str) -> None:
+        wait_until(lambda: left.exists() and bool(left.read_text()))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_told(("sh", "-c", script), interrupt, dict(os.environ))
+    assert not made.exists()
+    wait_until(lambda: not alive(int(left.read_text())))
 
 
 @pytest.mark.parametrize(
