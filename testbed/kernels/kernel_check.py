@@ -141,8 +141,11 @@ class TreeTests:
             self.out / kernel,
             lacks=missing_symbols(folder / "config"),
         )
-        ends = runs.run([(test, 1) for test in wanted], self.jobs)
-        return {end.test.full_name: _why_failed(end) for end in ends}
+        failures = {}
+        for end in runs.run([(test, 1) for test in wanted], self.jobs):
+            self.say(f"{kernel} {end.test.full_name}: {end.status}, {end.wall_s:.0f} s")
+            failures[end.test.full_name] = _why_failed(end)
+        return failures
 
 
 def _why_failed(end: SelftestEnd) -> str:

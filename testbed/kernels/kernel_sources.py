@@ -84,6 +84,7 @@ def build_source(
         return source.kernel, fresh
     tree = source.tree
     if source.commit:
+        progress(f"taking {source.words} out of git")
         tree = str(_checked_out(source, name))
     stamp = _stamp(source, Path(tree)) + flavour
     built = kernels.custom_folder(name) / STAMP

@@ -23,6 +23,7 @@ from testbed.store.names import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
 
 FLAVOUR_FOLDER = kernels.SOURCE_FOLDER / kernels.SELFTESTS_FLAVOUR
 COMPILED, TEST_LIST, BUILD_LOG = "kselftest", "kselftest-list.txt", "build.log"
+INTERFACE = "include/uapi"  # of a tree: what programs see of the kernel
 BUILD_MEMORY_MB = 3072
 BUILD_PATIENCE_S = 3600.0  # of wall time
 # In the order of Linux's own `make install`; what does not compile is left out.
@@ -75,20 +76,28 @@ def data_lines(path: Path) -> Iterator[str]:
 def source_of_version(version: str) -> SelftestSource:
     """Return what a version's tests are built from, unpacked if it was not."""
     tree = test_tree(version)
-    return SelftestSource(version, tree, tree.parent.name)
+    return SelftestSource(version, tree, _state(tree))
 
 
 def source_of_tree(tree: Path) -> SelftestSource:
-    """Return what a tree's tests are built from; its state is that of the suites' files."""
-    folder = tree / SELFTESTS
-    if not (folder / "Makefile").is_file():
+    """Return what a tree's tests are built from."""
+    if not (tree / SELFTESTS / "Makefile").is_file():
         raise UsageError(f"{tree} has no {SELFTESTS}", "--source names a source tree of Linux")
+    return SelftestSource(tree.name, tree.resolve(), _state(tree))
+
+
+def _state(tree: Path) -> str:
+    """Return a hash of the suites' files and of the kernel's interface.
+
+    A change of the kernel alone needs no other tests than those of the version that it is of.
+    """
+    folders = (*(f"{SELFTESTS}/{name}" for name in suite_names()), INTERFACE)
+    below = (path for folder in folders for path in (tree / folder).rglob("*"))
     digest = hashlib.sha256()
-    for suite in suite_names():
-        for path in sorted((folder / suite).rglob("*")):
-            status = path.lstat()
-            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return SelftestSource(tree.name, tree.resolve(), digest.hexdigest()[:16])
+    for path in sorted({*below, *(tree / SELFTESTS).glob("*")}):
+        if path.is_file():
+            digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def chosen_suites(source: SelftestSource, asked: Sequence[str]) -> Sequence[str]:
@@ -106,8 +115,7 @@ def built_tests(
 ) -> Sequence[Selftest]:
     """Return a source's tests, compiled in a guest of this kernel if they were not."""
     recipe = f"{source.state} {userland.name} {COMPILE_SUITES} {suite_names()}"
-    name = f"{source.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
-    folder = cache_folder() / "selftests" / name
+    folder = cache_folder() / "selftests" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
     if not folder.is_dir():
         safe_files.make_folder(folder.parent)
         progress(f"compiling the tests of Linux {source.name} in a guest, once")

@@ -19,13 +19,16 @@ from testbed.cli.kernel_selftests import junit, kernel_of, nipa_result, summary
 from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.machine import MachineEnd
+from testbed.kernels import selftest_builds
 from testbed.kernels.selftest_builds import (
     FLAVOUR_FOLDER,
     Selftest,
     SelftestSource,
+    built_tests,
     chosen_suites,
     chosen_tests,
     data_lines,
+    source_of_tree,
     suite_names,
 )
 from testbed.kernels.selftest_runs import (
@@ -94,6 +97,32 @@ def test_tests_are_chosen_by_suite_and_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="selftests net/mtcp: no such suite") as caught:
         chosen_suites(source, ["net/mtcp"])
     assert "net/mptcp" in caught.value.hint
+
+
+def test_the_same_tests_in_another_tree_are_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built: list[str] = []
+
+    def build(source: SelftestSource, _kernel: Path, _userland: Path, folder: Path) -> None:
+        built.append(source.name)
+        folder.mkdir()
+        (folder / "kselftest-list.txt").write_text("net:one.sh\n")
+
+    monkeypatch.setattr(selftest_builds, "_build", build)
+    trees = [tmp_path / name for name in ("one", "same", "test", "library", "interface")]
+    for tree in trees:
+        for name in (f"{SELFTESTS}/net/lib/lib.sh", f"{SELFTESTS}/Makefile", "include/uapi/tcp.h"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text("one\n")
+    for tree in trees[2:]:
+        changed = {"test": "lib.sh", "library": "Makefile", "interface": "tcp.h"}[tree.name]
+        next(tree.rglob(changed)).write_text("two\n")
+    for tree in trees:
+        tests = built_tests(source_of_tree(tree), tmp_path, tmp_path, print)
+        assert [test.full_name for test in tests] == ["net:one.sh"]
+    assert built == ["one", "test", "library", "interface"]
 
 
 SAID = """TEST: ping out - ns-B IP                                       [ OK ]
