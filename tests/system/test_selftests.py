@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import TestbedError
 from testbed.guest.machine import machine_kernel
-from testbed.kernels.selftest_builds import Selftest
+from testbed.kernels.selftest_builds import TEST_LIST, Selftest, built_tests, source_of_tree
 from testbed.kernels.selftest_runs import SelftestEnd, SelftestLimits, SelftestRuns
+from testbed.kernels.selftests import SELFTESTS
 
 SCRIPTS = {
     "pass.sh": "modprobe netdevsim && sleep 300; echo 'TEST: waits   [ OK ]'",
@@ -72,3 +74,24 @@ def test_a_failed_one_leaves_its_packets(ends: dict[str, SelftestEnd]) -> None:
     assert ends["fail.sh"].reason == "pings (exit status 1)"
     assert ends["pass.sh"].results is not None
     assert not (ends["pass.sh"].results / "captures").exists()
+
+
+def test_tests_are_compiled_in_a_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = machine_kernel("6.1", print)  # from the usual cache
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tree = tmp_path / "tree"
+    suites = tree / SELFTESTS
+    (suites / "net").mkdir(parents=True)
+    (suites / "net" / "Makefile").touch()
+    installing = "\n".join(
+        ("install:", "\tmkdir $(INSTALL_PATH)", f"\techo net:one.sh >$(INSTALL_PATH)/{TEST_LIST}")
+    )
+    (suites / "Makefile").write_text(f"{installing}\n")
+    for headers in ("false", "test -e MAINTAINERS"):
+        (tree / "Makefile").write_text(f"headers:\n\t{headers}\n")
+        if headers == "false":
+            with pytest.raises(TestbedError, match="the tests of Linux tree were not compiled"):
+                built_tests(source_of_tree(tree), Path("/"), kernel, print)
+    tests = built_tests(source_of_tree(tree), Path("/"), kernel, print)
+    assert [test.full_name for test in tests] == ["net:one.sh"]
+    assert not (tree / "MAINTAINERS").exists()
