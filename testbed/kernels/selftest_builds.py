@@ -19,6 +19,7 @@ from testbed.guest.machine import MachineProgram, root_environment, run_on_machi
 from testbed.guest.worker import cache_folder
 from testbed.kernels.selftests import SELFTESTS, test_tree
 from testbed.machine import atomic, safe_files
+from testbed.machine.file_hashes import hash_of
 from testbed.store.names import GUEST_ERRORS, GUEST_OUTPUT, MACHINE_FILES
 
 FLAVOUR_FOLDER = kernels.SOURCE_FOLDER / kernels.SELFTESTS_FLAVOUR
@@ -100,7 +101,7 @@ def _state(tree: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted({*below, *(tree / SELFTESTS).glob("*")}):
         if path.is_file():
-            digest.update(f"{path.relative_to(tree)}\n".encode() + path.read_bytes())
+            digest.update(f"{path.relative_to(tree)} {hash_of(path)}\n".encode())
     return digest.hexdigest()[:16]
 
 
