@@ -150,7 +150,8 @@ main() { # a function, so that all of the script is read before it runs for minu
     mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
     if ! is_whole || { [ "$symbols" ] && [ ! -e "$cache/$key/symbols" ]; }; then
         exec 9>"$cache/lock"
-        flock -n 9 || { say "waiting for another build"; flock 9; }
+        flock -n 9 || say "waiting for another build, which takes minutes"
+        until flock -w 60 9; do say "still waiting for another build"; done
         is_whole || build
         [ -z "$symbols" ] || [ -e "$cache/$key/symbols" ] || build_symbols
     fi

@@ -9,14 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.evaluation.outcome_rows import SUBJECT, over_settings, setting_columns
+from analysis.evaluation.outcome_rows import SUBJECT, setting_columns
 from analysis.evaluation.trial_view import MORE, Score
 from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results import reduction
 from analysis.results.experiment_results import ResultSet
-from analysis.statistics.intervals import known
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key
 
@@ -24,46 +23,49 @@ MIN_DIFFERENCE = 1e-9
 
 
 def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
-    """Name the best and the worst subject of each score, with their means over the settings."""
-    if table[SUBJECT].nunique() == 1:
-        name = str(table[SUBJECT].iloc[0])
-        by_score = [(score, over_settings(table, name, score.name)) for score in scores]
-        statements = [
-            _worded(each.words, float(known(values.values()).mean()))
-            for each, values in by_score
-            if values
-        ]
-        return f"{name}: {', '.join(statements)}." if statements else ""
-    return " ".join(filter(None, (_extremes(table, score) for score in scores)))
+    """Name the best and the worst subject of each score, with their range over the settings."""
+    by_score = [(score, _by_setting(table, score)) for score in scores]
+    if table[SUBJECT].nunique() > 1:
+        return " ".join(_extremes(values, score) for score, values in by_score if len(values))
+    name = str(table[SUBJECT].iloc[0])
+    statements = [_worded(score.words, values[name]) for score, values in by_score if len(values)]
+    return f"{name}: {', '.join(statements)}." if statements else ""
 
 
-def _worded(what: str, value: float) -> str:
-    """Put the value before the unit: `goodput 94 % of the link`."""
+def _by_setting(table: pd.DataFrame, score: Score) -> pd.DataFrame:
+    """Return a score's mean in each setting (rows) of each subject that has it (columns)."""
+    columns = setting_columns(table)
+    one = table.assign(setting=table.groupby(columns, dropna=False).ngroup() if columns else 0)
+    means = one.pivot_table(score.name, "setting", SUBJECT, aggfunc="mean", sort=False)
+    return means.dropna() if len(means.dropna()) else means
+
+
+def _worded(what: str, values: pd.Series[float]) -> str:
+    """Put the values before the unit: `goodput 91 to 94 % of the link`."""
     what, _, unit = what.removesuffix(")").partition(" (")
-    return f"{what} {value:.3g} {unit}".rstrip()
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return f"{what} {low}{f' to {high}' * (high != low)} {unit}".rstrip()
 
 
-def _extremes(table: pd.DataFrame, score: Score) -> str:
-    """Name the best and the worst: `Link used is best with bbr, 95 %, and worst with cubic, 9`."""
-    by_name = {
-        str(name): over_settings(table, str(name), score.name)
-        for name in table[SUBJECT].drop_duplicates()
-    }
-    means = {
-        name: float(known(values.values()).mean()) for name, values in by_name.items() if values
-    }
-    if not means:
-        return ""
+def _extremes(values: pd.DataFrame, score: Score) -> str:
+    """Name the best and the worst: `Link used is best with bbr, 95 %, and worst with cubic, 9`.
+
+    Where it is another subject in another setting, say in how many of them.
+    """
     what = score.words.partition(" (")[0]
     start = what[:1].upper() + what[1:]
-    ordered = sorted(means, key=lambda name: -score.better * means[name])
-    best, worst = (
-        f"{each}, {_worded(score.words, means[each]).removeprefix(what).strip()}"
-        for each in (ordered[0], ordered[-1])
-    )
-    if abs(means[ordered[0]] - means[ordered[-1]]) < MIN_DIFFERENCE:
-        return f"{start}: the same of all ({best.partition(', ')[2]})."
-    return f"{start} is best with {best}, and worst with {worst}."
+    if (values.max(axis=1) - values.min(axis=1)).max() < MIN_DIFFERENCE:
+        worded = _worded(score.words, values.iloc[:, 0]).removeprefix(what).strip()
+        return f"{start}: the same of all ({worded})."
+    ends = []
+    for goodness in (score.better * values, -score.better * values):
+        names = goodness.idxmax(axis=1)
+        name = names.value_counts().idxmax()
+        often = int((names == name).sum())
+        where = f" in {often} of {len(names)} settings" * (often < len(names))
+        number = _worded(score.words, values[name]).removeprefix(what).strip()
+        ends.append(f"with {name}{where}, {number}")
+    return f"{start} is best {ends[0]}, and worst {ends[1]}."
 
 
 def cells(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.figures.means import READING
+from analysis.figures.means import INTERVALS_READ, READING
 from analysis.metrics.metric_rows import AXIS, determined, varied_axes
 from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD
 from analysis.trials.labels import by_number, in_lines
 
 # The papers' own settings, in the order to show them; others follow alphabetically.
@@ -111,7 +112,8 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = "") -> s
         profiles = sorted({str(trial.scenario.profile) for trial in results.trials})
         parts.append(f"profile {', '.join(profiles)}")
     if reading or seeds[-1] > 1:  # of one trial there is no interval to read
-        parts.append(reading or READING)
+        few = seeds[-1] < MIN_SEEDS_OF_A_SPREAD
+        parts.append((reading or READING).replace(INTERVALS_READ if few else "", ""))
     if (rows["verdict"] == "suspect").any():
         parts.append("hollow: includes a suspect trial")
     return in_lines(parts, FOOTER_LETTERS)

@@ -20,9 +20,10 @@ from analysis.figures.figure import (
     PointSeries,
 )
 from analysis.figures.style import SeriesStyle
-from analysis.statistics.intervals import half_width, known
+from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, half_width, known
 
-READING = "points: means; bands and bars: 95 % interval of the mean (Student's t)"
+INTERVALS_READ = "; bands and bars: 95 % interval of the mean (Student's t)"
+READING = f"points: means{INTERVALS_READ}"
 LABEL_APART = 0.08  # of the axis's height: the least distance between two lines' names
 
 
@@ -56,12 +57,13 @@ def with_goodput_shares(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataFrame:
-    """Return a row per cell: mean, the interval's ends (NaN if n < 2), n, number of suspects."""
+    """Return a row per cell: mean, the interval's ends (NaN if n < 3), n, number of suspects."""
     cells = []
     for key, members in rows.groupby(list(by), sort=False, dropna=False):
         values = known(members[measure.metric]) * measure.scale
         mean = float(values.mean()) if len(values) else float("nan")
-        half = half_width(values)
+        # of two, the interval says nothing
+        half = half_width(values) if len(values) >= MIN_SEEDS_OF_A_SPREAD else math.nan
         suspect = int((members["verdict"] == "suspect").sum())
         keys = key if isinstance(key, tuple) else (key,)
         trials = trial_names(members.loc[members[measure.metric].notna()])

@@ -350,6 +350,17 @@ def test_the_sentence_is_made_of_the_rows() -> None:
     assert "best with a, 1.25e+03 %, and worst with b, 9 %" in findings.sentence(wide, [score()])
 
 
+def test_the_sentence_has_no_mean_over_unlike_settings() -> None:
+    with_losses = outcome({"a": [1.0, 3.0], "b": [9.0, 9.0]}, axis_loss=1)
+    without = outcome({"a": [90.0, 92.0], "b": [95.0, 95.0]}, axis_loss=0)
+    said = findings.sentence(pd.concat([with_losses, without]), [score()])
+    assert said == "X is best with b, 9 to 95 %, and worst with a, 2 to 91 %."
+    best_without = outcome({"a": [97.0, 97.0], "b": [95.0, 95.0]}, axis_loss=0)
+    third = outcome({"a": [5.0], "b": [6.0]}, axis_loss=2)
+    said = findings.sentence(pd.concat([with_losses, best_without, third]), [score()])
+    assert "best with b in 2 of 3 settings, 6 to 95 %" in said
+
+
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
     evaluations = [each for each in EXPERIMENTS.values() if each.compares]
     assert len(evaluations) == 23

@@ -24,6 +24,7 @@ from analysis.figures.figure import (
     legend_entries,
 )
 from analysis.figures.general import general_figures
+from analysis.figures.general.messages import said_name
 from analysis.figures.means import Measure
 from analysis.figures.setting_groups import by_setting
 from analysis.metrics.metric_rows import AXIS, INVALID, SUSPECT, counted
@@ -432,7 +433,7 @@ def _envelope(lines: list[Series]) -> tuple[Series, Floats, Floats]:
 
 
 BOTTLENECK_MEASURES = (
-    Measure("throughput_mbps", "throughput (Mbit/s)", zero=False),
+    means.THROUGHPUT,
     Measure("rtt_min_ms", "smallest RTT: idle path (ms)"),
     Measure("rtt_mean_ms", "mean RTT: under load (ms)"),
 )
@@ -472,14 +473,26 @@ def _round_trips(results: ExperimentResults, case: dict[str, str], rows: pd.Data
         panels.append(Panel(marks, x, Axis(names=variants, names_shown=not panels)))
     return Figure(
         stem=cases.stem(results.key, "throughput-of-variants", *case.values()),
-        title=_title(rate, case),
+        title=_round_trip_message(rows) or _title(rate, case),
         panels=(panels,),
-        caption=_caption(rows),
+        caption=f"{_title(rate, case)}. {_caption(rows)}".strip(),
         foot=cases.foot(results, rows),
         legend=legend_entries(looks),
         data=pd.concat(tables, ignore_index=True),
         row_inches=0.3 * len(variants) + 0.7,
     )
+
+
+def _round_trip_message(rows: pd.DataFrame) -> str:
+    """Say whose round trips are the shortest and whose the longest behind each queue."""
+    statements = list[str]()
+    for queue, of_queue in rows.groupby(f"{AXIS}queue", sort=False):
+        loads = of_queue.groupby("variant")["rtt_mean_ms"].mean().dropna().sort_values()
+        if len(loads) > 1:
+            ends = [f"{ms:.3g} ms ({said_name(str(name))})" for name, ms in loads.items()]
+            goes = " round trips go" * (not statements)
+            statements.append(f"{queue},{goes} from {ends[0]} to {ends[-1]}")
+    return f"With {'; with '.join(statements)}." if statements else ""
 
 
 def _title(rate_mbit: float, case: dict[str, str]) -> str:

@@ -20,6 +20,7 @@ from analysis.figures.figure import (
     legend_entries,
 )
 from analysis.figures.general import general_figures, over_time
+from analysis.figures.general.messages import said_name, said_value
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
@@ -66,7 +67,7 @@ def _over_time(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     reading = "1 s bins; thick lines and areas: mean over the seeds; thin lines: single seeds"
     return Figure(
         stem=cases.stem(results.key, "time"),
-        title="Four variants at once, over time",
+        title=_message(rows),
         panels=tuple(grid),
         caption=_caption(rows),
         foot=cases.foot(results, rows, reading),
@@ -110,7 +111,7 @@ def _shares(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     reading = f"{means.READING}; rings: single seeds; dashed: an even split"
     return Figure(
         stem=cases.stem(results.key, "shares"),
-        title="Who gets how much",
+        title=_message(rows),
         panels=tuple(grid),
         caption=_caption(rows),
         foot=cases.foot(results, rows, reading),
@@ -161,6 +162,23 @@ def _pie(shares: pd.Series, looks: dict[str, SeriesStyle]) -> Panel:
     note = "these means, drawn as the paper does"
     axis = Axis(limits=(-1.2, 1.2), grid=False)
     return Panel(marks, axis, axis, note=note, bare=True, equal=True)
+
+
+def _message(rows: pd.DataFrame) -> str:
+    """Say which variant takes most and which least, behind each queue."""
+    statements = list[str]()
+    parts = list(cases.split(rows, ("queue", "within_s")))
+    several = {each for case, _ in parts for each in case.items() if len(parts) > 1}
+    varied = [name for name in ("queue", "within_s") if sum(n == name for n, _ in several) > 1]
+    for case, case_rows in parts:
+        shares = case_rows.groupby("variant")["share_percent"].mean()
+        most, least = (said_name(str(name)) for name in (shares.idxmax(), shares.idxmin()))
+        gets, of = (" gets", " % of the goodput") if not statements else ("", " %")
+        share = f"{most}{gets} {shares.max():.0f}{of} and {least} {shares.min():.0f} %"
+        setting = [said_value(name, case[name]) for name in varied if name in case]
+        statements.append(f"with {', '.join(setting)} {share}" if setting else share)
+    text = "; ".join(statements)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _caption(rows: pd.DataFrame) -> str:

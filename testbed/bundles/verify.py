@@ -108,10 +108,12 @@ def verify(
     pairs = [*_repeat(bundle, trials, folder, listener, jobs, not_repeated)]
     of_trials = (_captures(pairs), _samples(pairs))
     differs = tuple(dict.fromkeys(_machines(bundle, pairs)))
+    needing = list[str]()
+    if not bundle.manifest.has_captures and len(pairs) < len(repeatable(bundle)):
+        listener.say("making the tables and figures without captures")
+        needing = _need_captures(bundle, definitions, listener.say)
     listener.say("making the tables and figures again")
-    every = len(pairs) == len(repeatable(bundle))
-    needing = () if bundle.manifest.has_captures or every else _need_captures(bundle, definitions)
-    of_runs = _made_again(bundle, pairs, definitions, needing)
+    of_runs = _made_again(bundle, pairs, definitions, needing, listener.say)
     return Verification((*of_trials, *of_runs), tuple(not_repeated), differs, tuple(needing))
 
 
@@ -262,19 +264,24 @@ def _differing(kind: str, there: Mapping[str, str], here: Mapping[str, str]) -> 
             yield f"{kind}{key}: {a} there, {b} here"
 
 
-def _need_captures(bundle: Bundle, definitions: Mapping[str, Experiment]) -> list[str]:
+def _need_captures(
+    bundle: Bundle, definitions: Mapping[str, Experiment], say: Callable[[str], None]
+) -> list[str]:
     """Return the files of figures that are others where the captures are left out."""
-    made, listed = _made(bundle, definitions), bundle.manifest.files
+    made, listed = _made(bundle, definitions, say), bundle.manifest.files
     names = (*bundle.manifest.tables, *bundle.manifest.figures)
     drawn = (name for name in names if PurePath(name).parent.name == FIGURES)
     return [name for name in drawn if made.get(name) != listed.get(name)]
 
 
-def _made(bundle: Bundle, definitions: Mapping[str, Experiment]) -> dict[str, BundledFile]:
+def _made(
+    bundle: Bundle, definitions: Mapping[str, Experiment], say: Callable[[str], None]
+) -> dict[str, BundledFile]:
     """Make all tables and figures of a bundle's runs from its trials as they are now."""
     made = dict[str, BundledFile]()
     for store in bundle.stores:
         for run in sorted((store / RUNS).glob(f"*/{RUN_FILE}")):
+            say(f"    of {store.name}")
             for path in make_tables(run.parent, definitions):
                 name = str(path.relative_to(bundle.folder))
                 made[name] = BundledFile(path.stat().st_size, hash_of(path))
@@ -286,6 +293,7 @@ def _made_again(
     pairs: Sequence[Pair],
     definitions: Mapping[str, Experiment],
     needing_captures: Sequence[str],
+    say: Callable[[str], None],
 ) -> tuple[ComparedKind, ComparedKind]:
     """Put what ran here into the place of the bundle's, and make all tables and figures again."""
     for theirs, ours in pairs:
@@ -297,7 +305,7 @@ def _made_again(
             for name in (VERDICT_FILE, REDUCED):
                 if (path / name).exists():
                     remove_file(path / name)
-    made, manifest = _made(bundle, definitions), bundle.manifest
+    made, manifest = _made(bundle, definitions, say), bundle.manifest
     tables, figures = (
         [name for name in names if name not in needing_captures]
         for names in (manifest.tables, manifest.figures)

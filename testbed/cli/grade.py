@@ -10,13 +10,13 @@ from pathlib import Path
 
 from testbed.cli.programs import existing_script, machine_program, script_command
 from testbed.cli.run_output import Printed, print_table
-from testbed.errors import UsageError, printable_lines, quoted
+from testbed.errors import UsageError, number_of, printable_lines, quoted
 from testbed.guest.machine import MachineProgram, machine_kernel
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace
 from testbed.programs.expectations import Expectations, MeasuredNumber, measure, read_expectations
 from testbed.programs.program_runs import ProgramRun, record_text, run_in_folder
-from testbed.runs.console import say
+from testbed.runs.console import console, say
 from testbed.store.names import GRADE_RECORD, MACHINE_ERRORS, MACHINE_OUTPUT
 
 GRADE_EXAMPLE = "testbed grade lab.py --seeds 1,2,3 --expect lab.toml"
@@ -52,6 +52,8 @@ def grade(options: argparse.Namespace) -> int:
     kernel = machine_kernel(options.kernel, say)
     out = options.out or Path("results/grade") / script.stem
     command = script_command(script, expectations.arguments)
+    count = number_of(len(seeds), "seed")
+    say(f"{script.name} with {count}: {number_of(len(expectations.expect), 'number')} to hold")
     runs = []
     for seed in seeds:
         program = machine_program(
@@ -61,7 +63,12 @@ def grade(options: argparse.Namespace) -> int:
         runs.append(_graded(program, kernel, place, expectations, is_checked=options.check))
     replace(out / GRADE_RECORD, lambda path: path.write_text(_record(options, runs)))
     _print(expectations, runs)
-    return 0 if all(each.holds for each in runs) else 1
+    failed = [each.seed for each in runs if not each.holds]
+    place = out / f"seed-{(failed or seeds)[0]}"
+    console.print(f"{'failed' if failed else 'passed'}; output: {place}", soft_wrap=True)
+    if expectations.captures:
+        console.print(f"next: testbed report {place}", soft_wrap=True)
+    return 1 if failed else 0
 
 
 def _seeds(text: str) -> list[int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from testbed.errors import TestbedError, UsageError, nearest
+from testbed.errors import TestbedError, UsageError, nearest, number_of
 from testbed.guest import kernels
 from testbed.guest.boot import require_confined
 from testbed.kernels.kernel_sources import build_source, check_unlike, kernel_source
@@ -16,7 +17,7 @@ from testbed.plan.plan import tasks
 from testbed.runs.console import console, folding_table, print_error, print_lines, say
 from testbed.runs.engine_choice import choose
 from testbed.runs.selection import parse_settings, select
-from testbed.runs.sweep import TrialFinished, run_all
+from testbed.runs.sweep import SweepEvent, TrialFinished, Watcher, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.variations import on_kernels
 from testbed.store.names import results_folder
@@ -143,12 +144,28 @@ def _same(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     return print_comparison(run_on_both(scenarios, options.good, name, out), options.good)
 
 
+def _progress(total: int) -> Watcher:
+    """Return a watcher that says on stderr how far a sweep is: stdout has the answer."""
+    begun = time.monotonic()
+    done = 0
+
+    def watch(event: SweepEvent) -> None:
+        nonlocal done
+        done += isinstance(event, TrialFinished)
+        if isinstance(event, TrialFinished) and done % max(1, total // 10) == 0:
+            left_s = (time.monotonic() - begun) / done * (total - done)
+            say(f"{done} of {total} trials" + (f", about {left_s:.0f} s left" if left_s else ""))
+
+    say(f"running {number_of(total, 'trial')}, both kernels' in turn")
+    return watch
+
+
 def run_on_both(
     scenarios: Sequence[Scenario], good: str, other: str, out: Path
 ) -> list[tuple[TrialFinished, TrialFinished]]:
     """Run each scenario on both kernels, unless its trial exists; returns the trials in pairs."""
     planned = tasks(on_kernels(scenarios, (good, other)))
-    done = run_all(planned, choose("guest", (), good), out, lambda _event: None)
+    done = run_all(planned, choose("guest", (), good), out, _progress(len(planned)))
     by_name = {each.scenario.name: each for each in done}
     both = [by_name[task.scenario.name] for task in planned]
     return list(zip(both[::2], both[1::2], strict=True))
@@ -187,13 +204,15 @@ def _compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     one, _ = build_source(first, COMPARED_NAMES[0], "", say)
     other, _ = build_source(second, COMPARED_NAMES[1], one, say)
     out = options.out or results_folder(EXPERIMENT)
-    comparison = compare_kernels(chosen, (one, other), out, lambda _event: None, options.jobs)
+    watch = _progress(2 * len(chosen))
+    comparison = compare_kernels(chosen, (one, other), out, watch, options.jobs)
     kernel_names = [
         f"{source.words} ({_version_of(name)})" for source, name in ((first, one), (second, other))
     ]
     print_lines(
         *kernel_report.lines_of(comparison, (kernel_names[0], kernel_names[1]), options.format)
     )
+    say(f"the trials: {out}")
     if comparison.divergences:
         return OTHER_PACKETS
     return SKIP if comparison.failed else SAME_PACKETS

@@ -592,7 +592,7 @@ def _mininet_options(parser: Parser) -> None:
 
 def _capture_option(parser: Parser) -> None:
     help = "write the packets of these interfaces as pcapng, their flows as a table, and samples "
-    help += "of queues and sockets: all, nodes (h1), their ports (s1:2), interfaces (s1-eth2)"
+    help += "of queues and sockets: all, or names of nodes (h1), ports (s1:2), interfaces (s1-eth2)"
     _value(parser, "--capture", "NAME,…", help, default="")
 
 

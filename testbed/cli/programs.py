@@ -53,6 +53,8 @@ def mininet(options: argparse.Namespace) -> int:
     if is_lab(folder := Path(typed[0])):
         return _run_lab(options, folder, typed[1:], captured)
     script = existing_script(typed[0], MININET_EXAMPLE)
+    if "--capture" in typed:
+        tell(f"--capture behind {typed[0]} is the script's own: ours stands before it")
     prompts = bool(CALLS_CLI.search(safe_files.read_text(script)))
     command = script_command(script, typed[1:])
     return run_command(
@@ -277,12 +279,13 @@ def _tell_end(program: MachineProgram, run: ProgramRun, out: Path) -> None:
         tell(f"ended: it had {most} processes, as a fork bomb has: --memory MB allows more")
     for finding in run.findings:
         tell(str(finding))
-    if program.captured:
-        captures = number_of(run.captures, "capture")
-        tell(f"{captures} in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}")
-        tell(f"`testbed report {out}` makes a page of it")
-    files = f"{number_of(end.files, 'file')} in {out / MACHINE_FILES}"
+    files = f"; {number_of(end.files, 'file')} in {out / MACHINE_FILES}" if end.files else ""
     took = f"{end.took_s:.1f} s"
     virtual = took if program.at_terminal else f"{took} of virtual time in {run.wall_s:.1f} s"
     status = f"exit status {end.status}, " if end.status else ""
-    tell(f"{status}{virtual}; {files}")
+    tell(f"{status}{virtual}; its output is in {out}{files}")
+    if program.captured:
+        captures = number_of(run.captures, "capture")
+        tell(f"{captures} in {out / CAPTURES_FOLDER}, their flows in {out / MACHINE_FLOWS}")
+    if run.captures:
+        tell(f"next: testbed report {out}")

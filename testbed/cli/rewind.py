@@ -37,6 +37,8 @@ def rewind_trial(options: argparse.Namespace) -> int:
             end = rewind.rewind(trial, orders, Path(out), _say)
         status = _report(trial, end.differences, end.captures)
         if end.back_s is None:
+            if status == 0 and not (options.gdb or functions):
+                _say("next: the same with --gdb stays there, with --trace 'tcp_*' prints calls")
             return status
         orders = rewind.going_back(orders, end.back_s)
 

@@ -24,7 +24,7 @@ SHARE_UNIT = "a share, 0 to 1"
 FIELD_UNITS = {  # of a number, by its name or the last word of it
     **SETTING_UNITS,
     "drawn_service_times": "service times",
-    "initcwnd": "segments",
+    **dict.fromkeys(("initcwnd", "initrwnd"), "segments"),
     "frames_per_s": "1/s",
     "mb": "MB",
     "mss": "bytes",

@@ -25,7 +25,8 @@ from testbed.scenario.video import PlayerKind
 
 MIN_FLOW_S = 0.1
 MAX_IPERF3_S = 86_400.0 - 10  # MAX_TIME of iperf3, whose client has 10 s more than it needs
-STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms", "initcwnd"})
+ROUTE_FIELDS = ("window_bytes", "rto_min_ms", "initcwnd", "initrwnd", "quickack")
+STACK_FIELDS = frozenset({"variant", "mss", *ROUTE_FIELDS})
 FIELDS_OF_KIND = {  # beyond those that every flow has
     FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel", "receiver", "schedule"},
     FlowKind.CBR: frozenset({"rate_mbit", "packet_bytes", "jitter", "on_s", "off_s"}),
@@ -338,12 +339,12 @@ def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
 
 
 def _one_route_per_pair(scenario: Scenario) -> Iterator[Fault]:
-    """Yield flows that differ in their route's window or minimum timer."""
+    """Yield flows that differ in what their route sets."""
     firsts: dict[tuple[str, str], Flow] = {}
     for flow in scenario.flows:
         if flow.protocol == "tcp":
             first = firsts.setdefault((flow.src, flow.dst), flow)
-            for name in ("window_bytes", "rto_min_ms", "initcwnd"):
+            for name in ROUTE_FIELDS:
                 if getattr(first, name) != getattr(flow, name):
                     yield _of_all(f"{first.name} and {flow.name}: one {name} per pair of hosts")
 

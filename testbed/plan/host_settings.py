@@ -218,6 +218,10 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
         reverse.update(recipe.receiver_route)
         if flow.window_bytes is not None:
             reverse["window"] = flow.window_bytes
+        if flow.initrwnd is not None:
+            reverse["initrwnd"] = flow.initrwnd
+        if flow.quickack:
+            reverse["quickack"] = 1
     for (node, peer, version), attributes in by_destination.items():
         if attributes:
             path = network.path(node, peer)

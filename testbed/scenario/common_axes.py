@@ -168,6 +168,7 @@ COMMON_AXES: Mapping[str, CommonAxis] = {
         is_number=False,
     ),
     "initcwnd": CommonAxis("the initial window of all TCP flows", _of_flows("initcwnd")),
+    "initrwnd": CommonAxis("the window that their receivers offer first", _of_flows("initrwnd")),
     "rate_mbit": CommonAxis("the bottleneck's rate", _at_bottleneck(_with_rate)),
     "rtt_ms": CommonAxis("the longest round trip, all delays in proportion", _with_rtt),
     "loss_percent": CommonAxis(

@@ -208,6 +208,12 @@ class Flow:
     )
     """The segments that the sender's TCP may send at first, as a route's `initcwnd`; unless given,
     what the profile says, or Linux's 10."""
+    initrwnd: Annotated[int, Range(1, 1000)] | None = field(
+        default=None, repr=False, metadata=OMIT_DEFAULT
+    )
+    """The segments of the window that the receiver offers at first, as a route's `initrwnd`."""
+    quickack: bool = field(default=False, repr=False, metadata=OMIT_DEFAULT)
+    """Whether the receiver acknowledges each segment at once, as by a route's `quickack`."""
 
     @property
     def protocol(self) -> str:

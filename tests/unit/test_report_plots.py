@@ -169,3 +169,12 @@ def test_the_library_is_its_packages() -> None:
         assert f"sha256-{base64.b64encode(digest).decode()}" == integrity, name
     assert {path.name for path in LIBRARY.iterdir()} == {*source["files"], "source.json"}
     assert f"(v{source['version']})" in (LIBRARY / "uPlot.iife.min.js").read_text()[:80]
+
+
+def test_two_seeds_have_a_mean_and_no_interval() -> None:
+    rows = pd.DataFrame({"variant": "cubic", "x": [1.0, 2.0, 4.0], "verdict": "valid"})
+    two, three = (
+        means.summary(some, ["variant"], means.Measure("x", "x")) for some in (rows[:2], rows)
+    )
+    assert two["mean"].item() == 1.5 and two[["low", "high"]].isna().all(axis=None)
+    assert three["low"].item() < 7 / 3 < three["high"].item()

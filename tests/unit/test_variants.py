@@ -172,6 +172,18 @@ def test_the_flows_own_wishes_go_before_the_profiles() -> None:
     assert command[-2:] == ("rto_min", "130ms")
 
 
+def test_what_the_receiver_offers_first_and_answers_at_once_are_its_routes() -> None:
+    plan = make_plan(ns2("newreno", initrwnd=4))
+    assert {r.node: dict(r.attributes) for r in plan.routes}["receiver"] == {
+        "initrwnd": 4,
+        "quickack": 1,
+    }
+    scenario = router(variant="cubic")
+    flows = tuple(dataclasses.replace(flow, quickack=True) for flow in scenario.flows)
+    (route,) = make_plan(dataclasses.replace(scenario, flows=flows)).routes
+    assert (route.node, route.attributes) == ("receiver", (("quickack", 1),))
+
+
 def test_ns2_vegas_and_cubic() -> None:
     folder = "/sys/module/tcp_{}/parameters/{}"
     assert parameters(make_plan(ns2("vegas"))) == {
