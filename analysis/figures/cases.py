@@ -71,6 +71,11 @@ def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
     return [values[int(place)] for place in places]
 
 
+def axis_words(name: str) -> str:
+    """Write an axis's name, without its unit, as words; a sysctl's as it is."""
+    return name if name.startswith("net.") else name.replace("_", " ").replace(".", " ")
+
+
 def text(value: object) -> str:
     """Write a value of an axis."""
     if not isinstance(value, float):

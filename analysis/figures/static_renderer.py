@@ -436,7 +436,7 @@ def _draw_axis(axes: Axes, drawn: DrawnAxis, axis: Axis, limits: tuple[float, fl
     ticks = list(range(len(axis.names))) if axis.names else axis.ticks
     if ticks is not None:
         labels = list(axis.names) if axis.names else axis.tick_labels
-        numbers = labels if labels is not None else [f"{tick:g}" for tick in ticks]
+        numbers = labels if labels is not None else [f"{tick:.9g}" for tick in ticks]
         drawn.set_ticks(list(ticks), list(numbers) if axis.names_shown else [""] * len(ticks))
         drawn.set_minor_locator(NullLocator())
     elif not axis.names_shown:

@@ -144,6 +144,8 @@ def _of_flows(name: str) -> Setter:
 
     def set_(scenario: Scenario, network: NetworkForm, value: Any) -> tuple[Scenario, NetworkForm]:
         chosen = [flow.kind in KERNELS_TCP for flow in scenario.flows]
+        if name == "variant" and not any(chosen):  # programs alone
+            chosen = [flow.variant is not None and not flow.stack for flow in scenario.flows]
         if not any(chosen):
             message = f"no flow is of kind {' or '.join(KERNELS_TCP)}"
             raise UsageError(f"{name}: {message}", f"name the flow: --set flows.0.{name}=…")
@@ -169,6 +171,7 @@ COMMON_AXES: Mapping[str, CommonAxis] = {
     ),
     "initcwnd": CommonAxis("the initial window of all TCP flows", _of_flows("initcwnd")),
     "initrwnd": CommonAxis("the window that their receivers offer first", _of_flows("initrwnd")),
+    "window_bytes": CommonAxis("the most that may be in flight", _of_flows("window_bytes")),
     "rate_mbit": CommonAxis("the bottleneck's rate", _at_bottleneck(_with_rate)),
     "rtt_ms": CommonAxis("the longest round trip, all delays in proportion", _with_rtt),
     "loss_percent": CommonAxis(

@@ -223,10 +223,12 @@ def _resolve_key(at: Any, part: str, place: str, before: Sequence[str | int]) ->
 def _shortest_names(fields: Sequence[Keys], document: ScenarioDocument, data: Any) -> Iterator[str]:
     """Yield for each field the shortest end of its place that is unique.
 
-    It may be the name of an axis of the file only if that axis is the field itself.
+    It may be the name of an axis of the file only if that axis is the field itself. Of the reverse
+    direction it says so: its rate is not what a reader takes for the link's.
     """
     for keys in fields:
-        ends = (keys[-length:] for length in range(1, len(keys)))
+        shortest = len(keys) - keys.index("reverse") if "reverse" in keys else 1
+        ends = (keys[-length:] for length in range(shortest, len(keys)))
         free = (
             end for end in ends if _is_unambiguous(keys, end, fields, document.scenario.axes, data)
         )

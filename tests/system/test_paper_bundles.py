@@ -46,7 +46,9 @@ def test_a_papers_bundle_is_the_same_elsewhere(
         [root / ".venv/bin/testbed", "verify", bundle, "--trials", "3", "--nonce", "release"],
         cwd=elsewhere,
         env={
-            **{"PATH": os.environ["PATH"], "HOME": str(elsewhere), "XDG_CACHE_HOME": caches},
+            "PATH": os.environ["PATH"],
+            "HOME": str(elsewhere),
+            "XDG_CACHE_HOME": caches,
             "TMPDIR": str(other_file_system),
         },
         capture_output=True,

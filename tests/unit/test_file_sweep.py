@@ -19,6 +19,7 @@ from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import FlowKind
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.network import Queue
+from testbed.scenario.programs import Programs
 from testbed.scenario.reading import ScenarioDocument
 from tests.scenarios import dumbbell, router
 
@@ -181,6 +182,8 @@ def test_what_people_vary_has_a_name_in_every_network() -> None:
         "buffer_packets": ["7"],
         "variant": ["bbr"],
         "initcwnd": ["3"],
+        "initrwnd": ["5"],
+        "window_bytes": ["64000"],
     }
     for scenario in (SCENARIO, dumbbell()):
         for document in (ScenarioDocument(scenario), FILE):
@@ -194,7 +197,22 @@ def test_what_people_vary_has_a_name_in_every_network() -> None:
             )
             tcp = [flow for flow in made.flows if flow.kind is FlowKind.TCP]
             assert {(flow.variant, flow.initcwnd) for flow in tcp} == {("bbr", 3)}
+            assert {(flow.initrwnd, flow.window_bytes) for flow in tcp} == {(5, 64000)}
             assert made.axes.items() >= {"rtt_ms": "90", "initcwnd": "3"}.items()
+
+
+def test_the_variant_of_programs_alone_has_a_name() -> None:
+    programs = Programs(client=("curl", "http://{server_ip}"), port=80)
+    (flow, *_) = SCENARIO.flows
+    alone = dataclasses.replace(
+        flow, name="app", kind=FlowKind.COMMAND, variant="cubic", command=programs
+    )
+    scenario = dataclasses.replace(SCENARIO, flows=(alone,))
+    (made,) = sweep(ScenarioDocument(scenario), {"variant": ["bbr"]}, 1)
+    assert [each.variant for each in made.flows] == ["bbr"]
+    both = dataclasses.replace(SCENARIO, flows=(alone, flow))
+    (made,) = sweep(ScenarioDocument(both), {"variant": ["bbr"]}, 1)
+    assert [each.variant for each in made.flows] == ["cubic", "bbr"]
 
 
 def test_a_round_trip_keeps_the_proportions_of_its_delays() -> None:

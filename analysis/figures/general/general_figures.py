@@ -285,7 +285,7 @@ def sweeps(results: ExperimentResults) -> Iterator[Figure]:
         if load_sweep.is_number(case_rows, axis):
             sentence = messages.by_number_of(case_rows, SERIES, axis)
         else:
-            sentence = messages.drops(case_rows, SERIES)
+            sentence = messages.drops(case_rows, SERIES) or messages.comparison(case_rows, SERIES)
         of = " of " if axis == "flows" else " by "
         yield dataclasses.replace(
             load_sweep.figure([(label, case_rows)], axis, measures(case_rows), SERIES),

@@ -41,7 +41,7 @@ def axis_label(name: str) -> str:
         return AXIS_WORDS[name]
     start, _, unit = name.rpartition("_")
     return (
-        f"{start.replace('_', ' ')} ({cases.AXIS_UNITS[unit]})"
+        f"{cases.axis_words(start)} ({cases.AXIS_UNITS[unit]})"
         if start and unit in cases.AXIS_UNITS
         else name
     )

@@ -88,22 +88,26 @@ def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
     names = list(dict.fromkeys(rows[series]))
     groups = list(rows.groupby(AXIS + axis, sort=False))
     rates = rows.groupby([AXIS + axis, series])[THROUGHPUT_COLUMN].mean()
-    if max(len(names), len(groups)) > MAX_SAID or len(rates.dropna()) < len(names) * len(groups):
+    if max(len(names), len(groups)) > MAX_SAID:
         return ""
     sentences = []
     for place, (value, of_value) in enumerate(groups):
         gets, unit = (" gets", " Mbit/s") if place == 0 else ("", "")
-        first, *others = names
+        here = [name for name in names if not pd.isna(rates.get((value, name)))]
+        if not here:
+            return ""
+        first, *others = here
         shares = [f"{said_name(str(first))}{gets} {rates[value, first]:.3g}{unit}"]
         shares += [f"{said_name(str(each))} {rates[value, each]:.3g}" for each in others]
-        delays = of_value.groupby(series)[DELAY_COLUMN].mean().reindex(names).dropna()
+        delays = of_value.groupby(series)[DELAY_COLUMN].mean().reindex(here).dropna()
         waits = ""
-        if len(delays) == len(names) and not _alike(delays, LIKE_DELAYS):
+        if len(delays) == len(here) and not _alike(delays, LIKE_DELAYS):
             waits = f", delayed by {' and '.join(f'{each:.3g}' for each in delays)} ms"
         elif len(delays):
             waits = f", and packets take {delays.mean():.3g} ms"
-        start = f"with {said_value(axis, cases.text(value))}"
-        sentences.append(f"{start}, {' and '.join(shares)}{waits}")
+        start = said_value(axis, cases.text(value))
+        start = "" if start in map(said_name, here) else f"with {start}, "
+        sentences.append(f"{start}{' and '.join(shares)}{waits}")
     return _capital("; ".join(sentences)) + "."
 
 
@@ -125,7 +129,7 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
     goes = [f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both]
     goes[0] += " Mbit/s"
     low, high = cases.text(values[0]), cases.text(values[-1])
-    start = f"As {name.replace('_', ' ')} goes from {low} to {high}{' ' * bool(unit)}{unit}"
+    start = f"As {cases.axis_words(name)} goes from {low} to {high}{' ' * bool(unit)}{unit}"
     return f"{start}, {' and '.join(filter(None, (', '.join(goes[:-1]), goes[-1])))}."
 
 
