@@ -11,6 +11,7 @@ from analysis.evaluation.trial_view import LESS, Score, TrialView
 from analysis.figures import cases, means
 from analysis.figures.figure import Figure
 from analysis.figures.general import load_sweep
+from analysis.figures.general.messages import said_name
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import half_width
@@ -96,22 +97,22 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
     yield dataclasses.replace(
         drawn,
         stem="incast",
-        title="Incast: time until a request is complete, and retransmissions",
-        caption=_caption(rows),
+        title=_message(rows),
+        caption="The time until a request is complete, and what was sent again.",
         foot=cases.foot(results, results.good),
     )
 
 
-def _caption(rows: pd.DataFrame) -> str:
+def _message(rows: pd.DataFrame) -> str:
     """Name the quickest and the slowest with most senders, by their means."""
     most = rows["senders"].max()
     of_most = rows[rows["senders"] == most].groupby(["variant", "queue"], sort=False)
-    times = of_most["request_ms"].mean().dropna()
+    times = of_most["request_ms"].mean().dropna().sort_values()
     if times.empty:
         return f"No request to {most:g} senders was complete."
-    sentences = (
-        f"{', '.join(key)} {times[key]:.3g} ms" for key in (times.idxmin(), times.idxmax())
-    )
-    return (
-        f"{most:g} senders: " + ("; ".join(sentences) if len(times) > 1 else next(sentences)) + "."
-    )
+    ends = [
+        f"{ms:.3g} ms with {said_name(variant)} behind {queue}"
+        for (variant, queue), ms in times.items()
+    ]
+    to = f" and {ends[-1]}" if len(ends) > 1 else ""
+    return f"A request to {most:g} senders takes {ends[0]}{to}."

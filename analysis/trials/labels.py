@@ -130,7 +130,9 @@ def losses_of_flows(flows: Iterable[Flow]) -> list[str]:
         if flow.loss and flow.loss.gilbert_elliott:
             stated.append(f"{100 * flow.loss.gilbert_elliott.loss_rate:.2g} % of the data lost")
         elif flow.loss and (events := flow.loss.events):
-            stated.append(f"{events.losses} lost in {1 / events.rate:.3g} segments")
+            segments = 1 / events.rate
+            many = f"{segments:.0f}" if segments >= 1000 else f"{segments:.3g}"
+            stated.append(f"{events.losses} lost in {many} segments")
         elif flow.drops:
             stated.append(f"{number_of(len(flow.drops), 'segment')} dropped")
     return list(dict.fromkeys(stated))

@@ -19,7 +19,7 @@ from analysis.evaluation.outcome_rows import (
     scores,
     setting_columns,
 )
-from analysis.evaluation.trial_view import Score
+from analysis.evaluation.trial_view import LESS, Score
 from analysis.figures import cases, style
 from analysis.figures.figure import (
     Axis,
@@ -156,9 +156,10 @@ def _parts(rows: pd.DataFrame, column: str, most: int = MAX_ROWS) -> list[tuple[
 
 
 def _from_zero(rows: pd.DataFrame, score: Score) -> bool:
-    """Return whether the score's axis begins at zero: not if all values are in the upper half."""
+    """Return whether its axis begins at zero: not a share's with all values in the upper half."""
     known = rows[score.name].dropna()
-    return bool(known.empty or (known.min() >= 0 and known.min() < 0.5 * known.max()))
+    is_spread = score.better == LESS or known.min() < 0.5 * known.max()
+    return bool(known.empty or (known.min() >= 0 and is_spread))
 
 
 def _spread(panel: Panel, rows: pd.DataFrame, column: str) -> Panel:

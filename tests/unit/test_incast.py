@@ -53,7 +53,7 @@ def test_a_request_is_complete_with_its_last_flow() -> None:
     assert line[-2:] == ("1", "2")
     (figure,) = draw(results)
     assert figure.stem == "incast"
-    assert figure.caption == "4 senders: cubic, droptail 10 ms."
+    assert figure.title == "A request to 4 senders takes 10 ms with Cubic behind droptail."
     assert figure.foot.startswith("n = 2 seeds per point")
 
 

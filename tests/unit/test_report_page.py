@@ -31,7 +31,7 @@ POINT = (  # where a point with more than one trial lies in the window
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("page")
     for name in ("someones-own", "dumbbell-queues"):
-        report_writer.write_experiment(root / name, name, 2)
+        report_writer.write_experiment(root / name, name, 3)
     return make_report(collect(sorted(root.iterdir())), root / "report.html")
 
 
@@ -195,13 +195,13 @@ def test_a_hover_tells_the_value_and_a_click_opens_its_trials(plotted: Tab) -> N
     mouse(plotted, "mouseMoved", x, y)
     said = plotted.run(f"{TIP}.innerText")
     assert series in said and f"{value:.4g}" in said and "95 % interval" in said
-    assert "\nn\n2\n" in said.replace("\n\n", "\n")
+    assert "\nn\n3\n" in said.replace("\n\n", "\n")
     click(plotted, x, y)
     shown = plotted.run(
         "[...document.querySelectorAll('#trial-table tbody tr:not([hidden])')]"
         ".map(row => row.cells[2].textContent)"
     )
-    assert len(shown) == 2 and all(series in each for each in shown)
+    assert len(shown) == 3 and all(series in each for each in shown)
     assert plotted.complaints == []
 
 

@@ -119,6 +119,7 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
     values = sorted(rows[AXIS + axis].dropna().unique())
     unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
     name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
+    name = "buffer" if name == "limit" else name
     first, last = (
         rows[rows[AXIS + axis] == value].groupby(series)[THROUGHPUT_COLUMN].mean().dropna()
         for value in (values[0], values[-1])
