@@ -29,4 +29,5 @@ paper guo-yuan-sheng 'Guo, Yuan and Sheng, at the quick scale' router-bottleneck
 paper kapre-saxena 'Kapre and Saxena, at the quick scale' dumbbell-load dumbbell-pairs dumbbell-queues
 paper joshi-hattikar 'Joshi and Hattikar, at the quick scale' dumbbell-load dumbbell-pairs dumbbell-queues dumbbell-phase
 paper parvez-mahanti-williamson 'Parvez, Mahanti and Williamson, at the quick scale' newreno-models newreno-background
-paper rajore-gupta-sikka-jain 'Rajore, Gupta, Sikka and Jain, at the quick scale' video-access video-players
+# without video-players: a browser's packets are not the same on another day (docs/determinism.md)
+paper rajore-gupta-sikka-jain 'Rajore, Gupta, Sikka and Jain, at the quick scale' video-access

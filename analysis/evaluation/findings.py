@@ -12,6 +12,7 @@ import pandas as pd
 from analysis.evaluation.outcome_rows import SUBJECT, setting_columns
 from analysis.evaluation.trial_view import MORE, Score
 from analysis.figures import cases
+from analysis.figures.general.messages import said_name
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results import reduction
@@ -29,7 +30,7 @@ def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
         return " ".join(_extremes(values, score) for score, values in by_score if len(values))
     name = str(table[SUBJECT].iloc[0])
     statements = [_worded(score.words, values[name]) for score, values in by_score if len(values)]
-    return f"{name}: {', '.join(statements)}." if statements else ""
+    return f"{said_name(name)}: {', '.join(statements)}." if statements else ""
 
 
 def _by_setting(table: pd.DataFrame, score: Score) -> pd.DataFrame:

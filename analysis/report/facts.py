@@ -20,7 +20,6 @@ from analysis.trials.labels import (
 from testbed.errors import number_of
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import described
-from testbed.scenario.network import Link
 from testbed.store.names import RUN_FILE, RUNS, SCENARIO
 from testbed.store.reading import Trial, listed_trials, run_command
 
@@ -54,9 +53,9 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     )
     rows = (
         ("network", _several(map(described, networks))),
-        ("bottleneck", _several(_bottleneck(each.bottleneck_link) for each in networks)),
+        ("bottleneck", _several(map(_bottleneck, scenarios))),
         ("losses on links", _several(map(losses_label, networks))),
-        ("queue", _several(queue_label(each.bottleneck_queue) for each in networks)),
+        ("queue", _queues(scenarios)),
         ("path RTT, without sending times", _several(f"{path_rtt_ms(s):g} ms" for s in scenarios)),
         ("profile", _several(str(scenario.profile) for scenario in scenarios)),
         ("length of a trial", _several(f"{scenario.duration_s:g} s" for scenario in scenarios)),
@@ -76,14 +75,7 @@ def lead(trials: Sequence[Trial]) -> str:
     parts = [
         _several(_slowest(scenario) for scenario in scenarios),
         *dict.fromkeys(condition for each in scenarios for condition in conditions(each)),
-        _several(
-            (
-                queue_label(s.network.bottleneck_queue)
-                for s in scenarios
-                if s.network.bottleneck_mbit == _slowest_mbit(s)
-            ),
-            3,
-        ),
+        _queues(scenarios, 3),
         _several(f"path RTT {path_rtt_ms(s):g} ms" for s in scenarios),
         _several(f"{s.duration_s:g} s" for s in scenarios),
     ]
@@ -93,6 +85,18 @@ def lead(trials: Sequence[Trial]) -> str:
     return f"{flows} over {named}: {'; '.join(known)}; {seeds}."
 
 
+def _queues(scenarios: Sequence[Scenario], most: int = MAX_WRITTEN_VALUES) -> str:
+    """Name the bottlenecks' queues; none where data take a way with another slowest link."""
+    return _several(
+        (queue_label(s.network.bottleneck_queue) for s in scenarios if _on_the_way(s)), most
+    )
+
+
+def _on_the_way(scenario: Scenario) -> bool:
+    """Tell whether the network's bottleneck is the slowest link on the way of data."""
+    return _slowest_mbit(scenario) in {scenario.network.bottleneck_mbit, math.inf}
+
+
 def _slowest_mbit(scenario: Scenario) -> float:
     """Return the lowest rate on the way of any flow's data."""
     ways = (scenario.network.path(flow.src, flow.dst) for flow in scenario.flows)
@@ -100,14 +104,15 @@ def _slowest_mbit(scenario: Scenario) -> float:
 
 
 def _slowest(scenario: Scenario) -> str:
-    rate = _slowest_mbit(scenario)
-    if rate in {scenario.network.bottleneck_mbit, math.inf}:
+    if _on_the_way(scenario):
         return rate_label(scenario.network.bottleneck_link)
-    return f"{rate:g} Mbit/s"
+    return f"{_slowest_mbit(scenario):g} Mbit/s"
 
 
-def _bottleneck(link: Link) -> str:
-    return ", ".join(filter(None, (rate_label(link), variation_label(link))))
+def _bottleneck(scenario: Scenario) -> str:
+    link = scenario.network.bottleneck_link
+    varies = variation_label(link) if _on_the_way(scenario) else ""
+    return ", ".join(filter(None, (_slowest(scenario), varies)))
 
 
 def _several(texts: Iterable[str], most: int = MAX_WRITTEN_VALUES) -> str:

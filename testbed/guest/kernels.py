@@ -25,8 +25,8 @@ from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.names import checked_name
 
 SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
-COMPILED = "compiling, 99 %"  # all files are; the scripts' words are part of a kernel's key
-LINK_STEP = "kernel: compiled; linking, a minute or more on a busy machine"
+ALL_COMPILED = "compiling, 99 %"  # all files are; the scripts' words are part of a kernel's key
+BUILD_LINKS = "kernel: compiled; linking, a minute or more on a busy machine"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
 SYMBOLS = "symbols"  # of a kernel, for a debugger
 CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
@@ -283,7 +283,7 @@ def _run_build(argv: Sequence[str], progress: Progress) -> Path:
         nonlocal failed
         failed = failed or line.startswith(SCRIPT_ERROR)
         if not failed:  # the error raised has the rest
-            progress(LINK_STEP if COMPILED in line else line)
+            progress(BUILD_LINKS if ALL_COMPILED in line else line)
 
     with _scripts_environment() as environment:
         done = run_told(argv, tell, environment)

@@ -85,10 +85,8 @@ def figure(
                 marks += path_marks(of_series[[AXIS + path, of.x, of.y]], look, name, named_at)
             else:
                 marks += cloud_marks(of_series[[of.x, of.y, "verdict"]], look, name)
-        corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
-                            up="top")  # fmt: skip
         x, y = (Axis(label, limits=(0, None), margin=0.12) for label in (of.x_label, of.y_label))
-        panels.append(Panel([*marks, corner], x, y, title=part))
+        panels.append(Panel(marks, x, y, title=part, note="better: up, and to the left"))
     columns = [series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]
     return Figure(
         stem="",
