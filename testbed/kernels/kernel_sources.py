@@ -15,7 +15,8 @@ from testbed.guest.worker import cache_folder
 from testbed.machine.process import run
 
 PATCH_SUFFIXES = (".patch", ".diff")
-NO_PART_OF_BUILDS = ("upstream", "examples")  # folders in kernel/
+# Folders in kernel/, and lists of its tests.
+NO_PART_OF_BUILDS = {"upstream", "examples", "causes", "needs", "packages", "reach"}
 STAMP = "source"  # of a kernel: a hash of what it was built from, and its flavour
 STAMP_DIGITS = hashlib.sha256().digest_size * 2
 
@@ -135,7 +136,7 @@ def _stamp(source: KernelSource, tree: Path) -> str:
         digest.update(source.patch.read_bytes())
     for path in sorted(kernels.SOURCE_FOLDER.rglob("*")):
         name = path.relative_to(kernels.SOURCE_FOLDER)
-        if path.is_file() and path.suffix != ".md" and name.parts[0] not in NO_PART_OF_BUILDS:
+        if path.is_file() and path.suffix != ".md" and not NO_PART_OF_BUILDS & {*name.parts}:
             digest.update(str(name).encode() + path.read_bytes())
     if not source.commit and tree.is_dir():
         for line in sorted(_files(tree)):

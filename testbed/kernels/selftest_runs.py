@@ -45,6 +45,7 @@ MAX_LAST_LINES = 12
 # As Linux's own runner starts them: one that is ended has printed its last line, in its place.
 RUN_TEST = f"""
 folder=$PWD
+mount -t configfs none /sys/kernel/config 2>/dev/null # as systemd does: netconsole's tests
 cd "$1"
 [ -x "$2" ] || by=$(sed -n '1s/^#! *//p' "$2") # a script that nobody may execute
 stdbuf -oL $by "./$2" 2>&1

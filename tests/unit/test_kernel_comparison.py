@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -334,9 +335,16 @@ def test_a_tree_that_has_not_changed_is_not_built_again(
     source = kernel_source(str(tree))
     for fresh in (True, False):
         assert build_source(source, "compare-b", "", print) == ("compare-b", fresh)
+    ours = tmp_path / "kernel"
+    shutil.copytree(kernels.SOURCE_FOLDER, ours)
+    monkeypatch.setattr(kernels, "SOURCE_FOLDER", ours)
+    (ours / "selftests" / "causes").write_text("")  # a list of tests is no part of a kernel
+    assert build_source(source, "compare-b", "", print) == ("compare-b", False)
+    (ours / "selftests" / "suites").write_text("")
+    assert build_source(source, "compare-b", "", print) == ("compare-b", True)
     os.utime(tree / "net" / "a.c", (1, 1))
     assert build_source(source, "compare-b", "", print) == ("compare-b", True)
-    assert built == ["compare-b"] * 2
+    assert built == ["compare-b"] * 3
 
 
 def test_a_first_build_starts_from_what_another_of_its_flavour_compiled(
