@@ -1,12 +1,17 @@
-"""What some trials cost beside others: samples, kernels, transfers, sessions.
+"""What some trials cost beside others: samples, kernels, starts, transfers, sessions.
 
-    .venv/bin/python -m benchmarks.trial_costs {samples,kernels,transfers,sessions} [--repeats N]
+    .venv/bin/python -m benchmarks.trial_costs {samples,kernels,starts,transfers,sessions}
 
 `samples`: the same trial (one Cubic flow, 60 ms, a buffer of one bandwidth-delay product) without
 samples of sockets and queues, and with one every 10 and every 1 ms; `--rate` and `--seconds` say
 of which flow. In virtual time samples change no packet: this is all that they cost.
 
-`kernels`: the same trial on each of the three versions of Linux that is built.
+`kernels`: the same trial on each of the three versions of Linux that is built, or on the
+`--kernels` named, which may be the user's own: an older state of this project builds one by
+`testbed kernel build --source 6.1 --name before`, and is compared with today's in one run.
+
+`starts`: on the same kernels, a trial whose shell starts `tc` once, and one in which it does so
+`--starts` times, one after the other; the difference is what starting and ending a program costs.
 
 `transfers`: 10,000 transfers that fill 0.9 of 100 Mbit/s, with web-search sizes of 50 KB in the
 mean, and one flow of as many bytes.
@@ -36,6 +41,7 @@ from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
+from testbed.scenario.programs import Programs
 from testbed.scenario.transfers import mean_bytes, planned_transfers, rate_per_s
 from testbed.scenario.workload import Arrivals, Process, Sessions, Sizes, Workload
 
@@ -45,6 +51,7 @@ MIXED_SESSIONS, LONG_SESSIONS = (4, 64, 256), 16
 LONG_MS = 44.0  # of the background's link, where all its round trips are one
 LONG_RTT_MS = 2 * (1 + 5 + LONG_MS)
 
+ENDS = "sender1", "receiver"
 Trials = dict[str, Scenario]  # what it is → the trial
 
 
@@ -57,11 +64,34 @@ def sampled(options: argparse.Namespace) -> Trials:
     }
 
 
+def chosen_kernels(options: argparse.Namespace) -> list[str]:
+    """Return the names of the kernels that are compared."""
+    if options.kernels:
+        return list(options.kernels.split(","))
+    guest = GuestEngine()
+    return [name for name in kernels.versions() if not guest.with_kernel(name).ready()]
+
+
 def on_kernels(options: argparse.Namespace) -> Trials:
-    """Return the same trial on each kernel that is built."""
-    plain, guest = scenario(options.rate, options.seconds), GuestEngine()
-    built = (name for name in kernels.versions() if not guest.with_kernel(name).ready())
-    return {f"Linux {name}": replace(plain, kernel=name) for name in built}
+    """Return the same trial on each kernel."""
+    plain = scenario(options.rate, options.seconds)
+    return {f"Linux {name}": replace(plain, kernel=name) for name in chosen_kernels(options)}
+
+
+def starting(options: argparse.Namespace) -> Trials:
+    """Return a trial with one start of a program and one with many, on each kernel."""
+
+    def trial_with(starts: int, kernel: str) -> Scenario:
+        loop = f"for i in $(seq {starts}); do tc -s qdisc show dev lo >/dev/null; done"
+        shell = Programs(("/bin/sh", "-c", loop))
+        flow = Flow("shell", FlowKind.COMMAND, *ENDS, variant="cubic", command=shell)
+        return replace(scenario(10, 1), flows=(flow,), kernel=kernel, sample_interval_ms=0)
+
+    return {
+        f"{starts} starts, {name}": trial_with(starts, name)
+        for name in chosen_kernels(options)
+        for starts in (1, options.starts)
+    }
 
 
 def transferred(_options: argparse.Namespace) -> Trials:
@@ -127,6 +157,7 @@ def mix(sessions: int, seconds: float, link: str = "receiver1", ms: float = 19) 
 COMPARED: dict[str, Callable[[argparse.Namespace], Trials]] = {
     "samples": sampled,
     "kernels": on_kernels,
+    "starts": starting,
     "transfers": transferred,
     "sessions": in_sessions,
 }
@@ -137,7 +168,9 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("what", choices=COMPARED)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rate", type=int, default=10, help="Mbit/s, of `samples`")
+    parser.add_argument("--rate", type=int, default=10, help="Mbit/s, of `samples` and `kernels`")
+    parser.add_argument("--kernels", default="", help="of `kernels` and `starts`: names")
+    parser.add_argument("--starts", type=int, default=201)
     parser.add_argument("--seconds", type=float, default=TRIAL_SECONDS)
     options = parser.parse_args()
     require_guest()
