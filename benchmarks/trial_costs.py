@@ -51,7 +51,7 @@ MIXED_SESSIONS, LONG_SESSIONS = (4, 64, 256), 16
 LONG_MS = 44.0  # of the background's link, where all its round trips are one
 LONG_RTT_MS = 2 * (1 + 5 + LONG_MS)
 
-ENDS = "sender1", "receiver"
+SHELLS_HOSTS = "sender1", "receiver"
 Trials = dict[str, Scenario]  # what it is → the trial
 
 
@@ -84,7 +84,7 @@ def starting(options: argparse.Namespace) -> Trials:
     def trial_with(starts: int, kernel: str) -> Scenario:
         loop = f"for i in $(seq {starts}); do tc -s qdisc show dev lo >/dev/null; done"
         shell = Programs(("/bin/sh", "-c", loop))
-        flow = Flow("shell", FlowKind.COMMAND, *ENDS, variant="cubic", command=shell)
+        flow = Flow("shell", FlowKind.COMMAND, *SHELLS_HOSTS, variant="cubic", command=shell)
         return replace(scenario(10, 1), flows=(flow,), kernel=kernel, sample_interval_ms=0)
 
     return {
