@@ -6,6 +6,7 @@ import ast
 import functools
 import hashlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ C_TOKEN = re.compile(
 PATCH_BEGIN = re.compile(r"^(---|diff )", re.MULTILINE)
 # `# CONFIG_X is not set` is a setting, and no comment
 HASH_COMMENT = re.compile(r"^\s*#(?! CONFIG_).*\n?", re.MULTILINE)
+PARSER = threading.Lock()  # until 3.11.4, Python counts the depth of all threads' trees together
 
 
 def meaning_of(path: Path) -> str:
@@ -48,7 +50,9 @@ def c_code(text: str) -> str:
 
 def python_code(text: str) -> str:
     """Return Python's syntax tree as text, without docstrings; the same by every Python."""
-    return " ".join(_tree(ast.parse(text)))
+    with PARSER:
+        tree = ast.parse(text)
+    return " ".join(_tree(tree))
 
 
 def _tree(value: object) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,3 +105,17 @@ def test_a_tree_is_written_the_same_by_every_python() -> None:
         "Module body [ FunctionDef name 'f' args arguments body [ Return value Constant value 1 ] ]"
     )
     assert set(READERS) >= {".c", ".h", ".py", ".patch"}
+
+
+def test_two_threads_read_python_at_once() -> None:
+    """Each collection of garbage lets another thread go on, also in the middle of a tree."""
+    text = "\n".join(f"x{n} = [f({n}, (1, {{2: 3}}))]" for n in range(500))
+    before = gc.get_threshold()
+    gc.callbacks.append(rest := lambda *_: time.sleep(0))
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert len({*pool.map(python_code, [text] * 8)}) == 1
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(rest)
