@@ -196,7 +196,7 @@ def conformance_figures(results: ExperimentResults) -> Iterator[Figure]:
     ]  # fmt: skip
     yield Figure(
         stem=cases.stem(results.key, "envelopes"),
-        title="Performance envelopes beside the kernel's control of the same name",
+        title=_who_is_like_the_kernel(pairs),
         panels=panels,
         reading="Each point is a window of ten round trips: across, the mean delay in the "
         "bottleneck's queue; up, the throughput. Grey: the kernel's control beside itself; colour: "
@@ -212,6 +212,25 @@ def conformance_figures(results: ExperimentResults) -> Iterator[Figure]:
         ),
         static=True,
     )  # fmt: skip
+
+
+def _who_is_like_the_kernel(pairs: list[Conformity]) -> str:
+    """Say whose conformance is the highest throughout, and whose the lowest."""
+    values = {
+        name: [each.value for each in pairs if each.variant == name]
+        for name in dict.fromkeys(each.variant for each in pairs)
+    }
+
+    def range_of(name: str) -> str:
+        return f"conformance {min(values[name]):.2f} to {max(values[name]):.2f}"
+
+    most, least = (end(values, key=lambda name: sorted(values[name])) for end in (max, min))
+    if most == least:
+        return f"{most} beside the kernel's control of the same kind: {range_of(most)}"
+    return (
+        f"Most like the kernel's is {most} ({range_of(most)}), "
+        f"and least {least} ({range_of(least)})"
+    )
 
 
 def _envelopes(

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from analysis.figures.figure import Boxes
+from experiments.stacks import stack_figures
 from experiments.stacks.envelope import Points, conformance, envelope
-from experiments.stacks.stack_figures import shares, sharing_figures
+from experiments.stacks.stack_figures import Conformity, shares, sharing_figures
 from experiments.stacks.stack_trials import kernels_own, sharing_trial
 from testbed.errors import UsageError
 
@@ -96,3 +97,26 @@ def test_the_matrix_names_who_has_more_than_half_beside_each_other() -> None:
     assert figure.title == "a has 70 to 90 % of both flows' goodput, whoever is beside it"
     (figure,) = sharing_figures(results(*rows[:2], *rows[4:], ("a/c", "one", 0.5)))
     assert figure.title == "Who shares with whom: percent of both flows' goodput"
+
+
+def test_the_envelopes_name_the_likest_and_the_least_like(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    near, far = envelope(grid(0, 0)), envelope(grid(500, 500))
+    between = envelope(grid(10, 0))
+    cells = [
+        Conformity(name, (20.0, 10.0, bdp), test, near)
+        for name, bdp, test in (
+            ("a:x", 1, near),
+            ("a:x", 3, between),
+            ("b:y", 1, far),
+            ("b:y", 3, near),
+        )
+    ]
+    monkeypatch.setattr(stack_figures, "conformities", lambda _: cells)
+    (figure,) = stack_figures.conformance_figures(results())
+    assert figure.title.startswith("Most like the kernel's is a:x (conformance 0.5")
+    assert figure.title.endswith(" and least b:y (conformance 0.00 to 1.00)")
+    monkeypatch.setattr(stack_figures, "conformities", lambda _: cells[:1])
+    (figure,) = stack_figures.conformance_figures(results())
+    assert figure.title.startswith("a:x beside the kernel's control of the same kind: conformance")
