@@ -39,7 +39,8 @@ def _is_faulty(reader: ObservationReader) -> bool:
         observation = replace(reader.observation(), commands=[ended], namespaces=())
     else:
         connected = ObservationReader(Path("/"))
-        if TCP_TRACE.exists():  # not on each kernel, which the observer's lines tell
+        # not on each kernel, which the observer's lines tell; nor open to users of the host
+        if os.access(TCP_TRACE, os.R_OK):
             connected.read_text(TCP_TRACE.read_text(errors="replace"))
         observation = replace(
             reader.observation(),
