@@ -3,7 +3,9 @@
 Everything comes from acknowledgements that a capture near the sender has; near the receiver they
 say nothing of the way. The rate is what is acknowledged while packets wait: what arrives faster
 than the slowest link sends lengthens the round trip. Packets that are lost while the round trip is
-near its longest were refused by a full buffer; the others were lost by chance.
+near its longest were refused by a full buffer; the others were lost by chance. Where the rate
+varies, the longest round trips are at the lowest rate, and neither can be told: the buffer is at
+least the bytes that were acknowledged while a packet waited, and losses have an upper bound.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ MTU_FRAME = 1514  # a longer frame is several packets that the sender's card cut
 HEADERS = 66  # of such a packet: Ethernet, IP, TCP with timestamps
 MAX_SPREAD = 1.2  # of the middle half of the rates: recovery from losses makes a few windows low
 MAX_CHANCE = 0.01  # that losses by chance fall so often into the longest waits
+RATE_VARIED = "the rate changed while packets waited: a link that varies, or one that is shared"
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,13 @@ class FittedNetwork:
     loss_percent: FittedNumber
     waiting: float  # the share of the time in which packets wait
     full_losses: int
-    chance_losses: int
+    chance_losses: int  # where the rate varied, all: they may be the buffer's
     notes: tuple[str, ...]
+
+    @property
+    def rate_varied(self) -> bool:
+        """Whether no single rate stands for the slowest link."""
+        return RATE_VARIED in self.notes
 
     def scenario(self) -> Scenario:
         """Return a flow over a path of this rate, round trip, buffer and loss."""
@@ -154,6 +162,19 @@ class _FlowPackets:
         since = (answers["ack"].astype(np.int64) - int(answers["ack"][0])).astype(float)
         return answers["time_ns"] / 1e9, np.maximum.accumulate(np.unwrap(since, period=2**32))
 
+    def most_waiting_kb(self, wait_ms: Array) -> float:
+        """Return the most that waited at once: what was acknowledged while a packet waited.
+
+        Where an acknowledgement was repeated meanwhile, the next one covers what came before.
+        """
+        times, acked = self.acknowledged()
+        held = self.answers[self.answers["duplicate_ack"]]["time_ns"] / 1e9
+        begin_s = self.acked_s - wait_ms / 1e3
+        since = np.interp(self.acked_s, times, acked) - np.interp(begin_s, times, acked)
+        first, last = np.searchsorted(held, begin_s), np.searchsorted(held, self.acked_s, "right")
+        whole = since[first == last] * self.frame_bytes / 1e3
+        return float(np.quantile(whole, 0.995)) if len(whole) else 0.0
+
     def losses_s(self) -> Array:
         """Return when packets were sent again that had been lost."""
         marks = ("retransmission", "out_of_order")
@@ -195,16 +216,22 @@ def _fitted(capture: str, flow: _FlowPackets, notes: tuple[str, ...]) -> FittedN
     longest_ms = float(np.quantile(wait_ms, 0.995))
     losses_s = flow.losses_s()
     waited = not math.isnan(rate.high)  # else a late acknowledgement looks like a wait
-    full = _waits_when_full(flow, wait_ms, losses_s, longest_ms) if waited else losses_s[:0]
+    varied = RATE_VARIED in lines  # then the longest waits are the slowest, not the fullest
+    told = waited and not varied
+    full = _waits_when_full(flow, wait_ms, losses_s, longest_ms) if told else losses_s[:0]
     by_chance = len(losses_s) - len(full)
     per_ms = rate.value / 8  # kB
     if len(full):
         low, value, high = np.quantile(full, (0.05, 0.5, 0.95)) * per_ms
         buffer = FittedNumber(float(value), float(low), float(high))
     elif waited:
-        buffer = FittedNumber(longest_ms * per_ms, longest_ms * per_ms, math.nan)
+        longest_kb = flow.most_waiting_kb(wait_ms) if varied else longest_ms * per_ms
+        buffer = FittedNumber(longest_kb, longest_kb, math.nan)
     else:  # a product of rate and round trip stands for it
         buffer = FittedNumber(rtt.value * per_ms, math.nan, math.nan)
+    loss = _share(by_chance, len(flow.data))
+    if varied:  # any of them may be the buffer's
+        loss = FittedNumber(0.0, 0.0, loss.high)
     return FittedNetwork(
         capture,
         flow.name,
@@ -213,7 +240,7 @@ def _fitted(capture: str, flow: _FlowPackets, notes: tuple[str, ...]) -> FittedN
         rate,
         rtt,
         buffer,
-        _share(by_chance, len(flow.data)),
+        loss,
         waiting,
         len(full),
         by_chance,
@@ -267,8 +294,7 @@ def _rate(flow: _FlowPackets, rtt_ms: float) -> tuple[FittedNumber, float, tuple
         line = "packets hardly ever waited: the slowest link is faster than this flow"
         return FittedNumber(most, most, math.nan), waiting, (line,)
     low, least, value, most, high = np.quantile(rates[busy], (0.05, 0.25, 0.5, 0.75, 0.95))
-    varied = "the rate changed while packets waited: a link that varies"
-    lines = (varied,) if most > MAX_SPREAD * least else ()
+    lines = (RATE_VARIED,) if most > MAX_SPREAD * least else ()
     return FittedNumber(float(value), float(low), float(high)), waiting, lines
 
 

@@ -192,7 +192,8 @@ def parse_columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if not is_number_column(name) and any(metric.name == name for metric in ALL_METRICS):
-            hint = f"leave it out: rows are named by what differs; {METRICS_CSV} has all columns"
+            named = "rows have the flows' names and what differs"
+            hint = f"leave it out: {named}; {METRICS_CSV} has all columns"
             raise UsageError(f"--columns {name}: a column of texts, not of numbers", hint)
         if not is_number_column(name):
             raise UsageError(f"--columns {name}: no such column", _column_hint(name))

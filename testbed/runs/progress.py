@@ -147,7 +147,7 @@ class SweepProgress:
         """Print a text that many trials share only once."""
         if text not in self._said:
             self._said.add(text)
-            console.print(f"{before}{text}")
+            console.print(f"{before}{text}", soft_wrap=True)
 
     def _left(self) -> str:
         if self._done in (0, self._total):

@@ -38,9 +38,7 @@ class CommonAxis:
         try:
             return float(text)
         except ValueError:
-            raise UsageError(
-                f"--set {name}={text}: not a number", number_hint(name, text)
-            ) from None
+            raise UsageError(f"{name}={text}: not a number", number_hint(name, text)) from None
 
 
 def _at_bottleneck(change: Callable[[Any, Any], Any], *, one_way: bool = False) -> Setter:

@@ -262,7 +262,10 @@ def trial_paths(results: Path) -> list[Path]:
     """Return the trials' directories in a results folder, or of a run, by name."""
     if not results.is_dir():
         if results.exists():
-            raise UsageError(f"{results}: a file, not a folder", "name a results folder")
+            hint = "name a results folder"
+            if ".pcap" in results.name:
+                hint += "; of a capture: `testbed reduce FILE`, `testbed fit FILE`"
+            raise UsageError(f"{results}: a file, not a folder", hint)
         raise UsageError(f"{results}: no such folder", "`testbed run` makes one")
     if (results / RUN_FILE).is_file():
         store = _store_of(results)

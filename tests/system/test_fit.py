@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from analysis.statistics.fitting import FittedNetwork, fit
+from analysis.statistics.fitting import MTU_FRAME, FittedNetwork, fit
+from testbed.cli.entry import main
 from testbed.errors import TestbedError, UsageError
 from testbed.own_files.scenario_file import Document, in_document
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue
+from testbed.scenario.trace import read_trace
 from tests.lab import run_trials
 
 LOSS = 0.004
+VARYING_LIMIT = 300  # packets
 
 
 def path(limit_bytes: int, loss: float = 0.0) -> Scenario:
@@ -38,9 +41,20 @@ def held_back() -> Scenario:
     return dataclasses.replace(scenario, flows=(flow,))
 
 
+def varying() -> Scenario:
+    """A link whose rate varies, and which loses only where its queue is full."""
+    scenario = path(1_000_000)
+    queue = Queue("pfifo", limit_packets=VARYING_LIMIT)
+    slow = Direction(10, 5, queue, trace=read_trace("driving"))
+    first, last = scenario.network.links
+    links = (first, dataclasses.replace(last, forward=slow))
+    graph = dataclasses.replace(scenario.network, links=links)
+    return dataclasses.replace(scenario, network=graph)
+
+
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    scenarios = [path(50_000), path(1_000_000, LOSS), held_back()]
+    scenarios = [path(50_000), path(1_000_000, LOSS), held_back(), varying()]
     trials = run_trials(scenarios, tmp_path_factory.mktemp("fit"))
     return [trial.path / "captures" for trial in trials]
 
@@ -66,6 +80,24 @@ def test_where_nothing_waits_no_buffer_is_full(captures: list[Path]) -> None:
     assert math.isnan(fitted.rate_mbit.high) and math.isnan(fitted.buffer_kb.low)
     assert fitted.full_losses == 0
     assert fitted.loss_percent.low < 100 * LOSS < fitted.loss_percent.high
+
+
+def test_where_the_rate_varies_what_waits_is_counted_in_bytes(
+    captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All losses were the queue's: none is called one by chance, and the buffer has its bound."""
+    capture, out = captures[3] / "a-eth0.pcapng", tmp_path / "fitted.json"
+    fitted = fit(capture)
+    assert fitted.rate_varied and fitted.full_losses == 0 and fitted.chance_losses > 20
+    buffer_kb = VARYING_LIMIT * MTU_FRAME / 1000
+    assert 0.95 * buffer_kb < fitted.buffer_kb.low <= buffer_kb
+    assert math.isnan(fitted.buffer_kb.high)
+    assert fitted.loss_percent.value == fitted.loss_percent.low == 0 < fitted.loss_percent.high
+    assert all(link.forward.loss is None for link in fitted.scenario().network.links)
+    assert main(["fit", str(capture), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "loss        not known, at most" in said and "by chance" not in said
+    assert "neither buffer nor loss can be told" in said and "will not reproduce the flow" in said
 
 
 def test_the_scenario_runs_and_is_alike(captures: list[Path], tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ def test_what_it_refuses(settings: dict[str, list[str]], said: str, hint: str) -
     with pytest.raises(UsageError) as caught:
         sweep(FILE, settings, 1)
     assert said in caught.value.message and hint in caught.value.hint
+    assert caught.value.message.count("--set") <= 1
 
 
 def test_all_faults_of_fields_and_of_values_are_named_at_once() -> None:

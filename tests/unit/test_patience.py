@@ -29,3 +29,9 @@ def test_what_takes_long_is_named_and_what_does_not_is_not(monkeypatch: pytest.M
     monkeypatch.setattr(progress, "LONGEST_SILENCE_S", 0.0)
     assert [*progress.after_a_while("drawing", slow())] == [3]
     assert said == ["drawing …"]
+
+
+def test_a_long_warning_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages take a table from what is printed, without warnings, by their first words."""
+    progress.SweepProgress(1)._once("long " * 100, "name: warning: ")
+    assert len(capsys.readouterr().out.splitlines()) == 1

@@ -216,6 +216,7 @@ def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             2,
         ),
         (["{reno}/scenario.json"], "a file, not a folder", "name a results folder", 2),
+        (["x.pcapng"], "a file, not a folder", "`testbed reduce FILE`, `testbed fit FILE`", 2),
         (["none", "--reference", "none"], "no folder with CSV files", "or leave it out", 2),
         (["reno", "{reno}", "--from", "4"], "apply to a single trial", "name one, or leave", 2),
         (["reno/..", "--flow", "tcp"], "apply to a single trial", "name one, or leave", 2),
@@ -235,6 +236,7 @@ def test_what_it_refuses(
     status: int,
 ) -> None:
     write_trial(tmp_path / "reno", samples=True)
+    (tmp_path / "x.pcapng").touch()
     folder, *others = (text.format(reno=tmp_path / "reno") for text in arguments)
     assert main(["report", str(tmp_path / folder), *others]) == status
     said = capsys.readouterr().err.splitlines()

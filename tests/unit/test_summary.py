@@ -235,7 +235,7 @@ def test_columns_that_the_user_names() -> None:
     assert "rtt_mean_ms, rtt_p95_ms" in caught.value.hint
     with pytest.raises(UsageError, match="flow: a column of texts") as caught:
         parse_columns("flow")
-    assert "leave it out" in caught.value.hint
+    assert "leave it out: rows have the flows' names" in caught.value.hint
 
 
 def test_a_call_has_its_one_way_delay() -> None:
