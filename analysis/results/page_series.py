@@ -218,19 +218,20 @@ def _queue(queues: pa.Table, record: QueueRecord) -> History:
 
 
 def thinned(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
-    """Keep the points at which values change; of too many, each stretch's least and greatest."""
+    """Keep the points at which values change; of too many, each stretch's extremes and last."""
     if len(x) > 2:
         kept = np.append(True, y[1:] != y[:-1])
         kept[-1] = True
         x, y = x[kept], y[kept]
     if len(x) <= most:
         return x, y
-    edges = np.linspace(x[0], x[-1], most // 2 + 1)[1:-1]
+    edges = np.linspace(x[0], x[-1], most // 3 + 1)[1:-1]
     stretch = np.searchsorted(edges, x, side="right")
     is_begin = np.diff(stretch, prepend=-1) != 0
     begins, number = np.flatnonzero(is_begin), np.cumsum(is_begin) - 1
     ends = [_firsts(y == extreme.reduceat(y, begins)[number], number) for extreme in EXTREMES]
-    places = np.unique(np.concatenate([*ends, [len(x) - 1]]))
+    lasts = np.append(begins[1:], len(x)) - 1  # which hold until the next stretch has a change
+    places = np.unique(np.concatenate([*ends, lasts]))
     return x[places], y[places]
 
 

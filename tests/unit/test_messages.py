@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.figure import Curve, resolved_limits
+from analysis.figures.figure import Area, Curve, resolved_limits
 from analysis.figures.general import messages, over_time
+from analysis.figures.style import styles_of
 from analysis.metrics import digest
 from analysis.results import page_series
+from analysis.trials.series import Floats
 from tests.scenarios import dumbbell
 
 
@@ -76,33 +80,57 @@ def test_trials_of_several_runs_may_have_different_axes() -> None:
     )
 
 
-def plotted(rate: list[float]) -> str:
-    step = 0.1
-    series = {
-        "throughput": {"x": page_series.packed(np.arange(len(rate)) * step, 1e-3),
-                       "y": page_series.packed(rate, 1e-4)}
-    }  # fmt: skip
+def packed_series(kind: str, x: Floats, y: Floats) -> str:
+    series = {kind: {"x": page_series.packed(x, 1e-3), "y": page_series.packed(y, 1e-4)}}
     return base64.b64encode(zlib.compress(json.dumps({"tcp": series}).encode())).decode()
+
+
+def one_trial() -> tuple[Any, pd.DataFrame]:
+    """A trial, and its row."""
+    path = SimpleNamespace(name="a")
+    row = {"trial": "a", "number": 1, "flow": "tcp", "variant": "cubic", "seed": [1]}
+    return SimpleNamespace(path=path, scenario=dumbbell()), pd.DataFrame(row)
 
 
 def test_an_outage_of_half_a_second_is_in_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_time, "_capacity", lambda *_: None)
-    table = pd.DataFrame(
-        {"trial": "a", "number": 1, "flow": "tcp", "variant": "cubic", "seed": [1]}
-    )
-    rate = [8.0] * 20 + [0.0] * 5 + [8.0] * 20
-
-    class Trial:
-        path = type("Path", (), {"name": "a"})
-        scenario = dumbbell()
-
-    found = over_time.figure([("", table)], {1: plotted(rate)}, [Trial()])  # type: ignore[list-item]
+    trial, table = one_trial()
+    rate = np.array([8.0] * 20 + [0.0] * 5 + [8.0] * 20)
+    text = packed_series("throughput", np.linspace(0.0, 4.4, len(rate)), rate)
+    found = over_time.figure([("", table)], {1: text}, [trial])
     assert found is not None
     (panel,) = found.all_panels
     (curve,) = (mark for mark in panel.marks if isinstance(mark, Curve))
     assert np.count_nonzero(np.asarray(curve.y) == 0) == 5
-    assert resolved_limits(panel)[0] == (0.0, Trial.scenario.duration_s)
+    assert resolved_limits(panel)[0] == (0.0, trial.scenario.duration_s)
     assert resolved_limits(panel)[1] == pytest.approx((0.0, 8.4))
+
+
+def test_a_queue_holds_its_length_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its changes are spaced: neither a gap nor a slope is between two of them."""
+    monkeypatch.setattr(over_time, "_capacity", lambda *_: None)
+    x, y = np.array([0.0, 1.0, 1.01, 1.02, 1.03, 1.2, 3.0]), np.arange(7.0)
+    trial, table = one_trial()
+    found = over_time.figure([("", table)], {1: packed_series("packets", x, y)}, [trial])
+    assert found is not None
+    ((curve,),) = (panel.marks for panel in found.all_panels)
+    assert isinstance(curve, Curve) and curve.steps
+    assert np.allclose(curve.x, x) and np.allclose(curve.y, y)
+    both = over_time.mean_of([(x, y), (x[1:], y[1:])], sampled=True)
+    held = both[(both["time_s"] > 1.21) & (both["time_s"] < 2.99)]
+    assert set(held["mean"]) == {5.0} and set(both[both["time_s"] < 0.99]["mean"]) == {0.0}
+    look = styles_of(pd.DataFrame({"variant": ["cubic"]}), "variant")["cubic"]
+    marks = over_time.mean_curve(both, look, "cubic", steps=True)
+    assert [mark.steps for mark in marks if isinstance(mark, Curve | Area)] == [True, True]
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_a_line_of_means_stops_only_where_nothing_was_sent_for_long(trials: int) -> None:
+    x = np.delete(np.arange(40) * 0.1, [3, 5, 6, *range(20, 30)])
+    curves = [(x[of_trial:], np.ones(len(x) - of_trial)) for of_trial in range(trials)]
+    table = over_time.mean_of(curves, sampled=False)
+    unknown = table[table["mean"].isna()]["time_s"]
+    assert len(unknown) and unknown.between(2, 3).all()
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,13 @@ def test_of_many_points_the_extremes_stay() -> None:
     assert held_x.tolist() == [0, 2, 4] and held_y.tolist() == [1, 2, 2]
 
 
+def test_of_many_points_the_last_of_a_stretch_holds() -> None:
+    """A queue that emptied is drawn empty until it fills again."""
+    x = np.concatenate([np.arange(3000) / 1000, 4 + np.arange(3000) / 1000])
+    few_x, few_y = thinned(x, np.tile([0.0, 9.0, 1.0], 2000))
+    assert few_x[few_x < 3][-1] == 2.999 and few_y[few_x < 3][-1] == 1.0
+
+
 def test_connections_of_a_flow_are_added_up(tmp_path: Path) -> None:
     """Their windows; of their RTTs the mean of those that are known, only while established."""
     path = write_trial(tmp_path / "trial")

@@ -92,8 +92,10 @@ PLOTTED_ROWS = (
     PlottedRow({"packets": "queue (packets)", "kilobytes": "queue (kB)"}),
 )
 MAX_SEEDS_DRAWN = 20  # of a case: means of more look the same
-DRAWN_POINTS = 300  # of one trial's line: more are not told apart at this width
+DRAWN_POINTS = 450  # of one trial's line: more are not told apart at this width
 QUEUE_STEPS = 400  # of the mean of several trials' queues
+SILENT_STEPS = 4  # usual steps without a mean that interrupt a line; fewer are chance
+BINNED = ("throughput", "delay")  # means of steps of time; others are samples, where they change
 CAPACITY_STEPS = 120  # of a trace's rate
 RESOLUTION = 1e-3  # of times and values in the page
 CAPACITY = "capacity of the link"
@@ -183,13 +185,13 @@ def _panel(
             of_trial = flows.get(int(str(number)), {})
             pair = _of_trial(row, kind, [of_trial.get(each, {}) for each in of_flow])
             histories += [pair] if pair else []
-        table = _mean_of(histories)
+        table = mean_of(histories, sampled=kind not in BINNED)
         if len(table) > 1:
             table[TRIALS] = [trial_names(members)] * len(table)
             has_interval = table["n"].max() >= MIN_SEEDS_OF_A_SPREAD
             # without one, the page has none to show under the pointer
             shown = table if has_interval else table.drop(columns=["low", "high", "n"])
-            marks += mean_curve(shown, look, name, band=has_interval)
+            marks += mean_curve(shown, look, name, band=has_interval, steps=kind not in BINNED)
             tables.append(table.assign(variant=name, what=row.kinds[kind]))
     if kind in ("packets", "kilobytes") and (queue := _one_queue(rows, marks, looks)):
         marks = queue
@@ -214,7 +216,7 @@ def _of_trial(row: PlottedRow, kind: str, flows: Sequence[Plotted]) -> tuple[Flo
     parts = [each[kind] for each in flows if kind in each]
     if not parts:
         return None
-    if kind not in ("throughput", "delay"):  # samples: of one queue
+    if kind not in BINNED:  # samples: of one queue
         return page_series.thinned(*parts[0], DRAWN_POINTS)
     if len(parts) == 1:
         return parts[0]
@@ -224,12 +226,17 @@ def _of_trial(row: PlottedRow, kind: str, flows: Sequence[Plotted]) -> tuple[Flo
     return x, sums if row.added else sums / np.bincount(places)
 
 
-def _mean_of(curves: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
-    """Return one row per instant, over some trials; a time without values interrupts the line."""
+def mean_of(curves: Sequence[tuple[Floats, Floats]], *, sampled: bool) -> pd.DataFrame:
+    """Return one row per instant, over some trials; a time without values interrupts the line.
+
+    What was sampled holds until it changes: between its points nothing is missing.
+    """
     if not curves:
         return pd.DataFrame(columns=["time_s", "mean", "low", "high", "n"])
+    if not sampled:
+        curves = [_with_gaps(*each) for each in curves]
     if len(curves) == 1:
-        x, y = _with_gaps(*curves[0])
+        x, y = curves[0]
         return pd.DataFrame({"time_s": x, "mean": y, "low": np.nan, "high": np.nan, "n": 1})
     if any(len(x) != len(curves[0][0]) or not np.allclose(x, curves[0][0]) for x, _ in curves):
         curves = [_on_grid(*each, _grid(curves)) for each in curves]
@@ -237,17 +244,14 @@ def _mean_of(curves: Sequence[tuple[Floats, Floats]]) -> pd.DataFrame:
     return _with_intervals(times, np.concatenate([y for _, y in curves]))
 
 
-def _step(x: Floats) -> float:
-    return float(np.min(np.diff(x))) if len(x) > 1 else 0.0
-
-
 def _with_gaps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Interrupt a line of even steps where some are missing."""
+    """Interrupt a line of means where nothing was sent for several of its usual steps."""
     gaps = np.diff(x)
-    if not len(gaps) or np.median(gaps) > 1.5 * _step(x):  # samples that changed: none is missing
+    if not len(gaps):
         return x, y
-    after = np.flatnonzero(gaps > 1.5 * _step(x))
-    return np.insert(x, after + 1, x[after] + _step(x)), np.insert(y, after + 1, np.nan)
+    step = float(np.median(gaps))
+    after = np.flatnonzero(gaps > (SILENT_STEPS + 0.5) * step)
+    return np.insert(x, after + 1, x[after] + step), np.insert(y, after + 1, np.nan)
 
 
 def _grid(curves: Sequence[tuple[Floats, Floats]]) -> Floats:
@@ -274,7 +278,7 @@ def _capacity(rows: pd.DataFrame, trials: Mapping[str, Trial]) -> Area | None:
 
 
 def mean_curve(
-    table: pd.DataFrame, look: SeriesStyle, name: str, *, band: bool = True
+    table: pd.DataFrame, look: SeriesStyle, name: str, *, band: bool = True, steps: bool = False
 ) -> tuple[Mark, ...]:
     """Return the mean over time with the band of its interval."""
     curve = Curve(
@@ -282,13 +286,16 @@ def mean_curve(
         table["mean"],
         look.colour,
         width=0.9,
+        steps=steps,
         series=name,
         evidence=PointEvidence.from_table(table),
     )
     if not band:
         return (curve,)
     low = table["low"].clip(lower=0)
-    area = Area(table["time_s"], low, table["high"], look.colour, opacity=0.2, series=name)
+    area = Area(
+        table["time_s"], low, table["high"], look.colour, opacity=0.2, steps=steps, series=name
+    )
     return area, curve
 
 
