@@ -39,6 +39,7 @@ CONNECTION_ENDS = ["src", "dst", *PORTS]
 LAST_BYTES = 2000  # of a program's stderr, with its last line
 MAX_LINE = 200  # of it in a note
 MIN_MEASURED_PACKETS, MIN_MEASURED_S = 100, 1.0  # of a flow's measured interval, without a note
+DNS_PORT = 53
 LATE_TIMER_NS = 20_000_000  # of a busy machine
 
 
@@ -153,10 +154,21 @@ def other_connections(evidence: Evidence) -> Iterator[Check]:
         for src, dst, *ports in others.to_numpy():
             ends = frozenset(zip((str(src), str(dst)), map(int, ports), strict=True))
             note = f"from port {ports[0]} to {ports[1]}, at {capture.interface}"
+            if ports[1] == DNS_PORT:
+                note = f"{_host(evidence, str(src))} asked for a name (DNS): docs/faq.md"
             seen.setdefault(ends, note)
     note = next(iter(seen.values()), "")
     virtual = evidence.virtual_time
     yield make_check("other connections", "captures", virtual, len(seen), 0, note=note)
+
+
+def _host(evidence: Evidence, address: str) -> str:
+    """Return the name of the host whose address it is, if a flow begins or ends there."""
+    for flow in evidence.flows:
+        wanted = evidence.trial.scenario.flow(flow.name)
+        if address in (flow.src_address, flow.dst_address):
+            return wanted.src if address == flow.src_address else wanted.dst
+    return address
 
 
 def few_packets(evidence: Evidence) -> Iterator[Check]:

@@ -26,7 +26,7 @@ from testbed.machine import json_files
 from testbed.store.names import RECORD, VERDICT_FILE
 from testbed.store.reading import open_trial
 from testbed.store.records import Record, Status
-from tests.doctored import SABOTAGES, SOUND, edit
+from tests.doctored import ETHERNET, SABOTAGES, SOUND, Frame, edit, edit_capture
 from tests.sealing import seal
 
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
@@ -94,6 +94,23 @@ def test_what_is_doctored_is_named(name: str, trial: Path, root: Path) -> None:
     assert f"| {name} | {verdict.verdict} | {verdict.why} |\n" in page
     assert verdict.verdict in (Grade.SUSPECT, Grade.INVALID)
     assert verdict.why.startswith("samples/" if check == "files" else f"{check} of ")
+
+
+def test_a_question_for_a_name_is_told_in_plain_words(trial: Path) -> None:
+    foreign, _ = SABOTAGES["a connection that is no flow's"]
+    foreign(trial)  # from port 9999
+
+    def ask(_i: int, frame: Frame) -> Frame:
+        time_ns, data, size = frame
+        ends = ETHERNET + 20, ETHERNET + 24
+        if data[ends[0] : ends[0] + 2] == (9999).to_bytes(2):
+            data = data[: ends[0] + 2] + (53).to_bytes(2) + data[ends[1] :]
+        return time_ns, data, size
+
+    edit_capture(trial, "receiver-eth0", ask)
+    verdict = judged(seal(trial))
+    (check,) = (each for each in verdict.checks if each.name == "other connections")
+    assert check.why.endswith("receiver asked for a name (DNS): docs/faq.md"), check.why
 
 
 @pytest.mark.parametrize(
