@@ -78,7 +78,7 @@ def sum_up(metrics: pd.DataFrame) -> RunSummary:
     """Group the rows that differ in nothing but the seed."""
     metrics = metrics.assign(axes=[write_axes(axes) for axes in all_axes(metrics)])
     grouped = metrics.groupby(list(CELL_COLUMNS), sort=False, dropna=False)
-    cells = [CellSummary(_cell_keys(rows), rows) for _, rows in grouped]
+    cells = _with_own_variants([CellSummary(_cell_keys(rows), rows) for _, rows in grouped])
     keys = _telling_keys(cells)
     return RunSummary(keys, tuple(sorted(cells, key=lambda cell: _order(cell, keys))))
 
@@ -89,6 +89,19 @@ def _cell_keys(rows: pd.DataFrame) -> dict[CellKey, str]:
     keys = {CellKey(name, axis=True): value for name, value in axes.items()}
     keys |= {key: str(first[key.name]) for key in (*FLOW_KEYS, *COLUMN_KEYS)}
     return keys | {CellKey("setting"): str(first["setting"])[:SETTING_HASH_DIGITS]}
+
+
+def _with_own_variants(cells: list[CellSummary]) -> list[CellSummary]:
+    """Rename an axis called `variant` that is not of all flows: each row then has its own, too."""
+    axis = CellKey(VARIANT_KEY.name, axis=True)
+    if all(cell.keys.get(axis) in (None, cell.keys[VARIANT_KEY]) for cell in cells
+           if cell.keys[VARIANT_KEY]):  # fmt: skip
+        return cells
+    renamed = axis._replace(name=f"{axis.name} (axis)")
+    return [
+        CellSummary({renamed if key == axis else key: v for key, v in cell.keys.items()}, cell.rows)
+        for cell in cells
+    ]
 
 
 def _telling_keys(cells: Sequence[CellSummary]) -> tuple[CellKey, ...]:

@@ -101,6 +101,11 @@ class SummaryColumn:
         return mean_text(self.factor * mean, self.factor * half, self.decimals)
 
 
+VIDEO_COLUMNS = (
+    SummaryColumn("startup_s", "starts s"),
+    SummaryColumn("stalls", "stalls", decimals=0),
+    SummaryColumn("stall_s", "stalled s"),
+)
 SUMMARY_COLUMNS = (
     SummaryColumn("throughput_mbps", "throughput Mbit/s"),
     SummaryColumn("goodput_mbps", "goodput Mbit/s"),
@@ -117,6 +122,7 @@ SUMMARY_COLUMNS = (
     SummaryColumn("completion_s", "completion s"),
     SummaryColumn("datagram_loss_rate", "lost %", factor=100, decimals=2),
     SummaryColumn("jitter_ms", "jitter ms"),
+    *VIDEO_COLUMNS,
 )
 CALLS_METRICS = ("owd_mean_ms", "owd_p95_ms")  # what a voice is late by
 SEEN_LOSS_RATE = 5e-4
@@ -163,6 +169,7 @@ def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
         *(name for name in WHERE_KNOWN if metrics[name].notna().any()),
         *(("loss_rate",) * _loses_behind_queues(metrics)),
         *(CALLS_METRICS * bool(metrics["kind"].eq("call").any())),
+        *(each.metric for each in VIDEO_COLUMNS if metrics["kind"].eq("video").any()),
     }
     usual = (column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
     return (*usual, *measured_columns(metrics.columns))

@@ -188,6 +188,22 @@ def test_axes_that_vary_come_first_in_numeric_order() -> None:
     assert [row[0] for row in table.rows] == ["9", "10", "100"]
 
 
+def test_an_axis_of_one_flows_variant_is_not_said_of_the_others() -> None:
+    """As of `--set flows.download.variant=cubic,bbr` beside a video that is Cubic's."""
+    rows = [
+        {"trial": axis, "flow": flow, "variant": own, "setting": f"{axis}{flow}",
+         "axes": write_axes({"variant": axis})}
+        for axis in ("cubic", "bbr")
+        for flow, own in (("video", "cubic"), ("download", axis))
+    ]  # fmt: skip
+    table = summary(rows_of(*rows))
+    assert table.header[:3] == ("variant (axis)", "variant", "flow")
+    own = {(row[0], row[2]): row[1] for row in table.rows}
+    assert own[("bbr", "video")] == "cubic" and own[("bbr", "download")] == "bbr"
+    without = rows_of(*(row for row in rows if row["flow"] == "download"))
+    assert summary(without).header[0] == "variant"
+
+
 def test_settings_that_are_no_axis_are_kept_apart() -> None:
     table = summary(
         rows_of(
@@ -246,6 +262,16 @@ def test_a_call_has_its_one_way_delay() -> None:
     table = summary(rows_of(tcp, call | delays))
     place = table.header.index("one-way ms")
     assert [row[place : place + 2] for row in table.rows] == [("20.0", NO_VALUE), ("91.2", "129")]
+
+
+def test_a_video_has_its_start_and_its_stalls() -> None:
+    tcp: dict[str, object] = {"flow": "a"}
+    video: dict[str, object] = {"flow": "b", "kind": "video", "startup_s": 4.07, "stalls": 2.0}
+    assert "stalls" not in summary(rows_of(tcp)).header
+    table = summary(rows_of(tcp, video | {"stall_s": 10.7}))
+    place = table.header.index("starts s")
+    assert table.header[place : place + 3] == ("starts s", "stalls", "stalled s")
+    assert [row[place : place + 3] for row in table.rows][1] == ("4.07", "2", "10.7")
 
 
 def test_seeds_that_change_nothing_have_no_interval() -> None:
