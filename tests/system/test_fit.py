@@ -20,7 +20,7 @@ from testbed.scenario.trace import read_trace
 from tests.lab import run_trials
 
 LOSS = 0.004
-VARYING_LIMIT = 300  # packets
+VARYING_LIMIT = 136  # packets
 
 
 def path(limit_bytes: int, loss: float = 0.0) -> Scenario:
@@ -45,7 +45,7 @@ def varying() -> Scenario:
     """A link whose rate varies, and which loses only where its queue is full."""
     scenario = path(1_000_000)
     queue = Queue("pfifo", limit_packets=VARYING_LIMIT)
-    slow = Direction(10, 5, queue, trace=read_trace("driving"))
+    slow = Direction(10, 5, queue, trace=read_trace("step"))
     first, last = scenario.network.links
     links = (first, dataclasses.replace(last, forward=slow))
     graph = dataclasses.replace(scenario.network, links=links)
