@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.evaluation.outcome_rows import SUBJECT, setting_columns
 from analysis.evaluation.trial_view import MORE, Score
 from analysis.figures import cases
-from analysis.figures.general.messages import said_name
+from analysis.figures.general.messages import in_words, said_name
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results import reduction
@@ -51,22 +51,35 @@ def _worded(what: str, values: pd.Series[float]) -> str:
 def _extremes(values: pd.DataFrame, score: Score) -> str:
     """Name the best and the worst: `Link used is best with bbr, 95 %, and worst with cubic, 9`.
 
-    Where it is another subject in another setting, say in how many of them.
+    Where it is another subject in another setting, say in how many of them; where none is so in
+    most of the settings in which the subjects differ, say nothing of that end.
     """
     what = score.words.partition(" (")[0]
     start = what[:1].upper() + what[1:]
-    if (values.max(axis=1) - values.min(axis=1)).max() < MIN_DIFFERENCE:
-        worded = _worded(score.words, values.iloc[:, 0]).removeprefix(what).strip()
+    least = max(MIN_DIFFERENCE, score.step)
+    differ = values[values.max(axis=1) - values.min(axis=1) >= least]
+    if differ.empty:
+        worded = _worded(score.words, pd.Series(values.to_numpy().ravel()))
+        worded = worded.removeprefix(what).strip()
         return f"{start}: the same of all ({worded})."
     ends = []
-    for goodness in (score.better * values, -score.better * values):
-        names = goodness.idxmax(axis=1)
-        name = names.value_counts().idxmax()
-        often = int((names == name).sum())
-        where = f" in {often} of {len(names)} settings" * (often < len(names))
-        number = _worded(score.words, values[name]).removeprefix(what).strip()
-        ends.append(f"with {name}{where}, {number}")
-    return f"{start} is best {ends[0]}, and worst {ends[1]}."
+    for word, goodness in (("best", score.better * differ), ("worst", -score.better * differ)):
+        near = goodness.gt(goodness.max(axis=1) - least, axis=0)
+        near &= goodness.ge(goodness.min(axis=1) + least, axis=0)  # none is both best and worst
+        often = near.sum()
+        if 2 * often.max() <= len(differ):
+            continue
+        there = near[often.idxmax()]
+        names = [str(name) for name in near if near[name].equals(there)]
+        count = int(there.sum())
+        where = f" in {count} of {len(values)} settings" * (count < len(values))
+        those = differ.loc[there, names].to_numpy().ravel()
+        worded = _worded(score.words, pd.Series(those))
+        number = worded.removeprefix(what).strip()
+        ends.append(f"{word} with {in_words(names)}{where}, {number}")
+    if not ends:
+        return f"{start}: which is best depends on the setting."
+    return f"{start} is {', and '.join(ends)}."
 
 
 def cells(

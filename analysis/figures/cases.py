@@ -102,8 +102,8 @@ def titled(title: str, case: Mapping[str, str]) -> str:
 def _worded(name: str, value: str) -> str:
     start, _, unit = name.rpartition("_")
     if start and unit in AXIS_UNITS:
-        return f"{start.replace('_', ' ')} {value} {AXIS_UNITS[unit]}"
-    return f"{name.replace('_', ' ')} {value}"
+        return f"{axis_words(start)} {value} {AXIS_UNITS[unit]}"
+    return f"{axis_words(name)} {value}"
 
 
 def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = "") -> str:

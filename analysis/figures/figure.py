@@ -60,7 +60,6 @@ mark                for
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -472,9 +471,3 @@ def _with_limits(panel: Panel, direction: Direction, limits: Interval) -> Panel:
     if direction == "x":
         return dataclasses.replace(panel, x=dataclasses.replace(panel.x, limits=limits))
     return dataclasses.replace(panel, y=dataclasses.replace(panel.y, limits=limits))
-
-
-def top_of(panel: Panel, most: float) -> Panel:
-    """Bound the vertical axis above: a band of two seeds can be ten times what it is about."""
-    low, high = _limits(panel, "y")
-    return _with_limits(panel, "y", (low, min(high, most) if math.isfinite(most) else high))

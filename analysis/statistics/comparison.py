@@ -210,7 +210,7 @@ def labels(trials: Mapping[SettingKey, Trial]) -> dict[SettingKey, str]:
             ]
             extended[key] = " ".join(dict.fromkeys([label, *assignments]))
 
-    def order(key: SettingKey) -> tuple[tuple[int, str], str]:
+    def order(key: SettingKey) -> tuple[object, ...]:
         return variant_key(trials[key].scenario.flows[0].variant or ""), extended[key]
 
     return {key: extended[key] for key in sorted(extended, key=order)}

@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -24,6 +25,7 @@ from analysis.metrics.metric_rows import invalid
 from analysis.statistics.intervals import CONFIDENCE, MIN_SEEDS_OF_A_SPREAD
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
+from analysis.trials.labels import by_number
 from testbed.errors import UsageError, near, printable_lines
 from testbed.scenario.program_numbers import MEASURED_PREFIX
 from testbed.store.names import LINKS_CSV, METRICS_CSV
@@ -335,6 +337,13 @@ LINK_TABLE_COLUMNS = (
 )
 
 
+def _by_label(rows: pd.DataFrame, keys: Sequence[str]) -> list[tuple[Any, pd.DataFrame]]:
+    """Group rows by their label and other keys, the numbers in labels in their order."""
+    return sorted(
+        rows.groupby(list(keys), sort=False), key=lambda group: by_number(str(group[0][0]))
+    )
+
+
 def links_table(frame: pd.DataFrame) -> TextTable:
     """Return the means of each link over the seeds, of trials that are not invalid."""
     good = frame[~invalid(frame)]
@@ -347,7 +356,7 @@ def links_table(frame: pd.DataFrame) -> TextTable:
             note = f"{left} links that dropped nothing are not shown; {LINKS_CSV} has them"
             good = busy
     rows = []
-    for (label, link), repeats in good.groupby(["label", "link"], sort=False):
+    for (label, link), repeats in _by_label(good, ["label", "link"]):
         means = (c.text(float(repeats[c.metric].mean())) for c in LINK_TABLE_COLUMNS)
         rows.append((*[str(label)] * labels, str(link), *means))
     header = ["trial"] * labels + ["link"] + [each.heading for each in LINK_TABLE_COLUMNS]
@@ -373,7 +382,7 @@ def transfers_summary(frame: pd.DataFrame) -> TextTable:
     keys = ["label", "flow", "variant"]
     shown = [name for name in keys if name == "variant" or good[name].nunique() > 1]
     rows = []
-    for values, transfers in good.groupby(keys, sort=False):
+    for values, transfers in _by_label(good, keys):
         names = dict(zip(keys, map(str, values), strict=True))
         for size, members in by_class(transfers):
             rows.append((*(names[key] for key in shown), size, *_transfer_numbers(members)))

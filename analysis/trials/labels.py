@@ -44,10 +44,10 @@ def queue_label(queue: Queue) -> str:
     return " ".join([queue.discipline, size, *(["ecn"] if queue.ecn else []), *options])
 
 
-def variant_key(name: str) -> tuple[int, str]:
-    """Return a key that sorts variants in their customary order."""
+def variant_key(name: str) -> tuple[object, ...]:
+    """Return a key that sorts variants in their customary order, other names by their numbers."""
     known = VARIANT_ORDER.index(name) if name in VARIANT_ORDER else len(VARIANT_ORDER)
-    return known, name
+    return known, by_number(name)
 
 
 def by_number(text: str) -> tuple[tuple[float, str], ...]:

@@ -48,6 +48,7 @@ from experiments.evaluation.scores import DELAY_95, UTILISATION
 LOGARITHMIC_RATIO = 8.0  # an axis whose ends are that far apart is logarithmic
 MAX_ROWS = 4  # of panels: settings beside the main axis
 MAX_PLANES = 9
+TITLE_SCORES = 2  # that a title speaks of; its caption speaks of the others
 USE_AND_DELAY = plane.Plane(
     DELAY_95.name, UTILISATION.name, x_label=DELAY_95.words, y_label=UTILISATION.words
 )
@@ -88,7 +89,7 @@ def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
         return
     subject_scores = scores(results)
     yield from general_figures.over_seconds(results)
-    title = findings.sentence(table, subject_scores)
+    title = findings.sentence(table, subject_scores[:TITLE_SCORES])
     yield _in_plane(results, table, USE_AND_DELAY, title, "Use of the link against delay.")
     yield from scored(results, table)
 
@@ -125,7 +126,8 @@ def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
     yield dataclasses.replace(
         figure,
         stem=cases.stem(results.key, "scores"),
-        title=findings.sentence(table, subject_scores),
+        title=findings.sentence(table, subject_scores[:TITLE_SCORES]),
+        caption=findings.sentence(table, subject_scores[TITLE_SCORES:]),
         panels=panels,
         foot=cases.foot(results, judged(results)),
         reading=f"{reading}.",

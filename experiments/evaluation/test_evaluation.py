@@ -358,7 +358,36 @@ def test_the_sentence_has_no_mean_over_unlike_settings() -> None:
     best_without = outcome({"a": [97.0, 97.0], "b": [95.0, 95.0]}, axis_loss=0)
     third = outcome({"a": [5.0], "b": [6.0]}, axis_loss=2)
     said = findings.sentence(pd.concat([with_losses, best_without, third]), [score()])
-    assert "best with b in 2 of 3 settings, 6 to 95 %" in said
+    # of the settings in which it is so, and no others
+    assert said == (
+        "X is best with b in 2 of 3 settings, 6 to 9 %, and worst with a in 2 of 3 settings, "
+        "2 to 5 %."
+    )
+
+
+def test_what_is_equally_good_is_neither_best_nor_worst() -> None:
+    def settings(*values: dict[str, float]) -> pd.DataFrame:
+        tables = [
+            outcome({name: [value] for name, value in each.items()}, axis_n=n)
+            for n, each in enumerate(values)
+        ]
+        return pd.concat(tables)
+
+    full = {"bbr": 100.0, "cubic": 100.0}
+    one = settings(full, {"bbr": 99.0, "cubic": 80.0}, full)
+    assert findings.sentence(one, [score()]) == (
+        "X is best with bbr in 1 of 3 settings, 99 %, and worst with cubic in 1 of 3 settings, "
+        "80 %."
+    )
+    stepped = replace(score(), step=0.5)
+    close = settings({"bbr": 99.9, "cubic": 100.0})
+    assert findings.sentence(close, [stepped]) == "X: the same of all (99.9 to 100 %)."
+    two = settings({"bbr": 99.9, "cubic": 100.0, "reno": 50.0})
+    assert findings.sentence(two, [stepped]) == (
+        "X is best with bbr and cubic, 99.9 to 100 %, and worst with reno, 50 %."
+    )
+    turns = settings({"bbr": 1.0, "cubic": 2.0}, {"bbr": 2.0, "cubic": 1.0})
+    assert findings.sentence(turns, [score()]) == "X: which is best depends on the setting."
 
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:

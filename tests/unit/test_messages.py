@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.figures import cases, means
 from analysis.figures.figure import Area, Curve, resolved_limits
-from analysis.figures.general import messages, over_time
-from analysis.figures.style import styles_of
+from analysis.figures.general import load_sweep, messages, over_time
+from analysis.figures.style import series_styles, styles_of
 from analysis.metrics import digest
 from analysis.results import page_series
+from analysis.statistics.text_tables import LINK_TABLE_COLUMNS, links_table
+from analysis.trials.labels import variant_key
 from analysis.trials.series import Floats
 from tests.scenarios import dumbbell
 
@@ -25,7 +28,7 @@ def rows(*cells: tuple[str, float, float], **axes: list[str] | list[float]) -> p
     table = pd.DataFrame(cells, columns=["variant", "throughput_mbps", "owd_mean_ms"])
     for name, values in axes.items():
         table[f"axis_{name}"] = values
-    return table.assign(series=table["variant"])
+    return table.assign(series=table["variant"], seed=1)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,57 @@ def test_trials_of_several_runs_may_have_different_axes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (([2.1, 3.5, 2.9, 3.3], [1.7, 2.9, 2.2, 2.7]),
+         "gets 2.95 and 2.38 Mbit/s, which the seeds do not tell apart"),
+        (([2.9, 3.0, 2.9, 3.0], [2.3, 2.4, 2.4, 2.4]), "falls from 2.95 to 2.38 Mbit/s"),
+        (([2.9, 3.0], [1.7, 2.9]), "falls from 2.95 to 2.3 Mbit/s"),  # two have no interval
+        (([3.0, 3.0, 3.0], [4.0, 4.0, 4.0]), "rises from 3 to 4 Mbit/s"),
+        (([3.0, 3.0, 9.0], [8.0, 8.1, 8.0]),  # of two kinds
+         "gets 5 and 8.03 Mbit/s, which the seeds do not tell apart"),
+    ],
+)  # fmt: skip
+def test_a_rise_is_said_where_the_intervals_are_apart(
+    ends: tuple[list[float], list[float]], said: str
+) -> None:
+    first, last = ends
+    table = rows(*(("cubic", value, 1) for value in (*first, *last)),
+                 **{"net.ipv4.tcp_sack": [0.0] * len(first) + [1.0] * len(last)})  # fmt: skip
+    table["seed"] = [*range(len(first)), *range(len(last))]
+    assert messages.by_number_of(table, "series", "net.ipv4.tcp_sack") == (
+        f"As net.ipv4.tcp_sack goes from 0 to 1, Cubic {said}."
+    )
+
+
+def test_a_mean_has_no_more_digits_than_its_values_share() -> None:
+    three = rows(("cubic", 7.47, 60), ("bbr", 7.68, 60), ("vegas", 7.71, 60))
+    assert messages.comparison(three, "series").startswith("All get about 7.6 Mbit/s;")
+    assert messages.spread(three, "series") == "Cubic, BBR and Vegas get 7.47 to 7.71 Mbit/s."
+    many = rows(*((f"v{n}", 900.0 + n, 60) for n in range(5)))
+    assert messages.comparison(many, "series").startswith("All get about 900 Mbit/s;")
+    assert messages.spread(many, "series") == "The 5 get 900 to 904 Mbit/s."
+
+
+def test_bands_are_whole_and_numbers_in_order() -> None:
+    table = pd.DataFrame(
+        {"variant": "cubic", "throughput_mbps": [1.0, 5.0, 3.5, 2.0, 2.1, 2.2], "verdict": "valid",
+         "axis_loss": [0.0] * 3 + [1.0] * 3}
+    )  # fmt: skip
+    drawing = load_sweep.figure([("", table)], "loss", [means.THROUGHPUT], "variant")
+    (panel,) = drawing.all_panels
+    assert resolved_limits(panel)[1][1] > drawing.data["high"].max() > 7
+    names = ["32", "4", "10"]
+    assert list(series_styles(names)) == sorted(names, key=variant_key) == ["4", "10", "32"]
+    links = pd.DataFrame({"label": [f"initcwnd-{name}" for name in sorted(names)],
+                          "trial": sorted(names), "link": "a → b"})  # fmt: skip
+    links = links.assign(**{column.metric: 1.0 for column in LINK_TABLE_COLUMNS})
+    labels = [row[0] for row in links_table(links).rows]
+    assert labels == ["initcwnd-4", "initcwnd-10", "initcwnd-32"]
+    assert cases.case_words({"net.ipv4.tcp_sack": "0"}) == "net.ipv4.tcp_sack 0"
+
+
 def packed_series(kind: str, x: Floats, y: Floats) -> str:
     series = {kind: {"x": page_series.packed(x, 1e-3), "y": page_series.packed(y, 1e-4)}}
     return base64.b64encode(zlib.compress(json.dumps({"tcp": series}).encode())).decode()
@@ -95,10 +149,12 @@ def one_trial() -> tuple[Any, pd.DataFrame]:
 def test_an_outage_of_half_a_second_is_in_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_time, "_capacity", lambda *_: None)
     trial, table = one_trial()
+    table = pd.concat([table, table.assign(flow="ping", variant="ping")])
     rate = np.array([8.0] * 20 + [0.0] * 5 + [8.0] * 20)
     text = packed_series("throughput", np.linspace(0.0, 4.4, len(rate)), rate)
     found = over_time.figure([("", table)], {1: text}, [trial])
     assert found is not None
+    assert [each.name for each in found.legend] == ["cubic"]  # ping has no line
     (panel,) = found.all_panels
     (curve,) = (mark for mark in panel.marks if isinstance(mark, Curve))
     assert np.count_nonzero(np.asarray(curve.y) == 0) == 5

@@ -22,7 +22,7 @@ from analysis.figures.figure import (
     resolved_limits,
     share_like_limits,
 )
-from analysis.figures.general import general_figures, load_sweep, plane, presentation
+from analysis.figures.general import general_figures, load_sweep, messages, plane, presentation
 from analysis.figures.sheet import as_sheet
 from analysis.metrics import digest
 from analysis.report import collect, make_report
@@ -101,6 +101,21 @@ def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Pa
     }
     assert "tcp-timeline" in kinds
     assert not {"sweep", "plane"} & kinds
+
+
+def test_what_carries_no_bytes_has_no_throughput(tmp_path: Path) -> None:
+    """A ping beside TCP: no title says what it gets."""
+    report_writer.write_experiment(tmp_path, "someones-own", 1)
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    tcp = results.good[results.good["variant"] == "cubic"]
+    ping = tcp.assign(flow="ping", kind="command", variant="", throughput_mbps=0.0)
+    good = pd.concat([tcp, ping.assign(measured_ping_ms=20.0)], ignore_index=True)
+    with_it = dataclasses.replace(results, good=good, rows=good)
+    (sweep,) = general_figures.sweeps(with_it)
+    throughput = sweep.data[sweep.data["measure"] == means.THROUGHPUT.label].dropna(subset="mean")
+    assert set(throughput["series"]) == {"cubic"}
+    assert set(sweep.data["series"]) == {"cubic", "ping"}
+    assert "ping" not in messages.comparison(general_figures.few_series(with_it), "series")
 
 
 def test_calls_and_programs_are_in_the_figures(tmp_path: Path) -> None:

@@ -148,7 +148,22 @@ def has_points(results: ExperimentResults) -> bool:
 def drawn(results: ExperimentResults) -> pd.DataFrame:
     """Return the good rows of the flows that are drawn; one without a variant is its own."""
     rows = results.good[results.good["kind"].isin(DRAWN_KINDS)]
+    silent = _silent(rows)
+    if silent.any():
+        throughput = rows[THROUGHPUT.metric].where(~silent)
+        rows = rows.assign(**{THROUGHPUT.metric: throughput})
     return rows.assign(variant=rows["variant"].where(rows["variant"] != "", rows["flow"]))
+
+
+def _silent(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Return a mask of programs such as ping, of which nothing is counted in any trial.
+
+    They have no throughput, rather than 0.
+    """
+    is_program = rows["kind"] == FlowKind.COMMAND
+    flows = rows[is_program].groupby("flow")
+    names = [name for name, of_flow in flows if not of_flow[THROUGHPUT.metric].max() > 0]
+    return is_program & rows["flow"].isin(names)
 
 
 def named(results: ExperimentResults) -> pd.DataFrame:
@@ -224,7 +239,8 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Yield throughput over what the link can carry, delay and queue, all over time."""
-    rows = flows_apart(drawn(results))
+    rows = drawn(results)
+    rows = flows_apart(rows[~_silent(rows)])
     if rows.empty:
         return
     parts = [
@@ -241,10 +257,11 @@ def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     named = "Throughput, delay and queue over time"
     axis = main_axis(few_series(results))
     by_case = not axis or not load_sweep.is_number(few_series(results), axis)
+    sentence = by_case and messages.comparison(few_series(results), SERIES)
     yield dataclasses.replace(
         drawing,
         stem=cases.stem(results.key, "throughput-over-time"),
-        title=(by_case and messages.comparison(few_series(results), SERIES)) or f"{named}.",
+        title=sentence or messages.spread(few_series(results), SERIES) or f"{named}.",
         foot=cases.foot(results, rows, f"lines: mean over the seeds{bands}" * (count > 1)),
         reading=f"{named}, and what the link could carry.{together}",
     )

@@ -17,13 +17,11 @@ from analysis.figures.figure import (
     ReferenceLine,
     legend_entries,
     resolved_limits,
-    top_of,
 )
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
-from analysis.trials.labels import by_number, variant_key
+from analysis.trials.labels import variant_key
 
-TOP_OVER_MEAN = 1.3  # the top of the axis, relative to the highest mean
 MAX_TICKS = 10  # values that are all written at the axis
 AXIS_WORDS = {
     "cbr_mbit": "CBR load (Mbit/s)",
@@ -60,10 +58,6 @@ def towers(table: pd.DataFrame, x: str) -> bool:
         if others and first > 0:
             ratios.append(first / others[0] if others[0] > 0 else np.inf)
     return bool(ratios) and float(np.median(ratios)) > TOWER
-
-
-def _name_key(value: object) -> tuple[object, ...]:
-    return variant_key(str(value))[0], by_number(str(value))
 
 
 def figure(
@@ -125,9 +119,6 @@ def lines_panel(
     x = Axis(ticks=list(values) if few else None, tick_count=None if few else 8)
     y = Axis(measure.label, limits=(0 if measure.zero else None, None), tick_count=5, widen=True)
     panel = Panel(marks, x, y)
-    most = float(table["mean"].max())
-    if measure.zero and most > 0:
-        panel = top_of(panel, TOP_OVER_MEAN * most)
     if towers(table, column) and np.isfinite(measure.linear_below):
         return _with_towers(panel, measure)
     return panel
@@ -159,7 +150,8 @@ def dots_panel(
 ) -> Panel:
     """Return a panel with a line per category, on which the series stand side by side."""
     column = AXIS + axis
-    values = list(order) or sorted(dict.fromkeys(table[column]), key=_name_key)
+    there = list(dict.fromkeys(table[column]))
+    values = list(order) or sorted(there, key=lambda value: variant_key(str(value)))
     alone = table.groupby(column)[series].nunique().max() == 1
     width = 0.0 if alone else 0.7 / max(1, len(looks))
     marks: list[Mark] = []

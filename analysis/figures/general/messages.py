@@ -5,11 +5,14 @@ Both get 0.957 Mbit/s, but packets take 10 times as long with Cubic (645 ms) as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from analysis.figures import cases
 from analysis.figures.cases import axes_beside
 from analysis.metrics.metric_rows import AXIS
+from analysis.statistics.intervals import MIN_SEEDS_OF_A_SPREAD, half_width
 
 ALIKE_RATIO = 1.05  # two means that close are called the same
 LIKE_DELAYS = 1.2  # the same, of flows through one queue
@@ -39,6 +42,11 @@ def said_name(name: str) -> str:
     """Name a variant as people do; of a flow among several of one variant, the flow too."""
     variant, _, rest = name.partition(" (")
     return SPOKEN_NAMES.get(variant, variant) + (f" ({rest}" if rest else "")
+
+
+def in_words(parts: Sequence[str]) -> str:
+    """`cubic, bbr and vegas`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def said_value(axis: str, value: str) -> str:
@@ -83,6 +91,20 @@ def comparison(rows: pd.DataFrame, series: str) -> str:
     return f"{first}{link} {second}."
 
 
+def spread(rows: pd.DataFrame, series: str) -> str:
+    """Say between what the means are of all settings, where more cannot be said of each."""
+    axes = [AXIS + name for name in axes_beside(rows, series)]
+    cells = rows.groupby([series, *axes], sort=False, dropna=False)
+    rate = cells[THROUGHPUT_COLUMN].mean().dropna()
+    names = [said_name(str(each)) for each in rate.index.unique(series)]
+    if len(rate) < 2:
+        return ""
+    who = in_words(names) if len(names) <= MAX_SAID else f"The {len(names)}"
+    low, high = f"{rate.min():.3g}", f"{rate.max():.3g}"
+    gets = "get" if len(names) > 1 else "gets"
+    return f"{who} {gets} {low}{f' to {high}' * (high != low)} Mbit/s."
+
+
 def _by_value(rows: pd.DataFrame, series: str, axis: str) -> str:
     """Say what each of a few flows gets with each of a few values; empty where they are more."""
     names = list(dict.fromkeys(rows[series]))
@@ -120,18 +142,22 @@ def by_number_of(rows: pd.DataFrame, series: str, axis: str) -> str:
     unit = cases.AXIS_UNITS.get(axis.rpartition("_")[2], "")
     name = axis.removesuffix("_" + axis.rpartition("_")[2]) if unit else axis
     name = "buffer" if name == "limit" else name
+    # flows of one seed are no repeats of each other
+    by_seed = rows.groupby([AXIS + axis, series, "seed"])[THROUGHPUT_COLUMN].mean().dropna()
     first, last = (
-        rows[rows[AXIS + axis] == value].groupby(series)[THROUGHPUT_COLUMN].mean().dropna()
+        dict(list(by_seed[by_seed.index.get_level_values(0) == value].groupby(level=1)))
         for value in (values[0], values[-1])
     )
-    both = [each for each in first.index if each in last.index]
+    both = [each for each in first if each in last]
     if not 0 < len(both) <= MAX_SAID:
         return ""
-    goes = [f"{said_name(str(each))} {_goes(first[each], last[each])}" for each in both]
-    goes[0] += " Mbit/s"
+    goes = [
+        f"{said_name(str(each))} {_goes(first[each], last[each], '' if place else ' Mbit/s')}"
+        for place, each in enumerate(both)
+    ]
     low, high = cases.text(values[0]), cases.text(values[-1])
     start = f"As {cases.axis_words(name)} goes from {low} to {high}{' ' * bool(unit)}{unit}"
-    return f"{start}, {' and '.join(filter(None, (', '.join(goes[:-1]), goes[-1])))}."
+    return f"{start}, {in_words(goes)}."
 
 
 def drops(rows: pd.DataFrame, series: str) -> str:
@@ -159,7 +185,7 @@ def corner(rows: pd.DataFrame, series: str) -> str:
         return ""
     fast, near = str(rate.idxmax()), str(delay.idxmin())
     if _alike(rate):
-        sentence = f"all get {rate.mean():.3g} Mbit/s, for a delay of {delay.min():.3g} to"
+        sentence = f"all get {_mean_words(rate)} Mbit/s, for a delay of {delay.min():.3g} to"
         return _capital(f"{sentence} {delay.max():.3g} ms.")
     if fast == near:
         return (
@@ -181,6 +207,13 @@ def _alike(means: pd.Series[float], ratio: float = ALIKE_RATIO) -> bool:
     return bool(means.max() <= ratio * means.min())
 
 
+def _mean_words(alike: pd.Series[float]) -> str:
+    """Write the mean with as many digits as the values share: `about 7.6`."""
+    if f"{alike.max():.3g}" == f"{alike.min():.3g}":
+        return f"{alike.mean():.3g}"
+    return f"about {float(f'{alike.mean():.2g}'):g}"
+
+
 def _only(rate: pd.Series[float], delay: pd.Series[float]) -> str:
     parts = [
         *(f"gets {value:.3g} Mbit/s" for value in rate),
@@ -195,7 +228,7 @@ def _rates(rate: pd.Series[float], subject: str = "") -> str:
     if len(rate) < 2:
         return f"{subject or rate.index[0]} gets {rate.iloc[0]:.3g} Mbit/s" if len(rate) else ""
     if _alike(rate):
-        both, mean = len(rate) == 2, f"{rate.mean():.3g} Mbit/s"
+        both, mean = len(rate) == 2, f"{_mean_words(rate)} Mbit/s"
         if subject:
             return f"{subject} gets {mean} with {'either' if both else 'all of them'}"
         return f"{'Both' if both else 'All'} get {mean}"
@@ -233,10 +266,22 @@ def _delays(delay: pd.Series[float]) -> str:
     )
 
 
-def _goes(first: float, last: float) -> str:
-    if max(first, last) <= ALIKE_RATIO * min(first, last):
-        return f"stays at {first:.3g}"
-    return f"{'falls' if last < first else 'rises'} from {first:.3g} to {last:.3g}"
+def _goes(first: pd.Series[float], last: pd.Series[float], unit: str) -> str:
+    start, end = first.mean(), last.mean()
+    if max(start, end) <= ALIKE_RATIO * min(start, end):
+        return f"stays at {start:.3g}{unit}"
+    lower, upper = (first, last) if start < end else (last, first)
+    if _reach(lower)[1] >= _reach(upper)[0]:
+        return f"gets {start:.3g} and {end:.3g}{unit}, which the seeds do not tell apart"
+    return f"{'falls' if end < start else 'rises'} from {start:.3g} to {end:.3g}{unit}"
+
+
+def _reach(values: pd.Series[float]) -> tuple[float, float]:
+    """Return the ends of the mean's interval; of values that allow none, their own."""
+    half = half_width(values) if len(values) >= MIN_SEEDS_OF_A_SPREAD else 0.0
+    if pd.isna(half):
+        return values.min(), values.max()
+    return values.mean() - half, values.mean() + half
 
 
 def _capital(text: str) -> str:

@@ -129,6 +129,7 @@ def figure(
         return None
     until_s = max(trial.scenario.duration_s for trial in trials)
     kept = [line for line in zip(*columns, strict=True) if any(panel.marks for panel in line)]
+    shown = {mark.series for line in kept for panel in line for mark in panel.marks}
     area = LegendEntry(CAPACITY, CAPACITY_COLOUR, kind="area")
     has_area = any(isinstance(mark, Area) and mark.series == CAPACITY
                    for panel in kept[0] for mark in panel.marks)  # fmt: skip
@@ -136,7 +137,10 @@ def figure(
         stem="",
         title="",
         panels=_labelled(kept, until_s),
-        legend=(*legend_entries(looks), *((area,) if has_area else ())),
+        legend=(
+            *legend_entries({name: look for name, look in looks.items() if name in shown}),
+            *((area,) if has_area else ()),
+        ),
         row_inches=1.35,
         data=data,
     )
