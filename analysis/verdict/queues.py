@@ -499,7 +499,7 @@ def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Ite
     for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
         entered = at_queue.entered
         if entered is None and not marking and at_queue.flow.protocol == "udp":
-            entered = at_queue.left  # a QUIC sender may try a CE of its own, as s2n-quic does
+            entered = at_queue.left  # QUIC may send CE to test a path: s2n-quic does
         ce += int((at_queue.left["ecn"] == CE).sum())
         before += 0 if entered is None else int((entered["ecn"] == CE).sum())
     ce -= before

@@ -16,6 +16,7 @@ from testbed.kernels.kernel_tests import SuiteEnd, ktap_plan, ktap_suite
 from testbed.plan.plan import tasks
 from testbed.runs.console import console, folding_table, print_error, print_lines, say
 from testbed.runs.engine_choice import choose
+from testbed.runs.progress import time_left
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import SweepEvent, TrialFinished, Watcher, run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
@@ -153,8 +154,7 @@ def _progress(total: int) -> Watcher:
         nonlocal done
         done += isinstance(event, TrialFinished)
         if isinstance(event, TrialFinished) and done % max(1, total // 10) == 0:
-            left_s = (time.monotonic() - begun) / done * (total - done)
-            say(f"{done} of {total} trials" + (f", about {left_s:.0f} s left" if left_s else ""))
+            say(f"{done} of {total} trials{time_left(begun, done, total)}")
 
     say(f"running {number_of(total, 'trial')}, both kernels' in turn")
     return watch

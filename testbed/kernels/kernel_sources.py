@@ -76,8 +76,8 @@ def build_source(
 ) -> tuple[str, bool]:
     """Build a kernel unless it is there, and return its name and whether it was built now.
 
-    What has no name of its own gets `name`; its first build starts from the files of `like`, or of
-    another one of the flavour.
+    A source without a name gets `name`. Its first build starts from the compiled files of `like`,
+    or of another kernel of the same flavour.
     """
     if source.kernel:
         fresh = kernels.built_folder(source.kernel) is None
@@ -85,7 +85,7 @@ def build_source(
         return source.kernel, fresh
     tree = source.tree
     if source.commit:
-        progress(f"taking {source.words} out of git")
+        progress(f"checking out {source.words}")
         tree = str(_checked_out(source, name))
     stamp = _stamp(source, Path(tree)) + flavour
     built = kernels.custom_folder(name) / STAMP
@@ -100,7 +100,7 @@ def build_source(
 
 
 def _compiled(flavour: str) -> str:
-    """Return a kernel of the flavour whose compiled files are here, or nothing."""
+    """Return the name of a kernel of the flavour whose compiled files are kept, or ''."""
     stamps = sorted(cache_folder().glob(f"own/[!.]*/{STAMP}"))
     names = (each.parent.name for each in stamps if each.read_text()[STAMP_DIGITS:] == flavour)
     return next((name for name in names if (cache_folder() / "trees" / name).is_dir()), "")

@@ -162,8 +162,8 @@ def run(
 def run_told(argv: Sequence[str], tell: Callable[[str], None], env: Mapping[str, str]) -> Completed:
     """Run a long command to its end, and pass on each line of its stderr as it comes.
 
-    It runs in a session of its own. If this call is interrupted, all of that is ended, and has time
-    to clean up. `env` is the whole environment.
+    It runs in a new session. If this call is interrupted, every process of that session is asked to
+    end, and gets time to clean up. `env` is the whole environment.
     """
     require(argv[0])
     lines = []

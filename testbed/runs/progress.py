@@ -41,6 +41,14 @@ def after_a_while(message: str, items: Iterable[_T]) -> Iterator[_T]:
         waiting.cancel()
 
 
+def time_left(begun: float, done: int, total: int) -> str:
+    """Return how long the rest takes at the pace so far, to follow other words; '' if unknown."""
+    if done in (0, total):
+        return ""
+    spent = time.monotonic() - begun
+    return f", about {spent / done * (total - done):.0f} s left"
+
+
 class _TerminalBar:
     """A bar that disappears at the end."""
 
@@ -150,10 +158,7 @@ class SweepProgress:
             console.print(f"{before}{text}", soft_wrap=True)
 
     def _left(self) -> str:
-        if self._done in (0, self._total):
-            return ""
-        spent = time.monotonic() - self._begun
-        return f", about {spent / self._done * (self._total - self._done):.0f} s left"
+        return time_left(self._begun, self._done, self._total)
 
 
 class NotebookListener(RunListener):

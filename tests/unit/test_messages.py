@@ -113,7 +113,7 @@ def test_a_mean_has_no_more_digits_than_its_values_share() -> None:
     assert messages.spread(three, "series") == "Cubic, BBR and Vegas get 7.47 to 7.71 Mbit/s."
     many = rows(*((f"v{n}", 900.0 + n, 60) for n in range(5)))
     assert messages.comparison(many, "series").startswith("All get about 900 Mbit/s;")
-    assert messages.spread(many, "series") == "The 5 get 900 to 904 Mbit/s."
+    assert messages.spread(many, "series") == "All 5 get 900 to 904 Mbit/s."
 
 
 def test_bands_are_whole_and_numbers_in_order() -> None:

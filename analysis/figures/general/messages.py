@@ -99,7 +99,7 @@ def spread(rows: pd.DataFrame, series: str) -> str:
     names = [said_name(str(each)) for each in rate.index.unique(series)]
     if len(rate) < 2:
         return ""
-    who = in_words(names) if len(names) <= MAX_SAID else f"The {len(names)}"
+    who = in_words(names) if len(names) <= MAX_SAID else f"All {len(names)}"
     low, high = f"{rate.min():.3g}", f"{rate.max():.3g}"
     gets = "get" if len(names) > 1 else "gets"
     return f"{who} {gets} {low}{f' to {high}' * (high != low)} Mbit/s."
